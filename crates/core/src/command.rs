@@ -1,0 +1,282 @@
+//! What can be asked of a session.
+
+use serde_json::Value;
+
+use crate::budget::TokenUse;
+use crate::event::CallEnd;
+use crate::event::Change;
+use crate::event::CheckpointReason;
+use crate::event::Holder;
+use crate::event::InterruptReason;
+use crate::event::Maker;
+use crate::event::MemoryUse;
+use crate::event::Metric;
+use crate::event::OutputKind;
+use crate::event::PauseReason;
+use crate::event::Project;
+use crate::event::Request;
+use crate::event::Source;
+use crate::event::Unit;
+use crate::event::Verdict;
+use crate::event::Workflow;
+use crate::id::SessionId;
+use crate::id::Uid;
+use crate::text::Text;
+
+/// What a new session is to be.
+#[derive(Clone, Debug)]
+pub struct Creation {
+    /// The name it would like; the store moves it on if it is taken.
+    pub id: SessionId,
+    /// Its identity.
+    pub uid: Uid,
+    /// How it comes to be.
+    pub made_by: Maker,
+    /// What it is about.
+    pub topic: Option<String>,
+    /// What the user wants.
+    pub intent: Option<Text>,
+    /// What it works on.
+    pub project: Project,
+    /// The workflow it follows.
+    pub workflow: Option<Workflow>,
+    /// The phase it starts in.
+    pub phase: Option<String>,
+    /// Tokens it may use.
+    pub budget: crate::budget::TokenBudget,
+    /// Money it may cost.
+    pub cost: crate::budget::CostBudget,
+    /// The ended session that it goes on from.
+    pub continues: Option<SessionId>,
+}
+
+/// One thing asked of a session. [`crate::decide()`] answers.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the fields are those of the event that follows, documented there")]
+pub enum Command {
+    /// Stop for now.
+    Pause { reason: PauseReason, details: Option<Text> },
+    /// Go on.
+    Resume { reset_breaker: bool, details: Option<Text> },
+    /// The driver died.
+    Interrupt { reason: InterruptReason, details: Option<Text> },
+    /// The breaker opened.
+    Halt { reason: Text },
+    /// The work is done.
+    Complete { summary: Option<Text> },
+    /// Give up.
+    Abort { reason: Option<Text> },
+    /// Beyond resuming.
+    Fail { reason: Option<Text> },
+
+    /// Somebody drives from now on.
+    AttachDriver { epoch: u64, holder: Holder },
+    /// They let go.
+    DetachDriver { epoch: u64 },
+    /// Ask the driver for something.
+    MakeRequest { request: Request, details: Option<Text> },
+    /// The driver's answer.
+    AnswerRequest { request: u64, obeyed: bool, details: Option<Text> },
+
+    /// Name the session.
+    SetTopic { topic: String },
+    /// Write down what the user wants.
+    SetIntent { intent: Text },
+    /// Correct what it works on.
+    SetProject { project: Project },
+    /// Follow a workflow.
+    SetWorkflow { workflow: Workflow },
+    /// Go into a phase.
+    AdvancePhase { to: String, step: Option<u32>, of: Option<u32> },
+    /// Count the step by hand.
+    SetStep { step: u32, of: Option<u32> },
+    /// One more turn of the loop.
+    StartIteration,
+    /// One more try.
+    StartAttempt,
+    /// A check of the phase came out.
+    VerifyPhase { phase: Option<String>, check: String, verdict: Verdict, details: Option<Text> },
+    /// Keep something for the workflow.
+    SetWorkflowState { state: Value },
+    /// Say how far the work has come.
+    SetProgress { percent: u8 },
+
+    /// Tokens were used.
+    RecordTokens { tokens: TokenUse, estimated: bool, source: Source },
+    /// Money was spent.
+    RecordCost { micros: u64, source: Source },
+    /// Set a budget; what is not said stays.
+    SetBudget { unit: Unit, total: Option<u64>, hard: Option<bool>, warn_percent: Option<u8> },
+    /// Allow more.
+    ExtendBudget { unit: Unit, added: u64 },
+
+    /// A result file.
+    RecordArtifact { path: String, artifact_type: Change, phase: Option<String> },
+    /// A file changed.
+    RecordFile { path: String, change: Change, call: Option<String> },
+    /// A line of history.
+    NoteHistory { action: String, phase: Option<String>, details: Option<Text> },
+    /// A named output.
+    RecordOutput { name: String, kind: OutputKind, content: Text },
+    /// A number or flag.
+    SetMetric { name: String, value: Metric },
+    /// Something to do.
+    AddTask { text: Text },
+    /// Done, or dropped.
+    EndTask { task: u64, done: bool },
+    /// Another agent works.
+    SwitchAgent { to: String },
+    /// What an agent keeps.
+    SetAgentState { agent: String, active: bool, state: Value },
+    /// Where work is.
+    SetPosition { file: Option<String>, line: Option<u64> },
+    /// A milestone.
+    ReachMilestone { name: String, details: Option<Text> },
+    /// Wait for somebody to look.
+    ReachBreakpoint { name: String, details: Option<Text> },
+    /// Somebody looked.
+    ContinueBreakpoint { details: Option<Text> },
+    /// A decision.
+    Decide {
+        question: Text,
+        choice: Text,
+        reason: Option<Text>,
+        alternatives: Vec<Text>,
+        parent: Option<u64>,
+        branch: Option<String>,
+    },
+    /// Another branch of decisions.
+    SwitchBranch { branch: String, from: Option<u64> },
+
+    /// A tool call began.
+    StartTool { call: String, tool: String, input: Value, write_ahead: bool, source: Source },
+    /// A tool call ended.
+    EndTool { call: String, tool: Option<String>, end: CallEnd, output: Option<Text>, source: Source },
+    /// A memory was asked.
+    UseMemory { usage: MemoryUse, source: Option<String>, query: Text, result: Option<Text> },
+    /// Put into the cache.
+    SetCache { key: String, value: Value },
+    /// Take out of the cache.
+    RemoveCache { key: String },
+    /// Something went wrong.
+    RecordError { message: Text, error_kind: Option<String> },
+
+    /// Set a sign.
+    CreateCheckpoint { name: Option<String>, reason: CheckpointReason },
+}
+
+/// What a command needs of the session's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A step of the status machine, to this status.
+    Step(crate::status::Status),
+    /// An active session: it moves the work itself.
+    Active,
+    /// A session that has not ended: it belongs to the work.
+    Open,
+    /// Nothing: it is a fact, and facts are recorded whenever they arrive.
+    Nothing,
+}
+
+impl Command {
+    /// What it needs of the status.
+    pub fn need(&self) -> Need {
+        use crate::status::Status;
+        match self {
+            Self::Pause { .. } => Need::Step(Status::Paused),
+            Self::Resume { .. } => Need::Step(Status::Active),
+            Self::Interrupt { .. } => Need::Step(Status::Interrupted),
+            Self::Halt { .. } => Need::Step(Status::Halted),
+            Self::Complete { .. } => Need::Step(Status::Completed),
+            Self::Abort { .. } => Need::Step(Status::Aborted),
+            Self::Fail { .. } => Need::Step(Status::Failed),
+            Self::AdvancePhase { .. }
+            | Self::SetStep { .. }
+            | Self::StartIteration
+            | Self::StartAttempt
+            | Self::SwitchAgent { .. }
+            | Self::ReachBreakpoint { .. } => Need::Active,
+            Self::AttachDriver { .. }
+            | Self::MakeRequest { .. }
+            | Self::SetWorkflow { .. }
+            | Self::VerifyPhase { .. }
+            | Self::SetWorkflowState { .. }
+            | Self::SetProgress { .. }
+            | Self::SetBudget { .. }
+            | Self::ExtendBudget { .. }
+            | Self::SetIntent { .. }
+            | Self::RecordArtifact { .. }
+            | Self::RecordOutput { .. }
+            | Self::SetMetric { .. }
+            | Self::AddTask { .. }
+            | Self::EndTask { .. }
+            | Self::SetAgentState { .. }
+            | Self::SetPosition { .. }
+            | Self::ReachMilestone { .. }
+            | Self::ContinueBreakpoint { .. }
+            | Self::Decide { .. }
+            | Self::SwitchBranch { .. }
+            | Self::SetCache { .. }
+            | Self::RemoveCache { .. }
+            | Self::CreateCheckpoint { .. } => Need::Open,
+            Self::DetachDriver { .. }
+            | Self::AnswerRequest { .. }
+            | Self::SetTopic { .. }
+            | Self::SetProject { .. }
+            | Self::RecordTokens { .. }
+            | Self::RecordCost { .. }
+            | Self::RecordFile { .. }
+            | Self::NoteHistory { .. }
+            | Self::StartTool { .. }
+            | Self::EndTool { .. }
+            | Self::UseMemory { .. }
+            | Self::RecordError { .. } => Need::Nothing,
+        }
+    }
+
+    /// What it does, as a verb for messages such as "a session that is paused cannot …".
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Pause { .. } => "pause",
+            Self::Resume { .. } => "resume",
+            Self::Interrupt { .. } => "be interrupted",
+            Self::Halt { .. } => "be halted",
+            Self::Complete { .. } => "complete",
+            Self::Abort { .. } => "be aborted",
+            Self::Fail { .. } => "fail",
+            Self::AttachDriver { .. } => "be driven",
+            Self::DetachDriver { .. } => "be let go",
+            Self::MakeRequest { .. } | Self::AnswerRequest { .. } => "take requests",
+            Self::SetTopic { .. } => "be renamed",
+            Self::SetIntent { .. } => "change its intent",
+            Self::SetProject { .. } => "change its project",
+            Self::SetWorkflow { .. } => "change its workflow",
+            Self::AdvancePhase { .. } => "change phase",
+            Self::SetStep { .. } => "change step",
+            Self::StartIteration => "start an iteration",
+            Self::StartAttempt => "start an attempt",
+            Self::VerifyPhase { .. } => "be verified",
+            Self::SetWorkflowState { .. } => "change its workflow state",
+            Self::SetProgress { .. } => "change its progress",
+            Self::RecordTokens { .. } => "record tokens",
+            Self::RecordCost { .. } => "record costs",
+            Self::SetBudget { .. } | Self::ExtendBudget { .. } => "change its budget",
+            Self::RecordArtifact { .. } => "take artifacts",
+            Self::RecordFile { .. } => "record files",
+            Self::NoteHistory { .. } => "take notes",
+            Self::RecordOutput { .. } => "take outputs",
+            Self::SetMetric { .. } => "change metrics",
+            Self::AddTask { .. } | Self::EndTask { .. } => "change tasks",
+            Self::SwitchAgent { .. } => "switch agents",
+            Self::SetAgentState { .. } => "change agents",
+            Self::SetPosition { .. } => "move on",
+            Self::ReachMilestone { .. } => "reach milestones",
+            Self::ReachBreakpoint { .. } | Self::ContinueBreakpoint { .. } => "wait at breakpoints",
+            Self::Decide { .. } | Self::SwitchBranch { .. } => "take decisions",
+            Self::StartTool { .. } | Self::EndTool { .. } => "record tool calls",
+            Self::UseMemory { .. } | Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
+            Self::RecordError { .. } => "record errors",
+            Self::CreateCheckpoint { .. } => "be checkpointed",
+        }
+    }
+}

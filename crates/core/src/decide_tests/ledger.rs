@@ -1,0 +1,159 @@
+//! Tool calls: one call however often it is reported, and every one accounted for.
+
+use serde_json::json;
+
+use crate::command::Command;
+use crate::event::*;
+use crate::limits;
+use crate::state::Applied;
+use crate::state::Calls;
+use crate::story::*;
+
+fn counts(calls: &Calls) -> [usize; 7] {
+    let Calls { total, completed, failed, denied, open, in_doubt, open_beyond, closed: _ } = calls;
+    let sum = completed + failed + denied + open.len() as u64 + in_doubt.len() as u64 + open_beyond;
+    assert_eq!(sum, *total, "{calls:?}");
+    [*total, *completed, *failed, *denied, open.len() as u64, in_doubt.len() as u64, *open_beyond]
+        .map(|count| count as usize)
+}
+
+#[test]
+fn a_call_seen_by_hook_and_stream_is_one_call() {
+    let mut story = Story::told([start("a", Source::Stream)]);
+    assert!(!story.state.calls.open["a"].write_ahead);
+    let events = story.ok(start("a", Source::Hook));
+    assert_eq!(story.record(&events[0]), Applied::Repeated);
+    assert!(story.state.calls.open["a"].write_ahead, "one of both said it before the call ran");
+    assert_eq!(counts(&story.state.calls), [1, 0, 0, 0, 1, 0, 0]);
+    story.ok(end("a", CallEnd::Completed));
+    let events = story.ok(end("a", CallEnd::Failed));
+    assert_eq!(story.record(&events[0]), Applied::Repeated);
+    assert_eq!(counts(&story.state.calls), [1, 1, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_late_start_does_not_open_a_call_again() {
+    let mut story = Story::told([
+        start("a", Source::Hook),
+        end("a", CallEnd::Completed),
+        start("a", Source::Stream),
+        end("b", CallEnd::Denied),
+        start("b", Source::Stream),
+    ]);
+    assert_eq!(counts(&story.state.calls), [2, 1, 0, 1, 0, 0, 0]);
+    // Not only the very last ones.
+    for n in 0..limits::CLOSED_CALLS - 2 {
+        story.ok(end(&format!("c{n}"), CallEnd::Completed));
+    }
+    story.ok(start("a", Source::Stream));
+    assert_eq!(counts(&story.state.calls)[4], 0);
+    assert_eq!(story.state.calls.closed.len(), limits::CLOSED_CALLS);
+}
+
+#[test]
+fn every_end_is_counted_as_what_it_is() {
+    let story = Story::told([
+        start("a", Source::Hook),
+        start("b", Source::Hook),
+        start("c", Source::Hook),
+        start("d", Source::Hook),
+        end("a", CallEnd::Completed),
+        end("b", CallEnd::Failed),
+        end("c", CallEnd::Denied),
+        end("d", CallEnd::InDoubt),
+    ]);
+    assert_eq!(counts(&story.state.calls), [4, 1, 1, 1, 0, 1, 0]);
+}
+
+#[test]
+fn a_call_whose_start_was_never_seen_is_a_call() {
+    let mut story = Story::told([end("a", CallEnd::Failed)]);
+    assert_eq!(counts(&story.state.calls), [1, 0, 1, 0, 0, 0, 0]);
+    story.ok(end("b", CallEnd::InDoubt));
+    assert_eq!(counts(&story.state.calls), [1, 0, 1, 0, 0, 0, 0], "doubt alone makes no call");
+}
+
+#[test]
+fn an_interruption_puts_open_calls_in_doubt() {
+    let mut story = Story::told([
+        attach(1),
+        start("a", Source::Hook),
+        start("b", Source::Hook),
+        start("c", Source::Hook),
+        end("b", CallEnd::Completed),
+    ]);
+    let events = story.ok(interrupt());
+    assert_eq!(kinds(&events), ["tool_ended", "tool_ended", "session_interrupted"]);
+    assert_eq!(counts(&story.state.calls), [3, 1, 0, 0, 0, 2, 0]);
+    assert_eq!(story.state.calls.in_doubt.keys().collect::<Vec<_>>(), ["a", "c"]);
+    assert_eq!(story.column(crate::project::List::Tools, "state"), ["in_doubt", "completed", "in_doubt"]);
+    // Pausing is not dying.
+    let mut paused = Story::told([attach(1), start("a", Source::Hook)]);
+    assert_eq!(kinds(&paused.ok(pause())), ["session_paused"]);
+    assert_eq!(counts(&paused.state.calls), [1, 0, 0, 0, 1, 0, 0]);
+}
+
+#[test]
+fn doubt_is_settled_by_what_is_learnt_later_and_never_the_other_way_round() {
+    let mut story = Story::told([attach(1), start("a", Source::Hook), interrupt()]);
+    story.ok(start("a", Source::Stream));
+    assert_eq!(counts(&story.state.calls), [1, 0, 0, 0, 0, 1, 0], "a late start settles nothing");
+    story.ok(end("a", CallEnd::InDoubt));
+    assert_eq!(counts(&story.state.calls), [1, 0, 0, 0, 0, 1, 0]);
+    story.ok(end("a", CallEnd::Completed));
+    assert_eq!(counts(&story.state.calls), [1, 1, 0, 0, 0, 0, 0]);
+    story.ok(end("a", CallEnd::InDoubt));
+    assert_eq!(counts(&story.state.calls), [1, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(story.column(crate::project::List::Tools, "state"), ["completed"]);
+}
+
+#[test]
+fn open_calls_past_the_limit_are_counted_but_not_kept() {
+    let mut story = Story::new();
+    for n in 0..limits::OPEN_CALLS + 5 {
+        story.ok(start(&format!("call-{n:05}"), Source::Hook));
+    }
+    assert_eq!(counts(&story.state.calls), [1_005, 0, 0, 0, 1_000, 0, 5]);
+    // The end of one that is not kept, and the same once more.
+    story.ok(end("call-01003", CallEnd::Completed));
+    story.ok(end("call-01003", CallEnd::Completed));
+    assert_eq!(counts(&story.state.calls), [1_005, 1, 0, 0, 1_000, 0, 4]);
+    // One that is kept makes room for a new one.
+    story.ok(end("call-00000", CallEnd::Failed));
+    story.ok(start("call-09999", Source::Hook));
+    assert_eq!(counts(&story.state.calls), [1_006, 1, 1, 0, 1_000, 0, 4]);
+    // All in the list, kept or not.
+    assert_eq!(story.list(crate::project::List::Tools).len(), 1_006);
+}
+
+#[test]
+fn calls_in_doubt_past_the_limit_are_counted_too() {
+    let mut story = Story::new();
+    for round in 0..2 {
+        story.ok(attach(round));
+        for n in 0..limits::OPEN_CALLS - 1 {
+            story.ok(start(&format!("{round}-{n:05}"), Source::Hook));
+        }
+        story.ok(interrupt());
+        story.ok(resume());
+    }
+    assert_eq!(counts(&story.state.calls), [1_998, 0, 0, 0, 0, 1_000, 998]);
+    let in_doubt = story.column(crate::project::List::Tools, "state");
+    assert!(in_doubt.iter().all(|state| state == "in_doubt"), "the list knows them all");
+    story.ok(end("1-00900", CallEnd::Completed));
+    assert_eq!(counts(&story.state.calls), [1_998, 1, 0, 0, 0, 1_000, 997]);
+}
+
+#[test]
+fn what_an_open_call_does_is_kept_in_short() {
+    let call = "a".to_owned();
+    let input = json!({ "content": "x".repeat(10_000) });
+    let command =
+        Command::StartTool { call, tool: "Write".to_owned(), input, write_ahead: true, source: Source::Hook };
+    let story = Story::told([command]);
+    let open = &story.state.calls.open["a"];
+    assert_eq!((open.tool.as_str(), open.seq, open.write_ahead), ("Write", 2, true));
+    assert_eq!(open.input.chars().count(), limits::NAME);
+    assert!(open.input.starts_with(r#"{"content":"xxx"#) && open.input.ends_with('…'));
+    assert!(story.state.last_action.unwrap().starts_with(r#"Write {"content":"xxx"#));
+}

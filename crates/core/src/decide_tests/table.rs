@@ -1,0 +1,365 @@
+//! The status machine, written out: what each command may do in each status.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::budget::TokenUse;
+use crate::command::Command;
+use crate::decide::decide;
+use crate::event::*;
+use crate::refusal::Refusal;
+use crate::status::Status;
+use crate::story::*;
+
+/// `ok`, or why not: `transition` (the status machine has no such step), `phase` and `not-active` (only an
+/// active session), `ended` (only one that has not ended), `breaker`, `no-driver`, and `unknown` for what the
+/// new status has swept away.
+const TABLE: &str = "
+                    active      paused      interrupted halted      completed   aborted     failed
+Pause               ok          transition  transition  transition  transition  transition  transition
+Resume              transition  ok          ok          breaker     transition  transition  transition
+Resume/reset        transition  ok          ok          ok          transition  transition  transition
+Interrupt           ok          transition  transition  transition  transition  transition  transition
+Halt                ok          transition  transition  transition  transition  transition  transition
+Complete            ok          transition  transition  transition  transition  transition  transition
+Abort               ok          ok          ok          ok          transition  transition  transition
+Fail                ok          ok          ok          transition  transition  transition  transition
+AttachDriver        ok          ok          ok          ok          ended       ended       ended
+DetachDriver        ok          ok          ok          ok          ok          ok          ok
+MakeRequest         ok          ok          no-driver   ok          ended       ended       ended
+AnswerRequest       ok          ok          ok          ok          unknown     unknown     unknown
+SetTopic            ok          ok          ok          ok          ok          ok          ok
+SetIntent           ok          ok          ok          ok          ended       ended       ended
+SetProject          ok          ok          ok          ok          ok          ok          ok
+SetWorkflow         ok          ok          ok          ok          ended       ended       ended
+AdvancePhase        ok          phase       phase       phase       phase       phase       phase
+SetStep             ok          not-active  not-active  not-active  not-active  not-active  not-active
+StartIteration      ok          not-active  not-active  not-active  not-active  not-active  not-active
+StartAttempt        ok          not-active  not-active  not-active  not-active  not-active  not-active
+VerifyPhase         ok          ok          ok          ok          ended       ended       ended
+SetWorkflowState    ok          ok          ok          ok          ended       ended       ended
+SetProgress         ok          ok          ok          ok          ended       ended       ended
+RecordTokens        ok          ok          ok          ok          ok          ok          ok
+RecordCost          ok          ok          ok          ok          ok          ok          ok
+SetBudget           ok          ok          ok          ok          ended       ended       ended
+ExtendBudget        ok          ok          ok          ok          ended       ended       ended
+RecordArtifact      ok          ok          ok          ok          ended       ended       ended
+RecordFile          ok          ok          ok          ok          ok          ok          ok
+NoteHistory         ok          ok          ok          ok          ok          ok          ok
+RecordOutput        ok          ok          ok          ok          ended       ended       ended
+SetMetric           ok          ok          ok          ok          ended       ended       ended
+AddTask             ok          ok          ok          ok          ended       ended       ended
+EndTask             ok          ok          ok          ok          ended       ended       ended
+SwitchAgent         ok          not-active  not-active  not-active  not-active  not-active  not-active
+SetAgentState       ok          ok          ok          ok          ended       ended       ended
+SetPosition         ok          ok          ok          ok          ended       ended       ended
+ReachMilestone      ok          ok          ok          ok          ended       ended       ended
+ReachBreakpoint     ok          not-active  not-active  not-active  not-active  not-active  not-active
+ContinueBreakpoint  ok          ok          ok          ok          ended       ended       ended
+Decide              ok          ok          ok          ok          ended       ended       ended
+SwitchBranch        ok          ok          ok          ok          ended       ended       ended
+StartTool           ok          ok          ok          ok          ok          ok          ok
+EndTool             ok          ok          ok          ok          ok          ok          ok
+UseMemory           ok          ok          ok          ok          ok          ok          ok
+SetCache            ok          ok          ok          ok          ended       ended       ended
+RemoveCache         ok          ok          ok          ok          ended       ended       ended
+RecordError         ok          ok          ok          ok          ok          ok          ok
+CreateCheckpoint    ok          ok          ok          ok          ended       ended       ended
+";
+
+/// Where a session may go from where.
+const STEPS: &str = "
+active       paused interrupted halted completed aborted failed
+paused       active aborted failed
+interrupted  active aborted failed
+halted       active aborted
+completed
+aborted
+failed
+";
+
+/// A new command does not compile until it is named here, and does not pass until it has a row.
+macro_rules! commands {
+    ($($variant:ident)*) => {
+        const NAMES: &[&str] = &[$(stringify!($variant)),*];
+        fn name(command: &Command) -> &'static str {
+            match command {
+                $(Command::$variant { .. } => stringify!($variant),)*
+            }
+        }
+    };
+}
+
+commands! {
+    Pause Resume Interrupt Halt Complete Abort Fail AttachDriver DetachDriver MakeRequest AnswerRequest
+    SetTopic SetIntent SetProject SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
+    SetWorkflowState SetProgress RecordTokens RecordCost SetBudget ExtendBudget RecordArtifact RecordFile
+    NoteHistory RecordOutput SetMetric AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone
+    ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool UseMemory SetCache RemoveCache
+    RecordError CreateCheckpoint
+}
+
+/// One of each, with values that nothing is wrong with.
+fn commands() -> Vec<(String, Command)> {
+    let text = || "x".to_owned();
+    let commands = vec![
+        pause(),
+        resume(),
+        interrupt(),
+        Command::Halt { reason: "x".into() },
+        Command::Complete { summary: None },
+        Command::Abort { reason: None },
+        Command::Fail { reason: None },
+        attach(2),
+        Command::DetachDriver { epoch: 1 },
+        Command::MakeRequest { request: Request::Pause, details: None },
+        Command::AnswerRequest { request: 3, obeyed: true, details: None },
+        Command::SetTopic { topic: text() },
+        Command::SetIntent { intent: "x".into() },
+        Command::SetProject { project: Project { path: text(), ..Project::default() } },
+        Command::SetWorkflow { workflow: Workflow { name: text(), phases: vec![] } },
+        phase("x"),
+        Command::SetStep { step: 1, of: None },
+        Command::StartIteration,
+        Command::StartAttempt,
+        Command::VerifyPhase { phase: None, check: text(), verdict: Verdict::Pass, details: None },
+        Command::SetWorkflowState { state: json!({}) },
+        Command::SetProgress { percent: 1 },
+        tokens(1, Source::Hand),
+        Command::RecordCost { micros: 1, source: Source::Hand },
+        Command::SetBudget { unit: Unit::Tokens, total: Some(1), hard: None, warn_percent: None },
+        extend(Unit::Tokens, 1),
+        Command::RecordArtifact { path: text(), artifact_type: Change::Created, phase: None },
+        Command::RecordFile { path: text(), change: Change::Deleted, call: None },
+        Command::NoteHistory { action: text(), phase: None, details: None },
+        Command::RecordOutput { name: text(), kind: OutputKind::Code, content: "x".into() },
+        Command::SetMetric { name: text(), value: Metric::Flag(true) },
+        Command::AddTask { text: "x".into() },
+        Command::EndTask { task: 1, done: true },
+        Command::SwitchAgent { to: text() },
+        Command::SetAgentState { agent: text(), active: true, state: json!(1) },
+        Command::SetPosition { file: Some(text()), line: Some(1) },
+        Command::ReachMilestone { name: text(), details: None },
+        Command::ReachBreakpoint { name: text(), details: None },
+        Command::ContinueBreakpoint { details: None },
+        Command::Decide {
+            question: "x".into(),
+            choice: "y".into(),
+            reason: None,
+            alternatives: vec![],
+            parent: None,
+            branch: None,
+        },
+        Command::SwitchBranch { branch: text(), from: None },
+        start("x", Source::Hook),
+        end("x", CallEnd::Completed),
+        Command::UseMemory { usage: MemoryUse::Query, source: None, query: "x".into(), result: None },
+        Command::SetCache { key: text(), value: json!(1) },
+        Command::RemoveCache { key: "kept".to_owned() },
+        Command::RecordError { message: "x".into(), error_kind: None },
+        Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
+    ];
+    let reset = ("Resume/reset".to_owned(), Command::Resume { reset_breaker: true, details: None });
+    commands.into_iter().map(|command| (name(&command).to_owned(), command)).chain([reset]).collect()
+}
+
+/// A session in this status that has what the commands speak of.
+fn session(status: Status, command: &Command) -> Story {
+    let mut story = Story::told([
+        attach(1),
+        Command::MakeRequest { request: Request::Stop, details: None },
+        Command::AddTask { text: "x".into() },
+        Command::SetCache { key: "kept".to_owned(), value: json!(1) },
+    ]);
+    assert_eq!(story.state.requests[0].seq, 3);
+    if matches!(command, Command::ContinueBreakpoint { .. }) {
+        story.ok(Command::ReachBreakpoint { name: "b".to_owned(), details: None });
+    }
+    story.go_to(status)
+}
+
+fn word(verdict: &Result<Vec<Event>, Refusal>) -> &'static str {
+    match verdict {
+        Ok(_) => "ok",
+        Err(Refusal::InvalidTransition { .. }) => "transition",
+        Err(Refusal::InvalidForPhaseAdvance { .. }) => "phase",
+        Err(Refusal::NotActive { .. }) => "not-active",
+        Err(Refusal::Ended { .. }) => "ended",
+        Err(Refusal::BreakerOpen) => "breaker",
+        Err(Refusal::NoDriver) => "no-driver",
+        Err(Refusal::Unknown { .. }) => "unknown",
+        Err(Refusal::NewerEvents { .. }) => "newer",
+        Err(Refusal::BadValue { .. }) => "bad",
+        Err(Refusal::TooMany { .. }) => "too-many",
+        Err(Refusal::Already(_)) => "already",
+    }
+}
+
+fn rows() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let mut lines = TABLE.trim_start_matches('\n').lines();
+    let head: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+    assert_eq!(head, Status::ALL.map(Status::as_str));
+    let row = |line: &'static str| {
+        let mut cells = line.split_whitespace();
+        (cells.next().unwrap(), cells.collect::<Vec<_>>())
+    };
+    lines.map(row).collect()
+}
+
+#[test]
+fn the_table_holds() {
+    let rows = rows();
+    let mut wrong = Vec::new();
+    for (row, command) in commands() {
+        let expected = rows.get(row.as_str()).unwrap_or_else(|| panic!("no row for {row}"));
+        assert_eq!(expected.len(), Status::ALL.len(), "{row}");
+        for (status, expected) in Status::ALL.into_iter().zip(expected) {
+            let story = session(status, &command);
+            let verdict = decide(&story.state, command.clone());
+            if word(&verdict) != *expected {
+                wrong.push(format!("{row} when {status}: {verdict:?}, want {expected}"));
+            }
+            if let Ok(events) = &verdict {
+                assert!(!events.is_empty(), "{row} when {status} says nothing");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_table_has_a_row_for_every_command_and_no_other() {
+    let named: BTreeSet<&str> = NAMES.iter().copied().collect();
+    let tabled: BTreeSet<&str> = rows().into_keys().filter_map(|row| row.split('/').next()).collect();
+    assert_eq!(tabled, named);
+    let tried: BTreeSet<&str> = commands().iter().map(|(_, command)| name(command)).collect();
+    assert_eq!(tried, named);
+}
+
+#[test]
+fn every_refusal_of_the_table_says_so_in_words() {
+    for (row, command) in commands() {
+        for status in Status::ALL {
+            let Err(refusal) = decide(&session(status, &command).state, command.clone()) else { continue };
+            let words = refusal.to_string();
+            let says = match refusal {
+                Refusal::InvalidTransition { .. } => {
+                    words.starts_with(&format!("Cannot transition from {status} to "))
+                }
+                Refusal::InvalidForPhaseAdvance { .. }
+                | Refusal::NotActive { .. }
+                | Refusal::Ended { .. } => {
+                    words.starts_with(&format!("a session that is {status} "))
+                        && words.ends_with(command.verb())
+                }
+                _ => !words.is_empty(),
+            };
+            assert!(says, "{row}: {words}");
+            assert!(refusal.code().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+        }
+    }
+}
+
+#[test]
+fn steps_go_where_the_documentation_says() {
+    let allowed: BTreeMap<Status, BTreeSet<Status>> = STEPS
+        .trim()
+        .lines()
+        .map(|line| {
+            let mut words = line.split_whitespace().map(|word| word.parse::<Status>().unwrap());
+            (words.next().unwrap(), words.collect())
+        })
+        .collect();
+    for from in Status::ALL {
+        let to: BTreeSet<Status> = Status::ALL.into_iter().filter(|to| from.may_become(*to)).collect();
+        assert_eq!(to, allowed[&from], "from {from}");
+        assert_eq!(to.is_empty(), from.is_terminal());
+        assert_ne!(from.is_open(), from.is_terminal());
+    }
+}
+
+/// Whatever the rules let through leads to where the step says, with what belongs to that status.
+#[test]
+fn a_step_arrives() {
+    for (row, command) in commands() {
+        let crate::command::Need::Step(to) = command.need() else { continue };
+        for from in Status::ALL {
+            let mut story = session(from, &command);
+            let before = story.state.clone();
+            if decide(&story.state, command.clone()).is_err() {
+                continue;
+            }
+            story.ok(command.clone());
+            let state = &story.state;
+            assert_eq!(state.status, to, "{row}");
+            assert_eq!(state.completed_at, to.is_terminal().then_some(state.updated_at), "{row}");
+            assert!(state.counts.history > before.counts.history, "{row} is a line of the history");
+            if to.is_terminal() || to == Status::Interrupted {
+                assert_eq!(state.driver, None, "{row}");
+            }
+            assert_eq!(state.is_resumable(), !to.is_terminal());
+        }
+    }
+}
+
+#[test]
+fn foreign_words_for_statuses_are_understood() {
+    let words = [
+        ("created", Status::Active),
+        ("RUNNING", Status::Active),
+        ("suspended", Status::Interrupted),
+        ("crashed", Status::Interrupted),
+        ("abandoned", Status::Aborted),
+    ];
+    for (word, status) in words {
+        assert_eq!(word.parse(), Ok(status));
+    }
+    for status in Status::ALL {
+        assert_eq!(status.as_str().parse(), Ok(status));
+        assert_eq!(serde_json::to_value(status).unwrap(), json!(status.as_str()));
+    }
+    assert!("expired".parse::<Status>().is_err());
+}
+
+#[test]
+fn only_a_driven_session_is_interrupted() {
+    assert_eq!(Story::new().refused(interrupt()), Refusal::NoDriver);
+    let let_go = Story::told([attach(1), Command::DetachDriver { epoch: 1 }]);
+    assert_eq!(let_go.refused(interrupt()), Refusal::NoDriver);
+}
+
+#[test]
+fn a_driver_that_was_replaced_lets_go_of_nothing() {
+    let mut story = Story::told([attach(1), attach(2), Command::DetachDriver { epoch: 1 }]);
+    assert_eq!(story.state.driver.as_ref().map(|driver| driver.epoch), Some(2));
+    story.ok(Command::DetachDriver { epoch: 2 });
+    assert_eq!(story.state.driver, None);
+}
+
+#[test]
+fn requests_wait_for_their_answer() {
+    let ask = |request| Command::MakeRequest { request, details: None };
+    assert_eq!(Story::new().refused(ask(Request::Pause)), Refusal::NoDriver);
+    let mut story = Story::told([attach(1), ask(Request::Pause), ask(Request::Stop)]);
+    let open = |story: &Story| story.state.requests.iter().map(|open| open.seq).collect::<Vec<_>>();
+    assert_eq!(open(&story), [3, 4]);
+    let answer = |request| Command::AnswerRequest { request, obeyed: true, details: None };
+    story.ok(answer(3));
+    assert_eq!(open(&story), [4]);
+    assert_eq!(story.refused(answer(3)), Refusal::Unknown { what: "open request", id: "3".to_owned() });
+    for _ in 1..crate::limits::ENTRIES {
+        story.ok(ask(Request::Pause));
+    }
+    let full = Refusal::TooMany { what: "open requests", limit: crate::limits::ENTRIES };
+    assert_eq!(story.refused(ask(Request::Abort)), full);
+}
+
+#[test]
+fn tokens_of_a_session_that_ended_still_count() {
+    let mut story = Story::new().go_to(Status::Completed);
+    story.ok(Command::RecordTokens { tokens: TokenUse::of(9), estimated: true, source: Source::Stream });
+    assert_eq!(story.state.budget.tokens_used, 9);
+    assert_eq!(story.state.status, Status::Completed);
+}

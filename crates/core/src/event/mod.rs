@@ -1,0 +1,201 @@
+//! Facts that happened, in the past tense, and the form in which they are stored.
+//!
+//! The stored form is frozen: a kind, a version and a JSON body, apart from the Rust types. A field may be
+//! added if older programs may ignore it; anything else is a new version of the kind. A kind or version that
+//! this program does not know is kept as it came ([`Event::Unknown`]) and skipped by the fold.
+
+mod budget;
+mod keep;
+mod ledger;
+mod lifecycle;
+mod plan;
+#[cfg(test)]
+pub(crate) mod samples;
+mod work;
+
+pub use budget::*;
+pub use keep::*;
+pub use ledger::*;
+pub use lifecycle::*;
+pub use plan::*;
+pub use work::*;
+
+/// The stored form of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// What happened, such as `phase_advanced`.
+    pub kind: String,
+    /// The version of the body's form.
+    pub version: u32,
+    /// The body, a JSON object as text.
+    pub body: String,
+}
+
+/// An event from a newer segno, kept as it came.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnknownEvent {
+    /// Its kind.
+    pub kind: String,
+    /// Its version.
+    pub version: u32,
+    /// Its body.
+    pub body: serde_json::Value,
+}
+
+/// A stored event that cannot be read although its kind and version are known.
+#[derive(Debug, thiserror::Error)]
+#[error("event {kind} v{version} cannot be read: {why}")]
+pub struct DecodeError {
+    /// Its kind.
+    pub kind: String,
+    /// Its version.
+    pub version: u32,
+    /// What is wrong with the body.
+    pub why: String,
+}
+
+/// Reads a body by the names of its fields. The derived readers would also take a list of them in order.
+fn object<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, serde_json::Error> {
+    if !body.trim_start().starts_with('{') {
+        return Err(serde::de::Error::custom("the body is no JSON object"));
+    }
+    serde_json::from_str(body)
+}
+
+macro_rules! events {
+    ($( $variant:ident = $kind:literal v $version:literal, )*) => {
+        /// One fact. The variants' names are the stored kinds in camel case.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Event {
+            $(
+                #[doc = concat!("Stored as `", $kind, "`.")]
+                $variant($variant),
+            )*
+            /// Something a newer segno recorded.
+            Unknown(UnknownEvent),
+        }
+
+        /// Every kind this program knows, with the newest version it can read.
+        pub const KINDS: &[(&str, u32)] = &[$(($kind, $version)),*];
+
+        impl Event {
+            /// The stored kind.
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $kind,)*
+                    Self::Unknown(unknown) => &unknown.kind,
+                }
+            }
+
+            /// The version of the stored form.
+            pub fn version(&self) -> u32 {
+                match self {
+                    $(Self::$variant(_) => $version,)*
+                    Self::Unknown(unknown) => unknown.version,
+                }
+            }
+
+            /// The body as JSON.
+            pub fn to_value(&self) -> serde_json::Value {
+                match self {
+                    // Bodies are plain structs with string keys and finite numbers; they always serialise.
+                    $(Self::$variant(body) => serde_json::to_value(body).unwrap_or_default(),)*
+                    Self::Unknown(unknown) => unknown.body.clone(),
+                }
+            }
+
+            /// The stored form.
+            pub fn encode(&self) -> Encoded {
+                let body = match self {
+                    $(Self::$variant(body) => serde_json::to_string(body).unwrap_or_default(),)*
+                    Self::Unknown(unknown) => unknown.body.to_string(),
+                };
+                Encoded { kind: self.kind().to_owned(), version: self.version(), body }
+            }
+
+            /// Reads a stored form back. What a newer segno wrote is kept as it is.
+            pub fn decode(kind: &str, version: u32, body: &str) -> Result<Self, DecodeError> {
+                let fail = |why: serde_json::Error| DecodeError {
+                    kind: kind.to_owned(),
+                    version,
+                    why: why.to_string(),
+                };
+                match kind {
+                    $($kind if version <= $version => object(body).map(Self::$variant).map_err(fail),)*
+                    _ => Ok(Self::Unknown(UnknownEvent {
+                        kind: kind.to_owned(),
+                        version,
+                        body: serde_json::from_str(body).map_err(fail)?,
+                    })),
+                }
+            }
+        }
+
+        $(impl From<$variant> for Event {
+            fn from(body: $variant) -> Self {
+                Self::$variant(body)
+            }
+        })*
+    };
+}
+
+events! {
+    SessionCreated = "session_created" v 1,
+    SessionImported = "session_imported" v 1,
+    ItemsImported = "items_imported" v 1,
+    SessionPaused = "session_paused" v 1,
+    SessionResumed = "session_resumed" v 1,
+    SessionInterrupted = "session_interrupted" v 1,
+    SessionHalted = "session_halted" v 1,
+    SessionCompleted = "session_completed" v 1,
+    SessionAborted = "session_aborted" v 1,
+    SessionFailed = "session_failed" v 1,
+    DriverAttached = "driver_attached" v 1,
+    DriverDetached = "driver_detached" v 1,
+    RequestMade = "request_made" v 1,
+    RequestAnswered = "request_answered" v 1,
+    LateRecorded = "late_recorded" v 1,
+    TopicSet = "topic_set" v 1,
+    IntentSet = "intent_set" v 1,
+    ProjectSet = "project_set" v 1,
+    WorkflowSet = "workflow_set" v 1,
+    PhaseAdvanced = "phase_advanced" v 1,
+    StepSet = "step_set" v 1,
+    IterationStarted = "iteration_started" v 1,
+    AttemptStarted = "attempt_started" v 1,
+    PhaseVerified = "phase_verified" v 1,
+    WorkflowStateSet = "workflow_state_set" v 1,
+    ProgressSet = "progress_set" v 1,
+    TokensRecorded = "tokens_recorded" v 1,
+    CostRecorded = "cost_recorded" v 1,
+    BudgetSet = "budget_set" v 1,
+    BudgetExtended = "budget_extended" v 1,
+    BudgetWarned = "budget_warned" v 1,
+    BudgetExceeded = "budget_exceeded" v 1,
+    ArtifactRecorded = "artifact_recorded" v 1,
+    FileChanged = "file_changed" v 1,
+    HistoryNoted = "history_noted" v 1,
+    OutputRecorded = "output_recorded" v 1,
+    MetricSet = "metric_set" v 1,
+    TaskAdded = "task_added" v 1,
+    TaskEnded = "task_ended" v 1,
+    AgentSwitched = "agent_switched" v 1,
+    AgentStateSet = "agent_state_set" v 1,
+    PositionSet = "position_set" v 1,
+    MilestoneReached = "milestone_reached" v 1,
+    BreakpointReached = "breakpoint_reached" v 1,
+    BreakpointContinued = "breakpoint_continued" v 1,
+    DecisionMade = "decision_made" v 1,
+    BranchSwitched = "branch_switched" v 1,
+    ToolStarted = "tool_started" v 1,
+    ToolEnded = "tool_ended" v 1,
+    MemoryUsed = "memory_used" v 1,
+    CacheSet = "cache_set" v 1,
+    CacheRemoved = "cache_removed" v 1,
+    ErrorRecorded = "error_recorded" v 1,
+    CheckpointCreated = "checkpoint_created" v 1,
+}
+
+#[cfg(test)]
+#[path = "event_tests.rs"]
+mod tests;

@@ -1,0 +1,415 @@
+//! Samples of every kind, for the frozen form and for tests of readers: each with all it can hold, and where
+//! something may be left out, once more without it.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::budget::CostBudget;
+use crate::budget::TokenBudget;
+use crate::budget::TokenUse;
+use crate::id::SessionId;
+use crate::id::Uid;
+use crate::project::List;
+use crate::state::*;
+use crate::status::Status;
+use crate::text::Aside;
+use crate::text::Text;
+use crate::time::Timestamp;
+
+/// The moment that all samples count from.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    "2026-11-15T14:35:12.804211Z".parse::<Timestamp>().unwrap().plus_seconds(seconds)
+}
+
+pub(crate) fn id() -> SessionId {
+    SessionId::at(at(0))
+}
+
+pub(crate) fn uid() -> Uid {
+    "01932f6e-7c00-7000-8000-00805f9b34fb".parse().unwrap()
+}
+
+fn aside() -> Text {
+    let hash = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262".to_owned();
+    Text::Aside(Aside { hash, bytes: 9_216, excerpt: "error[E0308]: mismatched".into(), json: false })
+}
+
+fn text(text: &str) -> Option<Text> {
+    Some(text.into())
+}
+
+fn workflow() -> Workflow {
+    Workflow { name: "tdflow".into(), phases: ["red", "green", "refactor"].map(Into::into).into() }
+}
+
+fn project() -> Project {
+    Project { path: "/home/ann/shop".into(), name: "shop".into(), kind: Some("rust".into()) }
+}
+
+fn holder() -> Holder {
+    Holder {
+        host: "ann-laptop".into(),
+        pid_namespace: "4026531836".into(),
+        boot_id: "9c6f0f0c-8f5e-4f55-9f9a-0f6f2f0f7c11".into(),
+        pid: 4_121,
+        process_start: 118_923,
+        what: "segno run".into(),
+    }
+}
+
+fn created() -> [Event; 2] {
+    let full = SessionCreated {
+        id: id(),
+        uid: uid(),
+        made_by: Maker::Run,
+        topic: Some("checkout: die Kasse 🛒".into()),
+        intent: text("Make the checkout\nwork offline."),
+        project: project(),
+        workflow: Some(workflow()),
+        phase: Some("red".into()),
+        budget: TokenBudget { total_budget: 50_000, tokens_used: 0, warn_percent: 75, hard: true },
+        cost: CostBudget { limit_micros: Some(5_000_000), used_micros: 0, warn_percent: 90, hard: true },
+        continues: Some(SessionId::at(at(-86_400))),
+    };
+    let bare = SessionCreated {
+        made_by: Maker::New,
+        topic: None,
+        intent: None,
+        project: Project { path: "/srv/x".into(), name: "x".into(), kind: None },
+        workflow: None,
+        phase: None,
+        budget: TokenBudget::default(),
+        cost: CostBudget::default(),
+        continues: None,
+        ..full.clone()
+    };
+    [full.into(), bare.into()]
+}
+
+/// A state in which everything that can be there is there.
+pub(crate) fn full_state() -> State {
+    let call = |tool: &str, seq| OpenCall {
+        tool: tool.into(),
+        seq,
+        at: at(50),
+        write_ahead: true,
+        input: r#"{"command":"cargo test"}"#.into(),
+    };
+    let token_source = |run: &str, source| TokenSource { run: run.into(), source };
+    let agents = [("coder", true, json!({ "turn": 3 })), ("reviewer", false, json!(null))];
+    State {
+        session_id: id(),
+        uid: uid(),
+        seq: 61,
+        made_by: Maker::Run,
+        topic: Some("checkout".into()),
+        intent: Some("Make it work offline.".into()),
+        project: project(),
+        continues: Some(SessionId::at(at(-86_400))),
+        status: Status::Paused,
+        reason: Some(Reason { what: "limit reached".into(), details: Some("resets 3pm".into()) }),
+        created_at: at(0),
+        updated_at: at(60),
+        completed_at: None,
+        workflow: Some(workflow()),
+        phase: Some("green".into()),
+        phase_since: at(20),
+        step: Some(2),
+        of: Some(3),
+        iteration: 4,
+        attempt: 2,
+        phases_completed: vec!["red".into()],
+        verification: BTreeMap::from([("tests".into(), Verdict::Fail), ("build".into(), Verdict::Pass)]),
+        workflow_state: Some(json!({ "gate": { "open": false } })),
+        progress_set: Some(40),
+        budget: TokenBudget { total_budget: 50_000, tokens_used: 41_000, warn_percent: 80, hard: true },
+        tokens: TokenUse {
+            input: 1_000,
+            output: 4_000,
+            cache_read: 30_000,
+            cache_write: 5_000,
+            other: 1_000,
+        },
+        cost: CostBudget {
+            limit_micros: Some(2_000_000),
+            used_micros: 750_000,
+            warn_percent: 90,
+            hard: false,
+        },
+        warned: Warned { tokens: true, tokens_over: false, cost: false, cost_over: false },
+        token_source: Some(token_source("run-2", Source::Stream)),
+        earlier_token_sources: [token_source("run-1", Source::Hook)].into(),
+        metrics: BTreeMap::from([
+            ("test_coverage".into(), Metric::Number(87.5)),
+            ("files".into(), Metric::Number(12.0)),
+            ("build_pass".into(), Metric::Flag(true)),
+        ]),
+        outputs: BTreeMap::from([("spec".into(), OutputMark { kind: OutputKind::Document, bytes: 9_216 })]),
+        tasks: Tasks { added: 5, done: 2, dropped: 1, open: [(4, "write docs".into())].into() },
+        agent: Some("coder".into()),
+        agents: agents.map(|(name, active, state)| (name.to_owned(), AgentMark { active, state })).into(),
+        position: Some(Position { file: "src/cart.rs".into(), line: Some(42) }),
+        milestone: Some("first green".into()),
+        breakpoint: Some(Breakpoint { name: "design review".into(), since: at(45) }),
+        decisions: Decisions {
+            count: 3,
+            branch: "sqlite".into(),
+            heads: [("main".into(), 2), ("sqlite".into(), 3)].into(),
+        },
+        calls: Calls {
+            total: 9,
+            completed: 4,
+            failed: 1,
+            denied: 1,
+            open: [("toolu_07".into(), call("Bash", 58))].into(),
+            in_doubt: [("toolu_03".into(), call("Write", 31))].into(),
+            open_beyond: 1,
+            closed: [305_419_896, 7].into(),
+        },
+        cache: BTreeMap::from([("greeting".into(), json!(["hi", null, 1.5]))]),
+        errors: Errors { count: 3, last: Some("00ab54a98ceb1f0a".into()), in_a_row: 2 },
+        counts: Counts {
+            history: 12,
+            artifacts: 2,
+            files_created: 1,
+            files_modified: 3,
+            files_deleted: 1,
+            milestones: 1,
+            memory_queries: 2,
+            memory_lookups: 1,
+            checkpoints: 2,
+        },
+        checkpoint: Some(CheckpointMark { id: "cp-02-red".parse().unwrap(), seq: 40, at: at(40) }),
+        actions_since_checkpoint: 6,
+        last_action: Some("modified src/cart.rs".into()),
+        driver: Some(Driver { epoch: 7, holder: holder(), since: at(10) }),
+        requests: vec![OpenRequest { seq: 60, request: Request::Pause }],
+        late: 1,
+        unknown: 2,
+    }
+}
+
+/// A new session without anything.
+pub(crate) fn bare_state() -> State {
+    let [_, bare] = created();
+    State::begin(&Mark { seq: 1, at: at(0), run: None }, &bare).unwrap()
+}
+
+fn lifecycle() -> Vec<Event> {
+    let items = vec![
+        ImportedItem {
+            key: "00000000000000000003".into(),
+            body: json!({ "timestamp": at(3), "action": "checkpoint", "phase": "red", "details": null }),
+        },
+        ImportedItem { key: "00000000000000000004".into(), body: json!({ "action": "session_paused" }) },
+    ];
+    vec![
+        SessionImported {
+            state: Box::new(full_state()),
+            renamed_from: Some(SessionId::at(at(-1))),
+            source: "/media/stick/session.yaml".into(),
+        }
+        .into(),
+        SessionImported { state: Box::new(bare_state()), renamed_from: None, source: "bundle".into() }.into(),
+        ItemsImported { list: List::History, items }.into(),
+        ItemsImported { list: List::Tools, items: vec![] }.into(),
+        SessionPaused { reason: PauseReason::Limit, details: text("resets 3pm") }.into(),
+        SessionPaused { reason: PauseReason::Asked, details: None }.into(),
+        SessionResumed { breaker_reset: true, details: text("looked at it") }.into(),
+        SessionResumed { breaker_reset: false, details: None }.into(),
+        SessionInterrupted { reason: InterruptReason::PowerLoss, details: text("boot id changed") }.into(),
+        SessionInterrupted { reason: InterruptReason::Unknown, details: None }.into(),
+        SessionHalted { reason: "no progress in 3 iterations".into() }.into(),
+        SessionCompleted { summary: text("all tests pass") }.into(),
+        SessionCompleted { summary: None }.into(),
+        SessionAborted { reason: text("wrong idea") }.into(),
+        SessionAborted { reason: None }.into(),
+        SessionFailed { reason: text("5 resumes in vain") }.into(),
+        SessionFailed { reason: None }.into(),
+        DriverAttached { epoch: 7, holder: holder() }.into(),
+        DriverDetached { epoch: 7 }.into(),
+        RequestMade { request: Request::Stop, details: text("lunch") }.into(),
+        RequestMade { request: Request::Abort, details: None }.into(),
+        RequestAnswered { request: 19, obeyed: false, details: text("still writing") }.into(),
+        RequestAnswered { request: 19, obeyed: true, details: None }.into(),
+        LateRecorded { epoch: 6, kind: "topic_set".into(), version: 1, body: json!({ "topic": "x" }) }.into(),
+    ]
+}
+
+fn plan() -> Vec<Event> {
+    vec![
+        TopicSet { topic: "checkout".into() }.into(),
+        IntentSet { intent: aside() }.into(),
+        ProjectSet { project: project() }.into(),
+        ProjectSet { project: Project { kind: None, ..project() } }.into(),
+        WorkflowSet { workflow: workflow() }.into(),
+        WorkflowSet { workflow: Workflow { name: "spec".into(), phases: vec![] } }.into(),
+        PhaseAdvanced { from: Some("red".into()), to: "green".into(), step: Some(2), of: Some(3) }.into(),
+        PhaseAdvanced { from: None, to: "analyze".into(), step: None, of: None }.into(),
+        StepSet { step: 2, of: Some(9) }.into(),
+        StepSet { step: 2, of: None }.into(),
+        IterationStarted { iteration: 5 }.into(),
+        AttemptStarted { attempt: 2 }.into(),
+        PhaseVerified {
+            phase: Some("green".into()),
+            check: "tests".into(),
+            verdict: Verdict::Fail,
+            details: text("2 of 14 fail"),
+        }
+        .into(),
+        PhaseVerified { phase: None, check: "build".into(), verdict: Verdict::Skip, details: None }.into(),
+        WorkflowStateSet { state: json!({ "gate": { "open": false }, "scores": [1, 2.5, -3] }) }.into(),
+        WorkflowStateSet { state: json!(null) }.into(),
+        ProgressSet { percent: 40 }.into(),
+    ]
+}
+
+fn budget() -> Vec<Event> {
+    let tokens = TokenUse { input: 10, output: 20, cache_read: 300, cache_write: 40, other: 5 };
+    vec![
+        TokensRecorded { tokens, estimated: false, source: Source::Stream }.into(),
+        TokensRecorded { tokens: TokenUse::of(u64::MAX), estimated: true, source: Source::Hand }.into(),
+        CostRecorded { micros: 12_345, source: Source::Hook }.into(),
+        BudgetSet { unit: Unit::Tokens, total: 200_000, hard: true, warn_percent: 80 }.into(),
+        BudgetSet { unit: Unit::Cost, total: 5_000_000, hard: false, warn_percent: 90 }.into(),
+        BudgetExtended { unit: Unit::Tokens, added: 50_000 }.into(),
+        BudgetWarned { unit: Unit::Tokens, used: 80_000, total: 100_000 }.into(),
+        BudgetExceeded { unit: Unit::Cost, used: 5_000_001, total: 5_000_000 }.into(),
+    ]
+}
+
+fn work() -> Vec<Event> {
+    vec![
+        ArtifactRecorded {
+            path: "src/cart.rs".into(),
+            artifact_type: Change::Created,
+            phase: Some("green".into()),
+        }
+        .into(),
+        ArtifactRecorded { path: "README.md".into(), artifact_type: Change::Modified, phase: None }.into(),
+        FileChanged { path: "old.rs".into(), change: Change::Deleted, call: Some("toolu_02".into()) }.into(),
+        FileChanged { path: "new.rs".into(), change: Change::Created, call: None }.into(),
+        HistoryNoted { action: "reviewed".into(), phase: Some("red".into()), details: text("by Ann") }.into(),
+        HistoryNoted { action: "lunch".into(), phase: None, details: None }.into(),
+        OutputRecorded { name: "spec".into(), kind: OutputKind::Document, content: aside() }.into(),
+        OutputRecorded { name: "draft".into(), kind: OutputKind::Partial, content: "".into() }.into(),
+        MetricSet { name: "test_coverage".into(), value: Metric::Number(87.5) }.into(),
+        MetricSet { name: "files".into(), value: Metric::Number(12.0) }.into(),
+        MetricSet { name: "race_free".into(), value: Metric::Flag(false) }.into(),
+        TaskAdded { task: 4, text: "write docs".into() }.into(),
+        TaskEnded { task: 4, done: true }.into(),
+        AgentSwitched { from: Some("coder".into()), to: "reviewer".into() }.into(),
+        AgentSwitched { from: None, to: "coder".into() }.into(),
+        AgentStateSet { agent: "coder".into(), active: true, state: json!({ "turn": 3 }) }.into(),
+        PositionSet { file: Some("src/cart.rs".into()), line: Some(42) }.into(),
+        PositionSet { file: None, line: None }.into(),
+        MilestoneReached { name: "first green".into(), details: text("14 tests") }.into(),
+        MilestoneReached { name: "released".into(), details: None }.into(),
+        BreakpointReached { name: "design review".into(), details: text("look at ADR 3") }.into(),
+        BreakpointReached { name: "stop".into(), details: None }.into(),
+        BreakpointContinued { name: "design review".into(), details: text("fine") }.into(),
+        BreakpointContinued { name: "stop".into(), details: None }.into(),
+        DecisionMade {
+            decision: 3,
+            parent: Some(2),
+            branch: "sqlite".into(),
+            question: "where to store?".into(),
+            choice: "SQLite".into(),
+            reason: text("one file"),
+            alternatives: vec!["files".into(), aside()],
+        }
+        .into(),
+        DecisionMade {
+            decision: 1,
+            parent: None,
+            branch: "main".into(),
+            question: "language?".into(),
+            choice: "Rust".into(),
+            reason: None,
+            alternatives: vec![],
+        }
+        .into(),
+        BranchSwitched { branch: "sqlite".into(), from: Some(2) }.into(),
+        BranchSwitched { branch: "main".into(), from: None }.into(),
+        MemoryUsed {
+            usage: MemoryUse::Query,
+            source: Some("project notes".into()),
+            query: "how are carts merged?".into(),
+            result: Some(aside()),
+        }
+        .into(),
+        MemoryUsed { usage: MemoryUse::Lookup, source: None, query: "serde".into(), result: None }.into(),
+        CacheSet { key: "greeting".into(), value: json!(["hi", null, 1.5]) }.into(),
+        CacheRemoved { key: "greeting".into() }.into(),
+        ErrorRecorded {
+            message: "error[E0308]: mismatched types".into(),
+            error_kind: Some("build".into()),
+            phase: Some("green".into()),
+            iteration: 4,
+            fingerprint: "00ab54a98ceb1f0a".into(),
+        }
+        .into(),
+        ErrorRecorded {
+            message: aside(),
+            error_kind: None,
+            phase: None,
+            iteration: 0,
+            fingerprint: "00ab54a98ceb1f0a".into(),
+        }
+        .into(),
+    ]
+}
+
+fn ledger_and_keep() -> Vec<Event> {
+    vec![
+        ToolStarted {
+            call: "toolu_07".into(),
+            tool: "Bash".into(),
+            input: json!({ "command": "cargo test", "timeout": 60 }),
+            write_ahead: true,
+            source: Source::Hook,
+        }
+        .into(),
+        ToolEnded {
+            call: "toolu_07".into(),
+            tool: Some("Bash".into()),
+            end: CallEnd::Failed,
+            output: Some(aside()),
+            source: Source::Stream,
+        }
+        .into(),
+        ToolEnded {
+            call: "toolu_08".into(),
+            tool: None,
+            end: CallEnd::InDoubt,
+            output: None,
+            source: Source::Hand,
+        }
+        .into(),
+        CheckpointCreated {
+            id: "cp-03-green".parse().unwrap(),
+            ordinal: 3,
+            name: "green".into(),
+            reason: CheckpointReason::PhaseComplete,
+            tool_count: 9,
+            progress: Some(66),
+        }
+        .into(),
+        CheckpointCreated {
+            id: "cp-01-asked".parse().unwrap(),
+            ordinal: 1,
+            name: "asked".into(),
+            reason: CheckpointReason::Asked,
+            tool_count: 0,
+            progress: None,
+        }
+        .into(),
+    ]
+}
+
+/// At least one event of every kind.
+pub(crate) fn samples() -> Vec<Event> {
+    [created().into(), lifecycle(), plan(), budget(), work(), ledger_and_keep()].concat()
+}

@@ -1,0 +1,50 @@
+//! What a segno session is: its events, its folded state and the rules that decide between them.
+//!
+//! Nothing in this crate does I/O, reads a clock or draws a random number: time and ids come in as
+//! arguments, so folding the same journal twice always gives the same state.
+//!
+//! The way round: a [`Command`] and the present [`State`] go into [`decide()`], which answers with the
+//! [`Event`]s that follow or a [`Refusal`]. The events are stored, and [`State::apply`] folds them in.
+
+pub mod budget;
+pub mod command;
+pub mod decide;
+pub mod event;
+pub mod fingerprint;
+pub mod id;
+pub mod limits;
+pub mod project;
+pub mod refusal;
+pub mod state;
+pub mod status;
+#[cfg(test)]
+mod story;
+pub mod summary;
+pub mod text;
+pub mod time;
+
+pub use budget::CostBudget;
+pub use budget::TokenBudget;
+pub use budget::TokenUse;
+pub use command::Command;
+pub use command::Creation;
+pub use decide::create;
+pub use decide::decide;
+pub use event::Encoded;
+pub use event::Event;
+pub use fingerprint::fingerprint;
+pub use id::CheckpointId;
+pub use id::EventKey;
+pub use id::SessionId;
+pub use id::Uid;
+pub use project::ItemChange;
+pub use project::List;
+pub use project::project;
+pub use refusal::Refusal;
+pub use state::FOLD_VERSION;
+pub use state::Mark;
+pub use state::State;
+pub use status::Status;
+pub use summary::Summary;
+pub use text::Text;
+pub use time::Timestamp;

@@ -1,0 +1,89 @@
+//! How large the bounded parts of a session may grow. State stays small so that loading stays quick.
+
+use crate::refusal::Refusal;
+
+/// Longest name of a phase, metric, agent, output, branch and the like, in characters.
+pub const NAME: usize = 200;
+/// Longest one-line text (topic, path, reason), in characters.
+pub const LINE: usize = 4_000;
+/// Most phases a workflow may list.
+pub const PHASES: usize = 200;
+/// Most metrics, outputs, agents, cache entries or decision branches of a session.
+pub const ENTRIES: usize = 256;
+/// Most tasks that may be open at once.
+pub const OPEN_TASKS: usize = 500;
+/// Most open tool calls kept in the state; further ones are counted and stay in the ledger's list.
+pub const OPEN_CALLS: usize = 1_000;
+/// How many closed calls are remembered, so that a late second report of one does not open it again.
+pub const CLOSED_CALLS: usize = 64;
+/// Largest workflow-specific state, all agent states together, or the whole cache, as JSON text in bytes.
+pub const JSON: usize = 64 * 1024;
+/// Deepest nesting of JSON in an event. Readers stop at 128 levels, and an event that is imported or recorded
+/// late is wrapped in a few more.
+pub const DEPTH: usize = 100;
+/// How many runs before the newest are remembered by the source of their tokens.
+pub const EARLIER_RUNS: usize = 16;
+
+/// A name: not empty, on one line, not too long.
+pub fn name(field: &'static str, text: &str) -> Result<(), Refusal> {
+    bounded(field, text, NAME)
+}
+
+/// A line of text: not empty, on one line, not too long.
+pub fn line(field: &'static str, text: &str) -> Result<(), Refusal> {
+    bounded(field, text, LINE)
+}
+
+fn bounded(field: &'static str, text: &str, max: usize) -> Result<(), Refusal> {
+    if text.trim().is_empty() {
+        return Err(Refusal::bad(field, "it is empty"));
+    }
+    if text.len() > max && text.chars().count() > max {
+        return Err(Refusal::bad(field, format!("it is longer than {max} characters")));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Refusal::bad(field, "it holds control characters"));
+    }
+    Ok(())
+}
+
+/// A name that may be left out.
+pub(crate) fn optional_name(field: &'static str, text: Option<&str>) -> Result<(), Refusal> {
+    text.map_or(Ok(()), |text| name(field, text))
+}
+
+/// A line of text that may be empty.
+pub(crate) fn line_or_empty(field: &'static str, text: &str) -> Result<(), Refusal> {
+    if text.is_empty() { Ok(()) } else { line(field, text) }
+}
+
+/// JSON that can be read back: not nested too deeply.
+pub(crate) fn depth(field: &'static str, value: &serde_json::Value) -> Result<(), Refusal> {
+    if is_shallow(value) {
+        Ok(())
+    } else {
+        Err(Refusal::bad(field, format!("it is nested more than {DEPTH} levels deep")))
+    }
+}
+
+/// Whether JSON is nested no deeper than can be read back.
+pub(crate) fn is_shallow(value: &serde_json::Value) -> bool {
+    fn within(value: &serde_json::Value, levels: usize) -> bool {
+        match value {
+            serde_json::Value::Array(items) => levels > 0 && items.iter().all(|v| within(v, levels - 1)),
+            serde_json::Value::Object(fields) => levels > 0 && fields.values().all(|v| within(v, levels - 1)),
+            _ => true,
+        }
+    }
+    within(value, DEPTH)
+}
+
+/// JSON that is kept in the state: not too deep and not too large.
+pub fn json(field: &'static str, value: &serde_json::Value) -> Result<(), Refusal> {
+    depth(field, value)?;
+    let bytes = value.to_string().len();
+    if bytes > JSON {
+        return Err(Refusal::bad(field, format!("it has {bytes} bytes of JSON, more than {JSON}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! Why a command was not carried out. Nothing was written when one of these comes back.
+
+use crate::status::Status;
+
+/// A command that the rules do not allow now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The status machine has no such step.
+    #[error("Cannot transition from {from} to {to}.")]
+    InvalidTransition {
+        /// The present status.
+        from: Status,
+        /// The status asked for.
+        to: Status,
+    },
+    /// Phases move only while a session is active.
+    #[error("a session that is {status} cannot change phase")]
+    InvalidForPhaseAdvance {
+        /// The present status.
+        status: Status,
+    },
+    /// The command needs an active session.
+    #[error("a session that is {status} cannot {doing}")]
+    NotActive {
+        /// The present status.
+        status: Status,
+        /// What was asked for, as a verb.
+        doing: &'static str,
+    },
+    /// The session has ended.
+    #[error("a session that is {status} has ended and cannot {doing}")]
+    Ended {
+        /// The terminal status.
+        status: Status,
+        /// What was asked for, as a verb.
+        doing: &'static str,
+    },
+    /// The breaker is open and was not reset.
+    #[error("the session was halted by its circuit breaker; it resumes only with a breaker reset")]
+    BreakerOpen,
+    /// Only a driven session can be interrupted.
+    #[error("no driver holds the session, so nothing was interrupted")]
+    NoDriver,
+    /// The journal holds kinds of events that this program does not know.
+    #[error("the journal holds {count} event(s) from a newer segno; this one may record but not drive")]
+    NewerEvents {
+        /// How many.
+        count: u64,
+    },
+    /// A value that cannot be kept.
+    #[error("bad {field}: {reason}")]
+    BadValue {
+        /// Which value.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A bounded list is full.
+    #[error("too many {what}: the limit is {limit}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// No such thing in this session.
+    #[error("no {what} {id} in this session")]
+    Unknown {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its id as asked for.
+        id: String,
+    },
+    /// The thing is there already, or is what it should become.
+    #[error("{0}")]
+    Already(String),
+}
+
+impl Refusal {
+    /// A value that cannot be kept.
+    pub fn bad(field: &'static str, reason: impl Into<String>) -> Self {
+        Self::BadValue { field, reason: reason.into() }
+    }
+
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidTransition { .. } => "invalid_state_transition",
+            Self::InvalidForPhaseAdvance { .. } => "invalid_state_for_phase_advance",
+            Self::NotActive { .. } => "not_active",
+            Self::Ended { .. } => "session_ended",
+            Self::BreakerOpen => "breaker_open",
+            Self::NoDriver => "no_driver",
+            Self::NewerEvents { .. } => "newer_events",
+            Self::BadValue { .. } => "bad_value",
+            Self::TooMany { .. } => "too_many",
+            Self::Unknown { .. } => "unknown_item",
+            Self::Already(_) => "already",
+        }
+    }
+}

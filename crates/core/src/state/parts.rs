@@ -1,0 +1,240 @@
+//! The smaller parts of a session's state.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::event::Holder;
+use crate::event::OutputKind;
+use crate::event::Request;
+use crate::event::Source;
+use crate::id::CheckpointId;
+use crate::time::Timestamp;
+
+/// Why a session stands where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// In a few words of ours, such as `budget reached`.
+    pub what: String,
+    /// In somebody's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+}
+
+/// Which warnings were given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warned {
+    /// That the tokens run low.
+    #[serde(default)]
+    pub tokens: bool,
+    /// That they ran out.
+    #[serde(default)]
+    pub tokens_over: bool,
+    /// That the money runs low.
+    #[serde(default)]
+    pub cost: bool,
+    /// That it ran out.
+    #[serde(default)]
+    pub cost_over: bool,
+}
+
+/// Tokens of one run are taken from one source, so that they are never summed twice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenSource {
+    /// The run.
+    pub run: String,
+    /// The source that spoke first.
+    pub source: Source,
+}
+
+/// That there is an output, and how large it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputMark {
+    /// What it is.
+    pub kind: OutputKind,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tasks {
+    /// How many there ever were.
+    #[serde(default)]
+    pub added: u64,
+    /// How many are done.
+    #[serde(default)]
+    pub done: u64,
+    /// How many were dropped.
+    #[serde(default)]
+    pub dropped: u64,
+    /// The open ones by number, each shortened.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub open: BTreeMap<u64, String>,
+}
+
+/// What is known of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentMark {
+    /// Whether it is one of the active ones.
+    pub active: bool,
+    /// Whatever it keeps.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// A place where work waits for somebody to look.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Breakpoint {
+    /// Its name.
+    pub name: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The name of the branch that decisions start on.
+pub const FIRST_BRANCH: &str = "main";
+
+/// The tree of decisions in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisions {
+    /// How many there are.
+    pub count: u64,
+    /// The branch that work is on.
+    pub branch: String,
+    /// The newest decision of each branch.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub heads: BTreeMap<String, u64>,
+}
+
+impl Default for Decisions {
+    fn default() -> Self {
+        Self { count: 0, branch: FIRST_BRANCH.to_owned(), heads: BTreeMap::new() }
+    }
+}
+
+/// The ledger in short.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    /// How many calls there were.
+    #[serde(default)]
+    pub total: u64,
+    /// How many ended with a result.
+    #[serde(default)]
+    pub completed: u64,
+    /// How many ended with an error.
+    #[serde(default)]
+    pub failed: u64,
+    /// How many were not allowed to run.
+    #[serde(default)]
+    pub denied: u64,
+    /// The open ones by the agent's id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub open: BTreeMap<String, OpenCall>,
+    /// Those that nobody knows the end of.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub in_doubt: BTreeMap<String, OpenCall>,
+    /// Calls without a known end past the number that is kept here; they are in the ledger's list.
+    #[serde(default)]
+    pub open_beyond: u64,
+    /// Short hashes of the ids of calls that ended not long ago: a late second report must not open them again.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub closed: VecDeque<u32>,
+}
+
+/// A tool call without an end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// Which tool.
+    pub tool: String,
+    /// The event that opened it.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Whether it was reported before it ran.
+    pub write_ahead: bool,
+    /// With what, shortened.
+    pub input: String,
+}
+
+/// The errors in short.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errors {
+    /// How many there were.
+    #[serde(default)]
+    pub count: u64,
+    /// The newest one's fingerprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// How often that one came in a row.
+    #[serde(default)]
+    pub in_a_row: u64,
+}
+
+/// How much was recorded of what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each is a number of recorded things of that name")]
+pub struct Counts {
+    #[serde(default)]
+    pub history: u64,
+    #[serde(default)]
+    pub artifacts: u64,
+    #[serde(default)]
+    pub files_created: u64,
+    #[serde(default)]
+    pub files_modified: u64,
+    #[serde(default)]
+    pub files_deleted: u64,
+    #[serde(default)]
+    pub milestones: u64,
+    #[serde(default)]
+    pub memory_queries: u64,
+    #[serde(default)]
+    pub memory_lookups: u64,
+    #[serde(default)]
+    pub checkpoints: u64,
+}
+
+/// The newest checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointMark {
+    /// Its id.
+    pub id: CheckpointId,
+    /// The event that made it.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Who drives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Driver {
+    /// The fencing number.
+    pub epoch: u64,
+    /// Who.
+    pub holder: Holder,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What was asked of the driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenRequest {
+    /// The event that asked.
+    pub seq: u64,
+    /// What.
+    pub request: Request,
+}

@@ -1,0 +1,79 @@
+//! A session in one line: what lists show, stored ready to print.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::event::Maker;
+use crate::id::SessionId;
+use crate::id::Uid;
+use crate::state::Reason;
+use crate::state::State;
+use crate::status::Status;
+use crate::time::Timestamp;
+
+/// What a list of sessions shows of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are those of the state, documented there")]
+pub struct Summary {
+    pub session_id: SessionId,
+    pub uid: Uid,
+    pub topic: Option<String>,
+    pub status: Status,
+    pub reason: Option<Reason>,
+    pub workflow: Option<String>,
+    pub phase: Option<String>,
+    pub step: Option<u32>,
+    pub of: Option<u32>,
+    pub iteration: u64,
+    pub progress: Option<u8>,
+    pub project: String,
+    pub made_by: Maker,
+    pub agent: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub completed_at: Option<Timestamp>,
+    pub tokens_used: u64,
+    pub token_budget: u64,
+    pub over_budget: bool,
+    pub cost_micros: u64,
+    pub open_tasks: u64,
+    pub open_calls: u64,
+    pub in_doubt: u64,
+    pub resumable: bool,
+    pub checkpoint: Option<String>,
+    pub seq: u64,
+}
+
+impl From<&State> for Summary {
+    fn from(state: &State) -> Self {
+        Self {
+            session_id: state.session_id,
+            uid: state.uid,
+            topic: state.topic.clone(),
+            status: state.status,
+            reason: state.reason.clone(),
+            workflow: state.workflow.as_ref().map(|workflow| workflow.name.clone()),
+            phase: state.phase.clone(),
+            step: state.step,
+            of: state.of,
+            iteration: state.iteration,
+            progress: state.progress(),
+            project: state.project.path.clone(),
+            made_by: state.made_by,
+            agent: state.agent.clone(),
+            created_at: state.created_at,
+            updated_at: state.updated_at,
+            completed_at: state.completed_at,
+            tokens_used: state.budget.tokens_used,
+            token_budget: state.budget.total_budget,
+            over_budget: state.is_over_budget(),
+            cost_micros: state.cost.used_micros,
+            open_tasks: state.tasks.open.len() as u64,
+            open_calls: (state.calls.open.len() as u64).saturating_add(state.calls.open_beyond),
+            in_doubt: state.calls.in_doubt.len() as u64,
+            resumable: state.is_resumable(),
+            checkpoint: state.checkpoint.as_ref().map(|mark| mark.id.to_string()),
+            seq: state.seq,
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Anything that can be asked of a session, sensible or not.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::strategy::Union;
+use segno_core::Command;
+use segno_core::Text;
+use segno_core::Timestamp;
+use segno_core::TokenUse;
+use segno_core::event::*;
+use segno_core::text::Aside;
+use serde_json::Value;
+
+/// Any characters, control characters among them.
+pub(crate) fn string() -> BoxedStrategy<String> {
+    let char = prop_oneof![3 => any::<char>(), 1 => select("\u{1b}[]()0123456789:/.#\\ \n\t'\"".chars().collect::<Vec<_>>())];
+    vec(char, 0..60).prop_map(String::from_iter).boxed()
+}
+
+/// Names that meet each other now and then.
+fn word() -> BoxedStrategy<String> {
+    let odd = [
+        String::new(),
+        " ".into(),
+        "a\nb".into(),
+        "\u{1b}[31mred\u{1b}[0m".into(),
+        "\0".into(),
+        "\u{202e}right to left".into(),
+        "cp-01-x".into(),
+        "../../etc/passwd".into(),
+        "🛒".repeat(200),
+        "ä".repeat(201),
+        "x".repeat(4_001),
+        "$blob".into(),
+        "error at line 12 of /tmp/a.rs:3:4".into(),
+    ];
+    prop_oneof![
+        8 => select(vec!["a", "b", "c", "red", "green", "main"]).prop_map(str::to_owned),
+        2 => (0..100_u8).prop_map(|n| format!("name {n}")),
+        1 => vec(any::<char>(), 0..8).prop_map(String::from_iter),
+        1 => select(odd.to_vec()),
+    ]
+    .boxed()
+}
+
+pub(crate) fn text() -> BoxedStrategy<Text> {
+    let aside = (word(), number(), word(), any::<bool>())
+        .prop_map(|(hash, bytes, excerpt, json)| Text::Aside(Aside { hash, bytes, excerpt, json }));
+    prop_oneof![4 => word().prop_map(Text::Whole), 1 => aside].boxed()
+}
+
+fn number() -> BoxedStrategy<u64> {
+    prop_oneof![6 => 0..6_u64, 2 => 0..50_000_u64, 1 => any::<u64>(), 1 => Just(u64::MAX)].boxed()
+}
+
+fn small() -> BoxedStrategy<u32> {
+    prop_oneof![8 => 0..6_u32, 1 => any::<u32>()].boxed()
+}
+
+fn json() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word().prop_map(Value::from),
+    ];
+    let tree = leaf.prop_recursive(2, 6, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Value::from),
+            vec((word(), inner), 0..3).prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    });
+    let deep =
+        (90..127_usize).prop_map(|levels| (0..levels).fold(Value::from(1), |v, _| Value::from(vec![v])));
+    prop_oneof![12 => tree, 1 => deep].boxed()
+}
+
+fn source() -> BoxedStrategy<Source> {
+    select(vec![Source::Hand, Source::Stream, Source::Hook]).boxed()
+}
+
+fn change() -> BoxedStrategy<Change> {
+    select(vec![Change::Created, Change::Modified, Change::Deleted]).boxed()
+}
+
+fn unit() -> BoxedStrategy<Unit> {
+    select(vec![Unit::Tokens, Unit::Cost]).boxed()
+}
+
+/// Where an event lands: the clock jumps, and several runs speak at once.
+pub(crate) fn mark() -> BoxedStrategy<(Timestamp, Option<String>)> {
+    let at = prop_oneof![
+        6 => 1_700_000_000_000_000..1_800_000_000_000_000_i64,
+        1 => any::<i64>(),
+    ];
+    let run = option::weighted(0.8, select(vec!["run-1", "run-2", "run-3"]).prop_map(str::to_owned));
+    (at.prop_map(Timestamp::from_micros), run).boxed()
+}
+
+fn lifecycle() -> Vec<(u32, BoxedStrategy<Command>)> {
+    let details = || option::of(text());
+    let pauses = [
+        PauseReason::Asked,
+        PauseReason::Signal,
+        PauseReason::Budget,
+        PauseReason::Limit,
+        PauseReason::Timeout,
+        PauseReason::Error,
+        PauseReason::Ended,
+    ];
+    let requests = [Request::Pause, Request::Stop, Request::Complete, Request::Abort];
+    let interrupts = [InterruptReason::Crash, InterruptReason::Killed, InterruptReason::PowerLoss];
+    let holder = (word(), word()).prop_map(|(host, what)| Holder { host, what, ..Holder::default() });
+    vec![
+        (
+            6,
+            (select(pauses.to_vec()), details())
+                .prop_map(|(reason, details)| Command::Pause { reason, details })
+                .boxed(),
+        ),
+        (
+            30,
+            (any::<bool>(), details())
+                .prop_map(|(reset_breaker, details)| Command::Resume { reset_breaker, details })
+                .boxed(),
+        ),
+        (
+            6,
+            (select(interrupts.to_vec()), details())
+                .prop_map(|(reason, details)| Command::Interrupt { reason, details })
+                .boxed(),
+        ),
+        (4, text().prop_map(|reason| Command::Halt { reason }).boxed()),
+        (1, details().prop_map(|summary| Command::Complete { summary }).boxed()),
+        (1, details().prop_map(|reason| Command::Abort { reason }).boxed()),
+        (1, details().prop_map(|reason| Command::Fail { reason }).boxed()),
+        (20, (number(), holder).prop_map(|(epoch, holder)| Command::AttachDriver { epoch, holder }).boxed()),
+        (4, number().prop_map(|epoch| Command::DetachDriver { epoch }).boxed()),
+        (
+            8,
+            (select(requests.to_vec()), details())
+                .prop_map(|(request, details)| Command::MakeRequest { request, details })
+                .boxed(),
+        ),
+        (
+            20,
+            (0..200_u64, any::<bool>(), details())
+                .prop_map(|(request, obeyed, details)| Command::AnswerRequest { request, obeyed, details })
+                .boxed(),
+        ),
+    ]
+}
+
+fn plan() -> Vec<BoxedStrategy<Command>> {
+    let project =
+        (word(), word(), option::of(word())).prop_map(|(path, name, kind)| Project { path, name, kind });
+    let workflow = (word(), vec(word(), 0..5)).prop_map(|(name, phases)| Workflow { name, phases });
+    let verdict = select(vec![Verdict::Pass, Verdict::Fail, Verdict::Skip]);
+    vec![
+        word().prop_map(|topic| Command::SetTopic { topic }).boxed(),
+        text().prop_map(|intent| Command::SetIntent { intent }).boxed(),
+        project.prop_map(|project| Command::SetProject { project }).boxed(),
+        workflow.prop_map(|workflow| Command::SetWorkflow { workflow }).boxed(),
+        (word(), option::of(small()), option::of(small()))
+            .prop_map(|(to, step, of)| Command::AdvancePhase { to, step, of })
+            .boxed(),
+        (small(), option::of(small())).prop_map(|(step, of)| Command::SetStep { step, of }).boxed(),
+        Just(Command::StartIteration).boxed(),
+        Just(Command::StartAttempt).boxed(),
+        (option::of(word()), word(), verdict, option::of(text()))
+            .prop_map(|(phase, check, verdict, details)| Command::VerifyPhase {
+                phase,
+                check,
+                verdict,
+                details,
+            })
+            .boxed(),
+        json().prop_map(|state| Command::SetWorkflowState { state }).boxed(),
+        any::<u8>().prop_map(|percent| Command::SetProgress { percent }).boxed(),
+    ]
+}
+
+fn budget() -> Vec<BoxedStrategy<Command>> {
+    let tokens = (number(), number(), number(), number(), number()).prop_map(
+        |(input, output, cache_read, cache_write, other)| TokenUse {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            other,
+        },
+    );
+    vec![
+        (tokens, any::<bool>(), source())
+            .prop_map(|(tokens, estimated, source)| Command::RecordTokens { tokens, estimated, source })
+            .boxed(),
+        (0..20_000_u64, source())
+            .prop_map(|(tokens, source)| Command::RecordTokens {
+                tokens: TokenUse::of(tokens),
+                estimated: true,
+                source,
+            })
+            .boxed(),
+        (number(), source()).prop_map(|(micros, source)| Command::RecordCost { micros, source }).boxed(),
+        (unit(), option::of(number()), option::of(any::<bool>()), option::of(0..120_u8))
+            .prop_map(|(unit, total, hard, warn_percent)| Command::SetBudget {
+                unit,
+                total,
+                hard,
+                warn_percent,
+            })
+            .boxed(),
+        (unit(), number()).prop_map(|(unit, added)| Command::ExtendBudget { unit, added }).boxed(),
+    ]
+}
+
+fn work() -> Vec<BoxedStrategy<Command>> {
+    let phase = || option::of(word());
+    let details = || option::of(text());
+    let outputs = vec![OutputKind::Document, OutputKind::Code, OutputKind::Partial];
+    let metric =
+        prop_oneof![any::<f64>().prop_map(Metric::Number), any::<bool>().prop_map(Metric::Flag)].boxed();
+    vec![
+        (word(), change(), phase())
+            .prop_map(|(path, artifact_type, phase)| Command::RecordArtifact { path, artifact_type, phase })
+            .boxed(),
+        (word(), change(), option::of(word()))
+            .prop_map(|(path, change, call)| Command::RecordFile { path, change, call })
+            .boxed(),
+        (word(), phase(), details())
+            .prop_map(|(action, phase, details)| Command::NoteHistory { action, phase, details })
+            .boxed(),
+        (word(), select(outputs), text())
+            .prop_map(|(name, kind, content)| Command::RecordOutput { name, kind, content })
+            .boxed(),
+        (word(), metric).prop_map(|(name, value)| Command::SetMetric { name, value }).boxed(),
+        text().prop_map(|text| Command::AddTask { text }).boxed(),
+        (number(), any::<bool>()).prop_map(|(task, done)| Command::EndTask { task, done }).boxed(),
+        word().prop_map(|to| Command::SwitchAgent { to }).boxed(),
+        (word(), any::<bool>(), json())
+            .prop_map(|(agent, active, state)| Command::SetAgentState { agent, active, state })
+            .boxed(),
+        (option::of(word()), option::of(number()))
+            .prop_map(|(file, line)| Command::SetPosition { file, line })
+            .boxed(),
+        (word(), details()).prop_map(|(name, details)| Command::ReachMilestone { name, details }).boxed(),
+        (word(), details()).prop_map(|(name, details)| Command::ReachBreakpoint { name, details }).boxed(),
+        details().prop_map(|details| Command::ContinueBreakpoint { details }).boxed(),
+        (text(), text(), details(), vec(text(), 0..3), option::of(number()), option::of(word()))
+            .prop_map(|(question, choice, reason, alternatives, parent, branch)| Command::Decide {
+                question,
+                choice,
+                reason,
+                alternatives,
+                parent,
+                branch,
+            })
+            .boxed(),
+        (word(), option::of(number()))
+            .prop_map(|(branch, from)| Command::SwitchBranch { branch, from })
+            .boxed(),
+    ]
+}
+
+fn ledger_and_memory() -> Vec<BoxedStrategy<Command>> {
+    let ends = vec![CallEnd::Completed, CallEnd::Failed, CallEnd::Denied, CallEnd::InDoubt];
+    let reasons = vec![CheckpointReason::Asked, CheckpointReason::Milestone];
+    let start = (word(), word(), json(), any::<bool>(), source()).prop_map(
+        |(call, tool, input, write_ahead, source)| Command::StartTool {
+            call,
+            tool,
+            input,
+            write_ahead,
+            source,
+        },
+    );
+    let end = (word(), option::of(word()), select(ends), option::of(text()), source())
+        .prop_map(|(call, tool, end, output, source)| Command::EndTool { call, tool, end, output, source });
+    vec![
+        start.clone().boxed(),
+        start.boxed(),
+        end.clone().boxed(),
+        end.boxed(),
+        (select(vec![MemoryUse::Query, MemoryUse::Lookup]), option::of(word()), text(), option::of(text()))
+            .prop_map(|(usage, source, query, result)| Command::UseMemory { usage, source, query, result })
+            .boxed(),
+        (word(), json()).prop_map(|(key, value)| Command::SetCache { key, value }).boxed(),
+        word().prop_map(|key| Command::RemoveCache { key }).boxed(),
+        (text(), option::of(word()))
+            .prop_map(|(message, error_kind)| Command::RecordError { message, error_kind })
+            .boxed(),
+        (option::of(word()), select(reasons))
+            .prop_map(|(name, reason)| Command::CreateCheckpoint { name, reason })
+            .boxed(),
+    ]
+}
+
+/// Any command. Those that end a session are rare, or every story would be short.
+pub(crate) fn command() -> BoxedStrategy<Command> {
+    let often = [plan(), budget(), work(), ledger_and_memory()].concat();
+    let all = often.into_iter().map(|strategy| (12, strategy)).chain(lifecycle());
+    Union::new_weighted(all.collect()).boxed()
+}
+
+/// A command, when it comes, and for which run.
+pub(crate) fn line() -> BoxedStrategy<(Command, Timestamp, Option<String>)> {
+    (command(), mark()).prop_map(|(command, (at, run))| (command, at, run)).boxed()
+}
