@@ -1,0 +1,66 @@
+//! What every agent can be asked.
+
+use std::time::Duration;
+
+use crate::claude::Claude;
+use crate::codex::Codex;
+use crate::hook::{HookError, HookReport};
+use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::plain::Plain;
+use crate::probe::{self, Probe};
+use crate::reader::{Reader, ReaderOptions};
+use crate::stop::{STOP_LADDER, Silence, StopStep};
+use crate::transcript::Transcript;
+
+/// Knows one kind of agent. Answers are data; nothing here touches the world.
+pub trait Agent: std::fmt::Debug + Send + Sync {
+    /// The name used in commands and records.
+    fn name(&self) -> &str;
+
+    /// How to find out whether it is there.
+    fn probe(&self) -> Probe;
+
+    /// The version in what the probe printed.
+    fn version(&self, output: &str) -> Option<String> {
+        probe::parse_version(output)
+    }
+
+    /// How to start it.
+    fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>;
+
+    /// A reader for the output of one process.
+    fn reader(&self, options: &ReaderOptions) -> Reader;
+
+    /// Reads one hook payload. A well-formed payload of a hook nobody knows is a report without answers.
+    fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError>;
+
+    /// Reads the agent's own record of a conversation, if it keeps one.
+    fn transcript(&self, bytes: &[u8]) -> Option<Transcript>;
+
+    /// How to end it.
+    fn stop_ladder(&self) -> &[StopStep] {
+        &STOP_LADDER
+    }
+
+    /// How long it may be silent without being stuck.
+    fn silence(&self) -> Silence {
+        Silence { at_least: Duration::from_secs(7 * 60), heartbeats: false }
+    }
+
+    /// Arguments that would switch off its permissions or its sandbox. Never used here; configuration that is not
+    /// trusted must not bring them in either.
+    fn bypass_flags(&self) -> &[&str];
+}
+
+/// The agent of that name. `plain` runs whatever command the request names.
+pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
+    match name {
+        "claude" => Some(Box::new(Claude)),
+        "codex" => Some(Box::new(Codex)),
+        "plain" => Some(Box::new(Plain::default())),
+        _ => None,
+    }
+}
+
+/// The names [`by_name`] knows.
+pub const NAMES: &[&str] = &["claude", "codex", "plain"];

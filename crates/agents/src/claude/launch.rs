@@ -1,0 +1,92 @@
+//! Claude Code's command line.
+
+use serde_json::{Value, json};
+
+use crate::launch::{
+    Conversation, LaunchError, LaunchRequest, LaunchSpec, extra_args, plain_value, shell_line, uuid,
+};
+
+/// Flags that switch off the agent's own permissions. Never passed by us; offered so that callers can refuse them in
+/// configuration they do not trust.
+pub const BYPASS_FLAGS: &[&str] = &["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
+
+/// Hook events worth a process each. `PostToolBatch` and the like say nothing new.
+const HOOK_EVENTS: &[&str] = &[
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PermissionRequest",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "Stop",
+    "StopFailure",
+    "SessionEnd",
+];
+
+/// A hook that hangs must not hang the agent. Seconds.
+const HOOK_TIMEOUT: u64 = 10;
+
+pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
+    let mut spec = request.spec("claude");
+    spec.stdin = request.prompt_bytes()?;
+    // `--verbose` is not a choice: without it this output format is refused.
+    let mut args: Vec<String> =
+        ["-p", "--output-format", "stream-json", "--verbose"].map(str::to_owned).into();
+    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+    match &request.conversation {
+        Conversation::New => {}
+        Conversation::NewWithId(id) => {
+            option("--session-id", uuid(id)?);
+            spec.native_id = Some(id.clone());
+        }
+        Conversation::Resume(id) => {
+            option("--resume", plain_value("session id", id)?);
+            spec.native_id = Some(id.clone());
+        }
+        Conversation::Fork { from, id, at } => {
+            option("--resume", plain_value("session id", from)?);
+            if let Some(at) = at {
+                option("--resume-session-at", plain_value("event id", at)?);
+            }
+            if let Some(id) = id {
+                option("--session-id", uuid(id)?);
+                spec.native_id = Some(id.clone());
+            }
+            args.push("--fork-session".to_owned());
+        }
+    }
+    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+    if let Some(model) = &request.model {
+        option("--model", plain_value("model", model)?);
+    }
+    if let Some(turns) = request.max_turns {
+        option("--max-turns", turns.to_string());
+    }
+    if let Some(cost) = request.max_cost_usd.filter(|cost| cost.is_finite() && *cost > 0.0) {
+        option("--max-budget-usd", cost.to_string());
+    }
+    if let Some(command) = &request.hook_command {
+        option("--settings", hook_settings(command).to_string());
+    }
+    args.extend(extra_args(&request.extra_args)?);
+    spec.args = args;
+    if let Some(tmp) = &request.private_tmp {
+        // Its sockets are otherwise shared by all sessions of the user, who could write to each other.
+        spec.env_set.insert("CLAUDE_CODE_TMPDIR".to_owned(), tmp.clone());
+    }
+    Ok(spec)
+}
+
+/// Settings that send every hook of interest to `command`. They add to the person's own settings.
+pub fn hook_settings(command: &[String]) -> Value {
+    let entry = json!([{
+        "hooks": [{ "type": "command", "command": shell_line(command), "timeout": HOOK_TIMEOUT }]
+    }]);
+    let events: serde_json::Map<String, Value> =
+        HOOK_EVENTS.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();
+    json!({ "hooks": events })
+}

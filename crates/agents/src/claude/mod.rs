@@ -1,0 +1,67 @@
+//! Claude Code.
+
+mod content;
+mod hook;
+mod launch;
+mod reduce;
+mod result;
+mod system;
+mod transcript;
+mod wire;
+mod wire_system;
+
+pub use launch::{BYPASS_FLAGS, hook_settings};
+
+use std::time::Duration;
+
+use crate::agent::Agent;
+use crate::hook::{HookError, HookReport};
+use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::probe::Probe;
+use crate::reader::{Reader, ReaderOptions};
+use crate::stop::Silence;
+use crate::tally::{Ending, Tally};
+use crate::transcript::Transcript;
+
+/// Claude Code, run with `-p` and its `stream-json` output.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Claude;
+
+impl Agent for Claude {
+    fn name(&self) -> &str {
+        "claude"
+    }
+
+    fn probe(&self) -> Probe {
+        Probe {
+            programs: vec!["claude".to_owned()],
+            version_args: vec!["--version".to_owned()],
+            install_hint: "install it with: npm install -g @anthropic-ai/claude-code".to_owned(),
+        }
+    }
+
+    fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
+        launch::launch(request)
+    }
+
+    fn reader(&self, options: &ReaderOptions) -> Reader {
+        Reader::new(Box::<reduce::Reduce>::default(), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {
+        hook::read(payload)
+    }
+
+    fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
+        Some(transcript::read(bytes))
+    }
+
+    /// Its own timers are 300 s inside an answer and 360 s before one; a running tool beats every 30 s.
+    fn silence(&self) -> Silence {
+        Silence { at_least: Duration::from_secs(7 * 60), heartbeats: true }
+    }
+
+    fn bypass_flags(&self) -> &[&str] {
+        BYPASS_FLAGS
+    }
+}

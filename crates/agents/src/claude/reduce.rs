@@ -1,0 +1,257 @@
+//! From Claude Code's lines to events.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::content::Calls;
+use super::wire::{
+    ControlLine, Head, Init, RateLimitInfo, RateLimitLine, ResultLine, StreamLine, ToolProgress, User,
+};
+use super::{result, system, wire};
+use crate::classify::classify;
+use crate::event::{AgentEvent, InputSource, LimitStatus, LimitWindow, PartialPart};
+use crate::raw::Raw;
+use crate::reader::{Machine, Stamp};
+
+/// Types of top-level lines.
+const TYPES: &[&str] = &[
+    "assistant",
+    "auth_status",
+    "command_lifecycle",
+    "control_cancel_request",
+    "control_request",
+    "control_response",
+    "conversation_reset",
+    "keep_alive",
+    "prompt_suggestion",
+    "rate_limit_event",
+    "result",
+    "stream_event",
+    "system",
+    "tool_progress",
+    "tool_use_summary",
+    "user",
+];
+
+/// More refusals than this are told twice.
+const MAX_DENIED: usize = 10_000;
+
+/// What must be remembered from line to line.
+#[derive(Debug, Default)]
+pub(super) struct Reduce {
+    pub(super) calls: Calls,
+    pub(super) results: result::Results,
+    pub(super) tasks: system::Tasks,
+    /// The last message whose cost was noted: its blocks come as one line each, with the same numbers.
+    last_message: Option<String>,
+    /// Refused calls already told, because results list them again.
+    denied: HashSet<String>,
+}
+
+impl Machine for Reduce {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+        let Ok(head) = serde_json::from_str::<Head>(json) else {
+            keep(json, out);
+            return Stamp::default();
+        };
+        let before = out.len();
+        if self.line(&head, json, out).is_none() {
+            out.truncate(before);
+            keep(json, out);
+        }
+        for event in &out[before..] {
+            if let AgentEvent::ToolDenied { call_id, .. } = event
+                && self.denied.len() < MAX_DENIED
+            {
+                self.denied.insert(call_id.clone());
+            }
+        }
+        Stamp { session_id: head.session_id, event_id: head.uuid, at: head.timestamp }
+    }
+
+    fn knows(&self, event_type: &str) -> bool {
+        TYPES.contains(&event_type)
+    }
+}
+
+impl Reduce {
+    /// `None` means that the line has a type or a shape not known here.
+    fn line(&mut self, head: &Head, json: &str, out: &mut Vec<AgentEvent>) -> Option<()> {
+        match (head.r#type.as_deref()?, head.subtype.as_deref()) {
+            ("system", Some("init")) => out.push(started(read(json)?, head)),
+            ("system", Some(subtype)) => system::line(self, subtype, json, out)?,
+            ("assistant", _) => self.assistant(read(json)?, out)?,
+            ("user", _) => self.user(read(json)?, out)?,
+            ("result", _) => {
+                let before = out.len();
+                self.results.line(read::<ResultLine>(json)?, out);
+                self.forget_told_denials(before, out);
+            }
+            ("rate_limit_event", _) => {
+                out.push(limit(&read::<RateLimitLine>(json)?.rate_limit_info));
+            }
+            ("tool_progress", _) => out.push(progress(read(json)?)),
+            ("stream_event", _) => out.push(partial(read(json)?)?),
+            ("control_request", _) => out.push(control(json, read(json)?)?),
+            ("control_response" | "control_cancel_request" | "command_lifecycle", _) => {
+                out.push(AgentEvent::Control { raw: Raw::parse(json).ok()? });
+            }
+            ("keep_alive", _) => out.push(AgentEvent::Progress {
+                call_id: None,
+                what: Some("keep_alive".to_owned()),
+                elapsed_seconds: None,
+                heartbeat: true,
+            }),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn assistant(&mut self, line: wire::Assistant, out: &mut Vec<AgentEvent>) -> Option<()> {
+        let synthetic = line.message.model.as_deref() == Some("<synthetic>");
+        if line.is_api_error_message == Some(true) {
+            let text = super::content::text_of(line.message.content.as_ref());
+            if let Some(info) = line.api_error_params.and_then(|params| params.rate_limit_info) {
+                out.push(limit(&info));
+            }
+            let code = [&line.api_error, &line.api_error_type, &line.error]
+                .into_iter()
+                .flatten()
+                .map(String::as_str)
+                .find(|code| *code != "unknown");
+            let class = classify(line.api_error_status, code, &text);
+            out.push(AgentEvent::Error { message: text, class, api_status: line.api_error_status });
+            return Some(());
+        }
+        if synthetic {
+            // Words the program puts into the model's mouth.
+            let text = super::content::text_of(line.message.content.as_ref());
+            out.push(AgentEvent::Input {
+                source: InputSource::Harness,
+                text,
+                parent: line.parent_tool_use_id,
+            });
+            return Some(());
+        }
+        self.calls.assistant(&line.message, line.parent_tool_use_id.as_deref(), out)?;
+        if let (Some(id), Some(usage)) = (line.message.id, line.message.usage)
+            && self.last_message.as_ref() != Some(&id)
+        {
+            self.last_message = Some(id.clone());
+            out.push(AgentEvent::MessageUsage { message_id: id, tokens: usage.counts() });
+        }
+        Some(())
+    }
+
+    fn forget_told_denials(&self, from: usize, out: &mut Vec<AgentEvent>) {
+        let told = |event: &AgentEvent| match event {
+            AgentEvent::ToolDenied { call_id, .. } => self.denied.contains(call_id),
+            _ => false,
+        };
+        let fresh: Vec<AgentEvent> = out.drain(from..).filter(|event| !told(event)).collect();
+        out.extend(fresh);
+    }
+
+    fn user(&mut self, line: User, out: &mut Vec<AgentEvent>) -> Option<()> {
+        self.calls.user(&line, out)
+    }
+}
+
+pub(super) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
+    serde_json::from_str(json).ok()
+}
+
+fn keep(json: &str, out: &mut Vec<AgentEvent>) {
+    out.push(match Raw::parse(json) {
+        Ok(raw) => AgentEvent::Unknown { raw },
+        Err(_) => AgentEvent::Noise { text: json.to_owned() },
+    });
+}
+
+fn started(init: Init, head: &Head) -> AgentEvent {
+    AgentEvent::SessionStarted {
+        native_id: init.session_id.or_else(|| head.session_id.clone()).unwrap_or_default(),
+        model: init.model,
+        cwd: init.cwd,
+        version: init.claude_code_version,
+        permission_mode: init.permission_mode,
+        tools: init.tools,
+    }
+}
+
+fn limit(info: &RateLimitInfo) -> AgentEvent {
+    AgentEvent::Limit {
+        status: match info.status.as_deref() {
+            Some("allowed") => LimitStatus::Allowed,
+            Some("allowed_warning") => LimitStatus::Warning,
+            Some("rejected") => LimitStatus::Rejected,
+            _ => LimitStatus::Unknown,
+        },
+        window: info.rate_limit_type.clone(),
+        utilization: info.utilization,
+        resets_at: info.resets_at.map(|seconds| seconds as i64),
+        windows: info
+            .unified_windows
+            .iter()
+            .flatten()
+            .map(|(name, window)| LimitWindow {
+                name: name.clone(),
+                utilization: window.utilization,
+                resets_at: window.resets_at.map(|seconds| seconds as i64),
+            })
+            .collect(),
+        overage: info.overage_status.clone(),
+    }
+}
+
+fn progress(line: ToolProgress) -> AgentEvent {
+    // A heartbeat has an id of its own and names the call as its parent.
+    let call_id =
+        if line.heartbeat { line.parent_tool_use_id.or(line.tool_use_id) } else { line.tool_use_id };
+    AgentEvent::Progress {
+        call_id,
+        what: line.tool_name,
+        elapsed_seconds: line.elapsed_time_seconds,
+        heartbeat: line.heartbeat,
+    }
+}
+
+fn partial(line: StreamLine) -> Option<AgentEvent> {
+    let kind = line.event.r#type?;
+    if let (Some(message_id), Some(usage)) = (&line.api_message_id, &line.event.usage) {
+        return Some(AgentEvent::MessageUsage { message_id: message_id.clone(), tokens: usage.counts() });
+    }
+    let piece = line.event.delta.and_then(|delta| {
+        delta
+            .text
+            .map(|text| (PartialPart::Text, text))
+            .or(delta.thinking.map(|text| (PartialPart::Thinking, text)))
+            .or(delta.partial_json.map(|text| (PartialPart::ToolInput, text)))
+    });
+    Some(match piece {
+        Some((part, text)) => AgentEvent::Partial {
+            message_id: line.api_message_id,
+            part,
+            text,
+            parent: line.parent_tool_use_id,
+        },
+        None => {
+            AgentEvent::Progress { call_id: None, what: Some(kind), elapsed_seconds: None, heartbeat: false }
+        }
+    })
+}
+
+fn control(json: &str, line: ControlLine) -> Option<AgentEvent> {
+    match line.request {
+        Some(request) if request.subtype.as_deref() == Some("can_use_tool") => {
+            Some(AgentEvent::PermissionRequested {
+                request_id: line.request_id,
+                call_id: request.tool_use_id,
+                tool: request.tool_name.unwrap_or_default(),
+                input: request.input.unwrap_or_else(Raw::null),
+            })
+        }
+        _ => Some(AgentEvent::Control { raw: Raw::parse(json).ok()? }),
+    }
+}

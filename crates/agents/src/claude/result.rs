@@ -1,0 +1,138 @@
+//! The `result` lines: several per process, failures inside of successes, sums over resumes.
+
+use std::collections::BTreeMap;
+
+use super::wire::{ModelUsage, ResultLine, Usage};
+use crate::classify::classify;
+use crate::event::{AgentEvent, By};
+use crate::outcome::{ErrorClass, OutcomeKind};
+use crate::raw::Raw;
+use crate::tokens::TokenCounts;
+
+/// What results need from before.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    seen: u64,
+    /// The last sum per model, for versions that do not report what is new.
+    sums: BTreeMap<String, TokenCounts>,
+    last_cost: Option<f64>,
+    blocked: Option<String>,
+}
+
+impl Results {
+    /// A hook refused the prompt: a result that still comes will be a success in which nothing happened.
+    pub(super) fn prompt_blocked(&mut self, why: &str) -> AgentEvent {
+        self.blocked = Some(why.to_owned());
+        let reason = Some(why.to_owned());
+        AgentEvent::Result { verdict: OutcomeKind::Denied, text: None, reason, api_status: None }
+    }
+
+    pub(super) fn line(&mut self, line: ResultLine, out: &mut Vec<AgentEvent>) {
+        for denial in line.permission_denials.iter().flatten() {
+            if let Some(call_id) = denial.tool_use_id.clone() {
+                out.push(AgentEvent::ToolDenied {
+                    call_id,
+                    tool: denial.tool_name.clone(),
+                    reason: String::new(),
+                    by: By::Unknown,
+                    parent: None,
+                });
+            }
+        }
+        let text = line.result.as_ref().map(words);
+        let errors: Vec<String> = line.errors.iter().flatten().map(words).collect();
+        let failed =
+            line.is_error || line.subtype.as_deref().is_some_and(|subtype| subtype.starts_with("error"));
+        let message = if errors.is_empty() { text.clone().unwrap_or_default() } else { errors.join("\n") };
+        let class = classify(line.api_error_status, code(&line), &message);
+        let mut verdict = verdict(&line, failed, class);
+        let mut reason = None;
+        if verdict == OutcomeKind::Interrupted {
+            // The error text of an abort is a diagnostic for the program's makers.
+            reason.clone_from(&line.terminal_reason);
+            out.push(AgentEvent::Notice { level: "diagnostic".to_owned(), text: message });
+        } else if failed {
+            reason = Some(message.clone());
+            out.push(AgentEvent::Error { message, class, api_status: line.api_error_status });
+        }
+        self.spent(&line, out);
+        out.push(AgentEvent::TurnCompleted {
+            turn: line.result_index.unwrap_or(self.seen),
+            steps: line.num_turns,
+            duration_ms: line.duration_ms,
+            api_duration_ms: line.duration_api_ms,
+            stop_reason: line.stop_reason.clone(),
+        });
+        if let Some(why) = self.blocked.take()
+            && verdict == OutcomeKind::Completed
+        {
+            verdict = OutcomeKind::Denied;
+            reason = Some(why);
+        }
+        out.push(AgentEvent::Result { verdict, text, reason, api_status: line.api_error_status });
+        self.seen += 1;
+    }
+
+    fn spent(&mut self, line: &ResultLine, out: &mut Vec<AgentEvent>) {
+        let none = BTreeMap::new();
+        let sums = line.model_usage.as_ref().unwrap_or(&none);
+        let new = line.model_usage_since_last_result.as_ref();
+        for (model, usage) in sums {
+            let total = usage.counts();
+            let delta = match new {
+                Some(new) => new.get(model).map(ModelUsage::counts).unwrap_or_default(),
+                // Nobody knows what of the first sum came from earlier runs; the turn's own usage is the best guess.
+                None => match self.sums.get(model) {
+                    Some(before) => total.since(*before),
+                    None => {
+                        line.usage.as_ref().filter(|_| sums.len() == 1).map_or(total, |usage| usage.counts())
+                    }
+                },
+            };
+            self.sums.insert(model.clone(), total);
+            out.push(AgentEvent::Tokens {
+                model: Some(model.clone()),
+                delta: Some(delta),
+                total: Some(total),
+            });
+        }
+        if sums.is_empty() {
+            // An empty table says that no model was reached; a missing one that this version has none.
+            let usage = line.usage.as_ref().filter(|_| line.model_usage.is_none());
+            let delta = usage.map(Usage::counts).unwrap_or_default();
+            out.push(AgentEvent::Tokens { model: None, delta: Some(delta), total: None });
+        }
+        if let Some(total) = line.total_cost_usd {
+            let delta = match new {
+                Some(new) => Some(new.values().filter_map(|usage| usage.cost_usd).sum()),
+                None => self.last_cost.map(|before| (total - before).max(0.0)),
+            };
+            self.last_cost = Some(total);
+            out.push(AgentEvent::Cost { delta_usd: delta, total_usd: Some(total) });
+        }
+    }
+}
+
+/// The most telling word for what went wrong.
+fn code(line: &ResultLine) -> Option<&str> {
+    let terminal = line.terminal_reason.as_deref().filter(|reason| *reason != "api_error");
+    line.api_error.as_deref().or(line.api_error_type.as_deref()).or(terminal)
+}
+
+fn verdict(line: &ResultLine, failed: bool, class: ErrorClass) -> OutcomeKind {
+    match (line.subtype.as_deref(), line.terminal_reason.as_deref()) {
+        (Some("error_max_turns"), _) | (_, Some("max_turns")) => OutcomeKind::MaxTurns,
+        (Some("error_max_budget_usd"), _) | (_, Some("budget_exhausted")) => OutcomeKind::Budget,
+        (_, Some("aborted_streaming" | "aborted_tools")) => OutcomeKind::Interrupted,
+        (_, Some("blocking_limit")) => OutcomeKind::Limit,
+        (_, Some("hook_stopped" | "stop_hook_prevented")) => OutcomeKind::Stopped,
+        _ if failed && class == ErrorClass::Limit => OutcomeKind::Limit,
+        _ if failed => OutcomeKind::Failed,
+        _ => OutcomeKind::Completed,
+    }
+}
+
+/// The text of a JSON string; anything else as it came.
+fn words(raw: &Raw) -> String {
+    raw.read::<String>().unwrap_or_else(|| raw.get().to_owned())
+}

@@ -1,0 +1,190 @@
+//! Codex's hook payloads, and the note it sends at the end of a turn.
+
+use serde::Deserialize;
+
+use super::patch;
+use crate::event::{AgentEvent, CompactionPhase, HookPhase, InputSource};
+use crate::hook::{Answers, HookError, HookReport};
+use crate::raw::Raw;
+
+/// All hooks in one shape: each has its own few of these fields.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Payload {
+    hook_event_name: Option<String>,
+    session_id: Option<String>,
+    transcript_path: Option<String>,
+    cwd: Option<String>,
+    model: Option<String>,
+    permission_mode: Option<String>,
+    source: Option<String>,
+    reason: Option<String>,
+    trigger: Option<String>,
+    prompt: Option<String>,
+    tool_name: Option<String>,
+    tool_use_id: Option<String>,
+    tool_input: Option<Raw>,
+    tool_response: Option<Raw>,
+    agent_id: Option<String>,
+    agent_type: Option<String>,
+    last_assistant_message: Option<String>,
+    /// Only in the note at the end of a turn, which is no hook.
+    r#type: Option<String>,
+    #[serde(rename = "thread-id")]
+    thread_id: Option<String>,
+    #[serde(rename = "last-assistant-message")]
+    last_message: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PatchInput {
+    command: Option<String>,
+    input: Option<String>,
+}
+
+pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
+    let payload: Payload = serde_json::from_slice(payload)?;
+    let mut events = Vec::new();
+    let answers = payload.events(&mut events);
+    let event =
+        payload.hook_event_name.or_else(|| payload.r#type.map(|_| "notify".to_owned())).unwrap_or_default();
+    events.push(AgentEvent::Hook {
+        event: event.clone(),
+        name: payload.tool_name.or(payload.source).or(payload.trigger).or(payload.reason),
+        hook_id: None,
+        phase: HookPhase::Received,
+        outcome: None,
+        exit_code: None,
+        output: None,
+    });
+    Ok(HookReport {
+        event,
+        native_id: payload.session_id.or(payload.thread_id),
+        agent_id: payload.agent_id,
+        transcript_path: payload.transcript_path,
+        cwd: payload.cwd,
+        permission_mode: payload.permission_mode,
+        events,
+        answers,
+    })
+}
+
+impl Payload {
+    fn events(&self, out: &mut Vec<AgentEvent>) -> Answers {
+        match self.hook_event_name.as_deref() {
+            Some("SessionStart") => {
+                out.extend(self.session_id.clone().map(|native_id| AgentEvent::SessionStarted {
+                    native_id,
+                    model: self.model.clone(),
+                    cwd: self.cwd.clone(),
+                    version: None,
+                    permission_mode: self.permission_mode.clone(),
+                    tools: Vec::new(),
+                }));
+                Answers { context: true, halt: true, ..Answers::default() }
+            }
+            Some("UserPromptSubmit") => {
+                out.push(AgentEvent::TurnStarted);
+                out.push(AgentEvent::Input {
+                    source: InputSource::User,
+                    text: self.prompt.clone().unwrap_or_default(),
+                    parent: None,
+                });
+                Answers { block: true, context: true, halt: true, deny: false }
+            }
+            Some("PreToolUse") => {
+                out.extend(self.tool_use_id.clone().map(|call_id| AgentEvent::ToolStarted {
+                    call_id,
+                    tool: self.tool_name.clone().unwrap_or_default(),
+                    input: self.tool_input.clone().unwrap_or_else(Raw::null),
+                    message_id: None,
+                    parent: None,
+                }));
+                Answers { deny: true, ..Answers::default() }
+            }
+            Some("PermissionRequest") => {
+                out.push(AgentEvent::PermissionRequested {
+                    request_id: None,
+                    call_id: self.tool_use_id.clone(),
+                    tool: self.tool_name.clone().unwrap_or_default(),
+                    input: self.tool_input.clone().unwrap_or_else(Raw::null),
+                });
+                Answers { deny: true, ..Answers::default() }
+            }
+            Some("PostToolUse") => {
+                self.tool_finished(out);
+                Answers { block: true, context: true, halt: true, deny: false }
+            }
+            Some("SubagentStart") => {
+                out.extend(self.agent_id.clone().map(|agent_id| AgentEvent::SubAgentStarted {
+                    agent_id,
+                    call_id: None,
+                    agent_type: self.agent_type.clone(),
+                    description: None,
+                    background: false,
+                }));
+                Answers::default()
+            }
+            Some("SubagentStop") => {
+                out.extend(self.agent_id.clone().map(|agent_id| AgentEvent::SubAgentStopped {
+                    agent_id,
+                    call_id: None,
+                    status: "completed".to_owned(),
+                    summary: self.last_assistant_message.clone(),
+                }));
+                Answers { block: true, ..Answers::default() }
+            }
+            Some("PreCompact") => {
+                out.push(self.compaction(CompactionPhase::Started));
+                Answers { halt: true, ..Answers::default() }
+            }
+            Some("PostCompact") => {
+                out.push(self.compaction(CompactionPhase::Finished));
+                Answers { halt: true, ..Answers::default() }
+            }
+            Some("Stop") => Answers { block: true, halt: true, ..Answers::default() },
+            Some("Interrupt") => {
+                out.push(AgentEvent::Notice { level: "warning".to_owned(), text: "interrupted".to_owned() });
+                Answers::default()
+            }
+            None if self.r#type.as_deref() == Some("agent-turn-complete") => {
+                out.extend(self.last_message.clone().map(|text| AgentEvent::Text {
+                    message_id: None,
+                    text,
+                    parent: None,
+                }));
+                Answers::default()
+            }
+            _ => Answers::default(),
+        }
+    }
+
+    fn tool_finished(&self, out: &mut Vec<AgentEvent>) {
+        let Some(call_id) = self.tool_use_id.clone() else { return };
+        out.push(AgentEvent::ToolFinished {
+            call_id: call_id.clone(),
+            tool: self.tool_name.clone(),
+            output: self.tool_response.clone().unwrap_or_else(Raw::null),
+            exit_code: None,
+            duration_ms: None,
+            background: None,
+            parent: None,
+        });
+        if self.tool_name.as_deref() == Some("apply_patch") {
+            let input: PatchInput = self.tool_input.as_ref().and_then(Raw::read).unwrap_or_default();
+            if let Some(patch) = input.command.or(input.input) {
+                out.extend(patch::changes(&patch, &call_id));
+            }
+        }
+    }
+
+    fn compaction(&self, phase: CompactionPhase) -> AgentEvent {
+        AgentEvent::Compaction {
+            phase,
+            trigger: self.trigger.clone(),
+            tokens_before: None,
+            tokens_after: None,
+        }
+    }
+}

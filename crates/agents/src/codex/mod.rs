@@ -1,0 +1,59 @@
+//! Codex.
+
+mod hook;
+mod items;
+mod launch;
+mod patch;
+mod reduce;
+mod transcript;
+mod wire;
+
+pub use launch::{BYPASS_FLAGS, hook_settings};
+pub use transcript::fork_at;
+
+use crate::agent::Agent;
+use crate::hook::{HookError, HookReport};
+use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::probe::Probe;
+use crate::reader::{Reader, ReaderOptions};
+use crate::tally::{Ending, Tally};
+use crate::transcript::Transcript;
+
+/// Codex, run with `exec --json`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Codex;
+
+impl Agent for Codex {
+    fn name(&self) -> &str {
+        "codex"
+    }
+
+    fn probe(&self) -> Probe {
+        Probe {
+            programs: vec!["codex".to_owned()],
+            version_args: vec!["--version".to_owned()],
+            install_hint: "install it with: npm install -g @openai/codex".to_owned(),
+        }
+    }
+
+    fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
+        launch::launch(request)
+    }
+
+    fn reader(&self, options: &ReaderOptions) -> Reader {
+        let machine = reduce::Reduce::new(options.baseline);
+        Reader::new(Box::new(machine), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {
+        hook::read(payload)
+    }
+
+    fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
+        Some(transcript::read(bytes))
+    }
+
+    fn bypass_flags(&self) -> &[&str] {
+        BYPASS_FLAGS
+    }
+}

@@ -1,0 +1,144 @@
+//! Judges the end of a run from what was counted and how the process exited.
+
+use crate::classify;
+use crate::outcome::{EndCause, ErrorClass, ExitInfo, Failure, LimitHit, Outcome, OutcomeKind};
+use crate::tally::{Ending, Tally};
+use crate::tokens::TokenCounts;
+
+impl Tally {
+    pub(crate) fn outcome(self, exit: &ExitInfo, lines: u64) -> Outcome {
+        let (outcome, reason) = self.judge(exit);
+        let untold = self.untold.iter().fold(self.untold_sum, |sum, (_, tokens)| sum.plus(*tokens));
+        let error = self.failure(outcome, exit);
+        let limit = self.limit_hit(outcome, error.as_ref());
+        let expected_native_id = self
+            .expected_id
+            .filter(|expected| self.native_id.as_ref().is_some_and(|actual| actual != expected));
+        Outcome {
+            outcome,
+            reason,
+            native_id: self.native_id,
+            expected_native_id,
+            model: self.model,
+            text: self.last_text,
+            results: self.results,
+            turns: self.steps + self.untold_messages,
+            duration_ms: self.duration_ms,
+            api_duration_ms: self.api_duration_ms,
+            tokens: self.tokens.plus(untold),
+            tokens_exact: self.tokens_exact
+                && !self.turn_open
+                && untold.is_zero()
+                && (self.results > 0 || self.tokens_told),
+            tokens_total: (!self.total.is_empty())
+                .then(|| self.total.iter().fold(TokenCounts::default(), |sum, (_, total)| sum.plus(*total))),
+            cost_usd: self.cost,
+            cost_total_usd: self.cost_total,
+            tool_calls: self.tool_calls,
+            denials: self.denials,
+            open_calls: self.open.into_iter().map(|(call, _)| call).collect(),
+            background: self.background.into_iter().collect(),
+            error,
+            limit,
+            lines,
+            unparsed: self.unparsed,
+            exit_code: exit.code,
+            exit_signal: exit.signal,
+        }
+    }
+
+    /// The rules, strongest first. See the documentation of [`OutcomeKind`] for what each word promises.
+    fn judge(&self, exit: &ExitInfo) -> (OutcomeKind, String) {
+        use OutcomeKind as Kind;
+        let said = self.said(exit);
+        let asked = match exit.cause {
+            EndCause::Own => None,
+            EndCause::Missing => return (Kind::AgentMissing, "the program was not found".to_owned()),
+            EndCause::Stopped => Some((Kind::Stopped, "stopped on request")),
+            EndCause::TimedOut => Some((Kind::TimedOut, "ran out of time")),
+            EndCause::Budget => Some((Kind::Budget, "the budget is used up")),
+        };
+        match asked {
+            // It had finished before the request reached it.
+            Some(_) if matches!(said.0, Kind::Completed | Kind::Denied) && exit.is_success() => said,
+            Some((kind, reason)) => (kind, reason.to_owned()),
+            None => said,
+        }
+    }
+
+    /// What the events and the exit say, whoever caused the end.
+    fn said(&self, exit: &ExitInfo) -> (OutcomeKind, String) {
+        use OutcomeKind as Kind;
+        if self.ending == Ending::Silent && self.last.is_none() {
+            return match (exit.by_signal(), exit.is_success()) {
+                (true, _) => (Kind::Interrupted, "ended by a signal".to_owned()),
+                (_, true) => self.completed(),
+                _ if exit.code.is_none() => (Kind::Interrupted, "nobody saw how it ended".to_owned()),
+                _ => (Kind::Failed, exit_words(exit)),
+            };
+        }
+        let Some(last) = self.last.as_ref().filter(|_| !self.turn_open) else {
+            // A program that refused to start has interrupted no work: wrong arguments, unknown session, no login.
+            if !self.began && !exit.by_signal() && exit.code.is_some_and(|code| code != 0) {
+                return (Kind::Failed, exit_words(exit));
+            }
+            return (Kind::Interrupted, "ended without a final event".to_owned());
+        };
+        if last.kind != Kind::Completed {
+            let reason = last.reason.clone().or_else(|| self.error.as_ref().map(|error| error.text.clone()));
+            return (last.kind, reason.unwrap_or_else(|| "the agent reported an error".to_owned()));
+        }
+        // The end of a background task begins another turn; so does a message. Killed on the way there is not done.
+        if exit.by_signal() && (self.stirred || !self.background.is_empty()) {
+            return (Kind::Interrupted, "ended by a signal after its last result".to_owned());
+        }
+        if !exit.by_signal() && exit.code.is_some_and(|code| code != 0) {
+            return (Kind::Failed, exit_words(exit));
+        }
+        self.completed()
+    }
+
+    fn completed(&self) -> (OutcomeKind, String) {
+        if self.denials.is_empty() || self.worked_since_denial {
+            return (OutcomeKind::Completed, "completed".to_owned());
+        }
+        (OutcomeKind::Denied, format!("gave up after {} refused call(s)", self.denials.len()))
+    }
+
+    fn failure(&self, outcome: OutcomeKind, exit: &ExitInfo) -> Option<Failure> {
+        if matches!(outcome, OutcomeKind::Completed | OutcomeKind::Denied) {
+            return None;
+        }
+        self.error.clone().or_else(|| {
+            let text = exit.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
+            Some(Failure {
+                text: text.to_owned(),
+                class: classify::classify(None, None, text),
+                api_status: classify::status_in(text),
+            })
+        })
+    }
+
+    fn limit_hit(&self, outcome: OutcomeKind, error: Option<&Failure>) -> Option<LimitHit> {
+        if outcome != OutcomeKind::Limit {
+            return None;
+        }
+        let text = error.filter(|error| matches!(error.class, ErrorClass::Limit | ErrorClass::Billing));
+        let from_text = text.map(|error| classify::limit_in(&error.text)).unwrap_or_default();
+        let known = self.limit.clone().unwrap_or_default();
+        Some(LimitHit {
+            window: known.window,
+            resets_at: known.resets_at,
+            resets_text: known.resets_text.or(from_text.resets_text),
+            retry_after_ms: known.retry_after_ms.or(from_text.retry_after_ms),
+        })
+    }
+}
+
+fn exit_words(exit: &ExitInfo) -> String {
+    let code = exit.code.map_or_else(|| "without a code".to_owned(), |code| format!("with code {code}"));
+    match exit.stderr.as_deref().and_then(|text| text.lines().map(str::trim).rfind(|line| !line.is_empty())) {
+        Some(line) => format!("exited {code}: {line}"),
+        None => format!("exited {code}"),
+    }
+}

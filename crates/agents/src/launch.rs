@@ -1,0 +1,205 @@
+//! How to start an agent, as data. Whoever runs it carries this out to the letter.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+/// Which conversation to open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Conversation {
+    /// A new one; the agent chooses its id.
+    #[default]
+    New,
+    /// A new one under this id, for agents that let us choose. A known id survives any crash of the agent.
+    NewWithId(String),
+    /// Go on with this one.
+    Resume(String),
+    /// A copy of this one, which stays as it is.
+    Fork {
+        /// The conversation to copy.
+        from: String,
+        /// The id of the copy, for agents that let us choose.
+        id: Option<String>,
+        /// The native event to go back to, for agents that can.
+        at: Option<String>,
+    },
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LaunchRequest {
+    /// What the agent shall do. It goes through stdin: no length limit, not visible in process lists, never an option.
+    pub prompt: String,
+    /// The conversation.
+    pub conversation: Conversation,
+    /// The program to run instead of the one looked up.
+    pub program: Option<String>,
+    /// The model, if not the one the person configured.
+    pub model: Option<String>,
+    /// A cap on turns.
+    pub max_turns: Option<u32>,
+    /// A cap on money for this run.
+    pub max_cost_usd: Option<f64>,
+    /// Arguments of the person's own, passed on as they are.
+    pub extra_args: Vec<String>,
+    /// The command that receives hook payloads, such as `["segno", "hook", "claude"]`. None: no hooks. Claude Code
+    /// runs it beside the person's own hooks; for Codex it takes the place of the person's `notify` in this run.
+    pub hook_command: Option<Vec<String>>,
+    /// A directory of this session alone, for the agent's sockets and scratch files.
+    pub private_tmp: Option<String>,
+    /// Allow an agent that insists on a git repository to work outside of one.
+    pub outside_git: bool,
+    /// More variables to set.
+    pub env: BTreeMap<String, String>,
+}
+
+/// What the agent cannot do for us; whoever runs it must, or must say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsupported {
+    /// It knows no cap on turns.
+    MaxTurns,
+    /// It knows no cap on money.
+    MaxCost,
+    /// It does not let us choose the conversation's id: read it from the stream.
+    ChosenId,
+    /// It cannot go back inside a conversation by itself.
+    ForkAt,
+    /// It reports no tool call before it runs: the record of calls is observed, not write-ahead.
+    ToolHooks,
+    /// It knows no conversations.
+    Conversations,
+    /// It knows no models.
+    Model,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchSpec {
+    /// The program: a path, or a name to look up.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables to set, after the removal.
+    pub env_set: BTreeMap<String, String>,
+    /// Variables to remove first.
+    pub env_remove: Vec<String>,
+    /// What to write to stdin before closing it. Empty: stdin is closed from the start.
+    pub stdin: Vec<u8>,
+    /// The native id the conversation will have, if that is known beforehand.
+    pub native_id: Option<String>,
+    /// What of the request the agent does not do.
+    pub unsupported: Vec<Unsupported>,
+}
+
+/// Why a request makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// Agents without a person need something to do.
+    #[error("the prompt is empty")]
+    EmptyPrompt,
+    /// A value would be read as an option, or cannot be an argument at all.
+    #[error("{what} {value:?} cannot be passed on a command line")]
+    BadValue {
+        /// Which value.
+        what: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// The agent wants ids of a certain form.
+    #[error("{value:?} is not a UUID, which this agent requires")]
+    NotUuid {
+        /// What it is.
+        value: String,
+    },
+    /// No program was given.
+    #[error("no command to run")]
+    NoCommand,
+}
+
+/// Variables that an agent sets for the programs it runs. An agent started from inside another must not inherit them:
+/// it would take itself for a part of that one, talk to its sockets, or carry its secrets along.
+pub const PARENT_AGENT_ENV: &[&str] = &[
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_TMPDIR",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "CODEX_CI",
+    "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "GEMINI_CLI",
+    "OPENCODE",
+    "OPENCODE_CALLER",
+    "OPENCODE_SESSION_ID",
+];
+
+impl LaunchRequest {
+    /// The parts of a specification that are the same for every agent.
+    pub(crate) fn spec(&self, program: &str) -> LaunchSpec {
+        LaunchSpec {
+            program: self.program.clone().unwrap_or_else(|| program.to_owned()),
+            args: Vec::new(),
+            env_set: self.env.clone(),
+            env_remove: PARENT_AGENT_ENV.iter().map(|name| (*name).to_owned()).collect(),
+            stdin: Vec::new(),
+            native_id: None,
+            unsupported: Vec::new(),
+        }
+    }
+
+    pub(crate) fn prompt_bytes(&self) -> Result<Vec<u8>, LaunchError> {
+        if self.prompt.trim().is_empty() {
+            return Err(LaunchError::EmptyPrompt);
+        }
+        Ok(self.prompt.clone().into_bytes())
+    }
+}
+
+/// A value that stands alone as an argument: it must not look like an option.
+pub(crate) fn plain_value(what: &'static str, value: &str) -> Result<String, LaunchError> {
+    if value.is_empty() || value.starts_with('-') || value.contains('\0') {
+        return Err(LaunchError::BadValue { what, value: value.to_owned() });
+    }
+    Ok(value.to_owned())
+}
+
+/// Arguments given by the person: theirs to choose, as long as the operating system can carry them.
+pub(crate) fn extra_args(args: &[String]) -> Result<Vec<String>, LaunchError> {
+    match args.iter().find(|arg| arg.contains('\0')) {
+        Some(arg) => Err(LaunchError::BadValue { what: "argument", value: arg.clone() }),
+        None => Ok(args.to_vec()),
+    }
+}
+
+pub(crate) fn uuid(value: &str) -> Result<String, LaunchError> {
+    let groups: Vec<usize> = value.split('-').map(str::len).collect();
+    let hex = value.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    if groups == [8, 4, 4, 4, 12] && hex {
+        Ok(value.to_owned())
+    } else {
+        Err(LaunchError::NotUuid { value: value.to_owned() })
+    }
+}
+
+/// One command line for a shell, each word quoted so that it arrives as it is.
+pub(crate) fn shell_line(words: &[String]) -> String {
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| {
+            let safe = !word.is_empty()
+                && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte));
+            if safe { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+        })
+        .collect();
+    quoted.join(" ")
+}

@@ -1,0 +1,74 @@
+//! Any command: a script, a test suite, an agent nobody has written an adapter for.
+
+mod config;
+mod launch;
+mod path;
+mod reduce;
+
+pub use config::{Format, PlainConfig, PromptVia, Rule, RuleKind};
+pub use path::{Path, PathError};
+
+use crate::agent::Agent;
+use crate::hook::{HookError, HookReport};
+use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::probe::Probe;
+use crate::reader::{Reader, ReaderOptions};
+use crate::tally::{Ending, Tally};
+use crate::transcript::Transcript;
+
+/// A command read as text, or as JSON lines by rules.
+#[derive(Debug, Clone, Default)]
+pub struct Plain {
+    config: PlainConfig,
+}
+
+impl Plain {
+    /// The command of a configuration.
+    pub fn new(config: PlainConfig) -> Self {
+        Self { config }
+    }
+
+    /// A command as typed, without a prompt.
+    pub fn command(command: Vec<String>) -> Self {
+        Self::new(PlainConfig { command, prompt: PromptVia::None, ..PlainConfig::default() })
+    }
+}
+
+impl Agent for Plain {
+    fn name(&self) -> &str {
+        if self.config.name.is_empty() { "plain" } else { &self.config.name }
+    }
+
+    fn probe(&self) -> Probe {
+        let program = self.config.command.first().cloned();
+        Probe {
+            install_hint: format!("no program called {}", program.as_deref().unwrap_or("(none)")),
+            programs: program.into_iter().collect(),
+            version_args: self.config.version_args.clone(),
+        }
+    }
+
+    fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
+        launch::launch(&self.config, request)
+    }
+
+    fn reader(&self, options: &ReaderOptions) -> Reader {
+        let PlainConfig { format, rules, .. } = &self.config;
+        let announced = *format == Format::Json && rules.iter().any(|rule| rule.kind == RuleKind::Result);
+        let ending = if announced { Ending::Announced } else { Ending::Silent };
+        let machine = reduce::Reduce::new(*format, rules.clone(), options.baseline);
+        Reader::new(Box::new(machine), options, Tally::new(ending, options))
+    }
+
+    fn hook(&self, _payload: &[u8]) -> Result<HookReport, HookError> {
+        Err(HookError::NoHooks(self.name().to_owned()))
+    }
+
+    fn transcript(&self, _bytes: &[u8]) -> Option<Transcript> {
+        None
+    }
+
+    fn bypass_flags(&self) -> &[&str] {
+        &[]
+    }
+}

@@ -1,0 +1,272 @@
+//! The streaming reader: bytes of an agent's output in, events out.
+
+use serde::Serialize;
+
+use crate::event::AgentEvent;
+use crate::lines::{Line, Lines};
+use crate::outcome::{ExitInfo, Outcome};
+use crate::splice::{self, Part};
+use crate::tally::Tally;
+use crate::tokens::Baseline;
+
+/// Lines up to this many bytes are parsed. Agents really write lines of several megabytes.
+pub const DEFAULT_LINE_LIMIT: usize = 32 * 1024 * 1024;
+
+/// How many complete lines may pass before the rest of a torn event is given up.
+const PATIENCE: u32 = 8;
+
+/// An event and where it came from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Envelope {
+    /// Byte offset of the first byte of the line in the whole output.
+    pub offset: u64,
+    /// Number of the line, from 1, counted from where the reader began.
+    pub line: u64,
+    /// Which event of that line this is, from 0.
+    pub index: u32,
+    /// The line was not valid UTF-8; replacement characters stand in the text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lossy: bool,
+    /// The agent's own id of the line, where it gives one. Some agents can go back to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_event_id: Option<String>,
+    /// When the agent says it happened (RFC 3339).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: AgentEvent,
+}
+
+impl Envelope {
+    /// A key that is the same whenever the same output is read again, however it was chunked.
+    pub fn key(&self) -> String {
+        format!("{}.{}", self.offset, self.index)
+    }
+}
+
+/// How to read.
+#[derive(Debug, Clone)]
+pub struct ReaderOptions {
+    /// Lines beyond this many bytes are passed on as [`AgentEvent::Oversized`].
+    pub line_limit: usize,
+    /// Offset of the first byte that will be fed, when an earlier reader got that far.
+    pub start_offset: u64,
+    /// The conversation the agent was told to open; a different one is reported in the outcome.
+    pub expected_native_id: Option<String>,
+    /// What the conversation had used before.
+    pub baseline: Baseline,
+}
+
+impl Default for ReaderOptions {
+    fn default() -> Self {
+        Self {
+            line_limit: DEFAULT_LINE_LIMIT,
+            start_offset: 0,
+            expected_native_id: None,
+            baseline: Baseline::Fresh,
+        }
+    }
+}
+
+/// What a line says besides its events.
+#[derive(Debug, Default)]
+pub(crate) struct Stamp {
+    pub(crate) session_id: Option<String>,
+    pub(crate) event_id: Option<String>,
+    pub(crate) at: Option<String>,
+}
+
+/// The part of a reader that knows one agent.
+pub(crate) trait Machine: Send + std::fmt::Debug {
+    /// One complete JSON object of the output.
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp;
+
+    /// One piece of the output that is no JSON object.
+    fn text(&mut self, text: &str, out: &mut Vec<AgentEvent>) {
+        out.push(AgentEvent::Noise { text: text.to_owned() });
+    }
+
+    /// Whether the output is made of JSON objects at all.
+    fn speaks_json(&self) -> bool {
+        true
+    }
+
+    /// Whether the agent gives this `type` to its top-level events.
+    fn knows(&self, event_type: &str) -> bool;
+}
+
+/// Reads the output of one agent process. Feed it bytes as they come, then finish it.
+#[derive(Debug)]
+pub struct Reader {
+    lines: Lines,
+    inner: Inner,
+}
+
+impl Reader {
+    pub(crate) fn new(machine: Box<dyn Machine>, options: &ReaderOptions, tally: Tally) -> Self {
+        Self {
+            lines: Lines::new(options.line_limit, options.start_offset),
+            inner: Inner { machine, tally, torn: None, scratch: Vec::new(), lines: 0 },
+        }
+    }
+
+    /// Takes the next bytes, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8], out: &mut impl FnMut(Envelope)) {
+        let Self { lines, inner } = self;
+        lines.feed(bytes, &mut |line| inner.line(line, out));
+    }
+
+    /// Takes what is left without a line feed. Called by [`Reader::finish`]; harmless to call twice.
+    pub fn flush(&mut self, out: &mut impl FnMut(Envelope)) {
+        let Self { lines, inner } = self;
+        lines.finish(&mut |line| inner.line(line, out));
+        inner.give_up(out);
+    }
+
+    /// Ends the stream and says how the run ended.
+    pub fn finish(mut self, exit: &ExitInfo, out: &mut impl FnMut(Envelope)) -> Outcome {
+        self.flush(out);
+        self.inner.tally.outcome(exit, self.inner.lines)
+    }
+
+    /// From where another reader must start so that no event is missed: all before it has been given out whole.
+    pub fn safe_offset(&self) -> u64 {
+        let start = self.lines.start();
+        self.inner.torn.as_ref().map_or(start, |torn| torn.place.offset.min(start))
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    machine: Box<dyn Machine>,
+    tally: Tally,
+    torn: Option<Torn>,
+    scratch: Vec<AgentEvent>,
+    lines: u64,
+}
+
+/// An event whose rest is expected on a later line.
+#[derive(Debug)]
+struct Torn {
+    place: Place,
+    text: String,
+    patience: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    offset: u64,
+    line: u64,
+    index: u32,
+    lossy: bool,
+}
+
+impl Inner {
+    fn line(&mut self, line: Line<'_>, out: &mut impl FnMut(Envelope)) {
+        self.lines += 1;
+        match line {
+            Line::Whole { offset, number, bytes } => {
+                let bytes = trim(bytes);
+                if bytes.iter().all(u8::is_ascii_whitespace) {
+                    return;
+                }
+                let text = String::from_utf8_lossy(bytes);
+                let lossy = matches!(text, std::borrow::Cow::Owned(_));
+                self.text(&text, Place { offset, line: number, index: 0, lossy }, out);
+            }
+            Line::Oversized { offset, number, length, head, tail } => {
+                self.scratch.push(AgentEvent::Oversized {
+                    bytes: length,
+                    head: String::from_utf8_lossy(head).into_owned(),
+                    tail: String::from_utf8_lossy(trim(tail)).into_owned(),
+                });
+                self.emit(&mut Place { offset, line: number, index: 0, lossy: false }, Stamp::default(), out);
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, mut place: Place, out: &mut impl FnMut(Envelope)) {
+        if !self.machine.speaks_json() {
+            self.machine.text(text, &mut self.scratch);
+            return self.emit(&mut place, Stamp::default(), out);
+        }
+        if splice::is_object(text) {
+            self.object(text, &mut place, out);
+            return self.lose_patience(out);
+        }
+        if let Some(mut torn) = self.torn.take() {
+            let whole = format!("{}{text}", torn.text);
+            if splice::is_object(&whole) {
+                torn.place.lossy |= place.lossy;
+                return self.object(&whole, &mut torn.place, out);
+            }
+            self.noise(torn, out);
+        }
+        let machine = &self.machine;
+        for part in splice::take_apart(text, &|kind| machine.knows(kind)) {
+            match part {
+                Part::Object(json) => self.object(&json, &mut place, out),
+                Part::Noise(noise) => {
+                    self.machine.text(&noise, &mut self.scratch);
+                    self.emit(&mut place, Stamp::default(), out);
+                }
+                Part::Open(text) => self.torn = Some(Torn { place, text, patience: PATIENCE }),
+            }
+        }
+    }
+
+    fn object(&mut self, json: &str, place: &mut Place, out: &mut impl FnMut(Envelope)) {
+        let stamp = self.machine.object(json, &mut self.scratch);
+        self.emit(place, stamp, out);
+    }
+
+    fn emit(&mut self, place: &mut Place, stamp: Stamp, out: &mut impl FnMut(Envelope)) {
+        if let Some(id) = &stamp.session_id {
+            self.tally.saw_session(id);
+        }
+        for event in self.scratch.drain(..) {
+            self.tally.observe(&event);
+            out(Envelope {
+                offset: place.offset,
+                line: place.line,
+                index: place.index,
+                lossy: place.lossy,
+                native_event_id: stamp.event_id.clone(),
+                at: stamp.at.clone(),
+                event,
+            });
+            place.index += 1;
+        }
+    }
+
+    fn lose_patience(&mut self, out: &mut impl FnMut(Envelope)) {
+        let spent = self.torn.as_mut().is_some_and(|torn| {
+            torn.patience = torn.patience.saturating_sub(1);
+            torn.patience == 0
+        });
+        if spent {
+            self.give_up(out);
+        }
+    }
+
+    fn give_up(&mut self, out: &mut impl FnMut(Envelope)) {
+        if let Some(torn) = self.torn.take() {
+            self.noise(torn, out);
+        }
+    }
+
+    fn noise(&mut self, mut torn: Torn, out: &mut impl FnMut(Envelope)) {
+        self.machine.text(&torn.text, &mut self.scratch);
+        self.emit(&mut torn.place, Stamp::default(), out);
+    }
+}
+
+/// Without a carriage return before the line feed, and without zeros that pad a line cut by a crash.
+fn trim(bytes: &[u8]) -> &[u8] {
+    let mut end = bytes.len();
+    while end > 0 && matches!(bytes[end - 1], b'\r' | 0) {
+        end -= 1;
+    }
+    &bytes[..end]
+}

@@ -1,0 +1,153 @@
+//! Command lines.
+
+use segno_agents::launch::{LaunchError, Unsupported};
+use segno_agents::{Conversation, LaunchRequest, LaunchSpec, by_name, plain};
+
+const ID: &str = "11111111-2222-4333-8444-555555555555";
+const NEW: &str = "99999999-2222-4333-8444-555555555555";
+
+fn request(conversation: Conversation) -> LaunchRequest {
+    LaunchRequest { prompt: "do it".into(), conversation, ..LaunchRequest::default() }
+}
+
+fn full(conversation: Conversation) -> LaunchRequest {
+    LaunchRequest {
+        model: Some("big".into()),
+        max_turns: Some(7),
+        max_cost_usd: Some(1.5),
+        extra_args: vec!["--allowedTools".into(), "Bash".into()],
+        outside_git: true,
+        ..request(conversation)
+    }
+}
+
+fn launch(agent: &str, request: &LaunchRequest) -> LaunchSpec {
+    by_name(agent).unwrap().launch(request).unwrap()
+}
+
+#[test]
+fn command_lines() {
+    let fork = Conversation::Fork { from: ID.into(), id: Some(NEW.into()), at: Some("u1".into()) };
+    let claude = "claude -p --output-format stream-json --verbose";
+    for (agent, request, expected) in [
+        ("claude", request(Conversation::New), claude.to_owned()),
+        ("claude", request(Conversation::NewWithId(ID.into())), format!("{claude} --session-id {ID}")),
+        ("claude", request(Conversation::Resume(ID.into())), format!("{claude} --resume {ID}")),
+        (
+            "claude",
+            full(fork.clone()),
+            format!(
+                "{claude} --resume {ID} --resume-session-at u1 --session-id {NEW} --fork-session --model big \
+                 --max-turns 7 --max-budget-usd 1.5 --allowedTools Bash"
+            ),
+        ),
+        ("codex", request(Conversation::New), "codex exec --json -".to_owned()),
+        ("codex", request(Conversation::Resume(ID.into())), format!("codex exec --json resume {ID} -")),
+        (
+            "codex",
+            full(fork),
+            format!("codex exec --allowedTools Bash --json --skip-git-repo-check --model big fork {ID} -"),
+        ),
+    ] {
+        let spec = launch(agent, &request);
+        let line = [std::slice::from_ref(&spec.program), spec.args.as_slice()].concat().join(" ");
+        assert_eq!(line, expected);
+        assert_eq!(spec.stdin, b"do it", "the prompt goes through stdin");
+        let bypass = by_name(agent).unwrap();
+        assert!(spec.args.iter().all(|arg| !bypass.bypass_flags().contains(&arg.as_str())));
+        assert!(!spec.args.iter().any(|arg| arg.contains("dangerously")));
+    }
+}
+
+#[test]
+fn what_an_agent_cannot_do_is_said() {
+    let fork = Conversation::Fork { from: ID.into(), id: Some(NEW.into()), at: Some("u1".into()) };
+    let codex = LaunchRequest { hook_command: Some(vec!["segno".into()]), ..full(fork) };
+    assert_eq!(
+        launch("codex", &codex).unsupported,
+        [
+            Unsupported::ToolHooks,
+            Unsupported::ChosenId,
+            Unsupported::ForkAt,
+            Unsupported::MaxTurns,
+            Unsupported::MaxCost
+        ]
+    );
+    assert_eq!(launch("claude", &full(Conversation::New)).unsupported, []);
+    assert_eq!(launch("codex", &request(Conversation::NewWithId(ID.into()))).native_id, None);
+    assert_eq!(launch("claude", &request(Conversation::NewWithId(ID.into()))).native_id.as_deref(), Some(ID));
+}
+
+#[test]
+fn bad_requests() {
+    let claude = by_name("claude").unwrap();
+    let codex = by_name("codex").unwrap();
+    let empty = LaunchRequest { prompt: " \n".into(), ..LaunchRequest::default() };
+    assert_eq!(claude.launch(&empty), Err(LaunchError::EmptyPrompt));
+    let option = LaunchRequest { model: Some("--flag".into()), ..request(Conversation::New) };
+    assert!(matches!(claude.launch(&option), Err(LaunchError::BadValue { what: "model", .. })));
+    assert!(matches!(codex.launch(&option), Err(LaunchError::BadValue { what: "model", .. })));
+    let resume = request(Conversation::Resume("--last".into()));
+    assert!(claude.launch(&resume).is_err());
+    // An unknown name would silently open a new thread.
+    assert!(matches!(
+        codex.launch(&request(Conversation::Resume("name".into()))),
+        Err(LaunchError::NotUuid { .. })
+    ));
+    assert!(matches!(
+        claude.launch(&request(Conversation::NewWithId("x".into()))),
+        Err(LaunchError::NotUuid { .. })
+    ));
+    let zero = LaunchRequest { extra_args: vec!["a\0b".into()], ..request(Conversation::New) };
+    assert!(claude.launch(&zero).is_err());
+    assert_eq!(by_name("plain").unwrap().launch(&LaunchRequest::default()), Err(LaunchError::NoCommand));
+}
+
+#[test]
+fn hooks_and_environment() {
+    let command = vec!["/opt/my tools/segno".to_owned(), "hook".into(), "claude".into()];
+    let request = LaunchRequest {
+        hook_command: Some(command.clone()),
+        private_tmp: Some("/run/s1".into()),
+        env: [("SEGNO_RUN".to_owned(), "r1".to_owned())].into(),
+        ..request(Conversation::New)
+    };
+    let spec = launch("claude", &request);
+    let at = spec.args.iter().position(|arg| arg == "--settings").unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&spec.args[at + 1]).unwrap();
+    let hook = &settings["hooks"]["PreToolUse"][0]["hooks"][0];
+    assert_eq!(hook["command"], "'/opt/my tools/segno' hook claude");
+    assert_eq!(spec.env_set["CLAUDE_CODE_TMPDIR"], "/run/s1");
+    assert_eq!(spec.env_set["SEGNO_RUN"], "r1");
+    for name in ["CLAUDECODE", "CLAUDE_CODE_MESSAGING_TOKEN", "CODEX_THREAD_ID"] {
+        assert!(spec.env_remove.iter().any(|removed| removed == name), "{name}");
+    }
+    let spec = launch("codex", &request);
+    let at = spec.args.iter().position(|arg| arg == "-c").unwrap();
+    assert_eq!(spec.args[at + 1], r#"notify=["/opt/my tools/segno","hook","claude"]"#);
+}
+
+#[test]
+fn plain_commands() {
+    let spec = |prompt: plain::PromptVia| {
+        let config = plain::PlainConfig {
+            command: vec!["make".into(), "test".into()],
+            prompt,
+            ..plain::PlainConfig::default()
+        };
+        let request = LaunchRequest {
+            extra_args: vec!["-j2".into()],
+            model: Some("m".into()),
+            ..request(Conversation::Resume("x".into()))
+        };
+        segno_agents::Agent::launch(&plain::Plain::new(config), &request).unwrap()
+    };
+    let on_stdin = spec(plain::PromptVia::Stdin);
+    assert_eq!((on_stdin.program.as_str(), on_stdin.args.join(" ")), ("make", "test -j2".to_owned()));
+    assert_eq!(on_stdin.stdin, b"do it");
+    assert_eq!(on_stdin.unsupported, [Unsupported::Conversations, Unsupported::Model]);
+    let as_argument = spec(plain::PromptVia::Argument);
+    assert_eq!((as_argument.args.join("|"), as_argument.stdin.len()), ("test|-j2|do it".to_owned(), 0));
+    let not_at_all = spec(plain::PromptVia::None);
+    assert_eq!((not_at_all.args.join(" "), not_at_all.stdin.len()), ("test -j2".to_owned(), 0));
+}

@@ -1,0 +1,61 @@
+//! The agents' own records.
+
+use segno_agents::by_name;
+use segno_agents::codex::fork_at;
+use segno_agents::transcript::Transcript;
+
+fn read(agent: &str, lines: &[&str]) -> Transcript {
+    by_name(agent).unwrap().transcript(lines.join("\n").as_bytes()).unwrap()
+}
+
+#[test]
+fn claude_transcript() {
+    let transcript = read(
+        "claude",
+        &[
+            r#"{"type":"mode","mode":"normal","sessionId":"s"}"#,
+            r#"{"type":"user","uuid":"u1","sessionId":"s","cwd":"/w","version":"2.0.0","isSidechain":false,"message":{"role":"user","content":"do it"}}"#,
+            r#"{"type":"assistant","uuid":"u2","parentUuid":"u1","sessionId":"s","isSidechain":false,"message":{"id":"m1","model":"x","content":[{"type":"text","text":"ok"}],"usage":{"input_tokens":10,"output_tokens":1}}}"#,
+            r#"{"type":"assistant","uuid":"u3","sessionId":"s","isSidechain":false,"message":{"id":"m1","model":"x","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}],"usage":{"input_tokens":10,"output_tokens":20}}}"#,
+            r#"{"type":"user","uuid":"u4","sessionId":"s","isSidechain":false,"message":{"content":[{"type":"tool_result","tool_use_id":"c1","content":"Exit code 137","is_error":true}]}}"#,
+            r#"{"type":"assistant","uuid":"u5","sessionId":"s","isSidechain":true,"message":{"id":"m2","model":"y","content":[{"type":"tool_use","id":"c2","name":"Read","input":{}}],"usage":{"input_tokens":5,"output_tokens":5}}}"#,
+            r#"{"type":"user","uuid":"u6","sessionId":"s","isSidechain":false,"message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#,
+            r#"{"type":"system","subtype":"compact_boundary","uuid":"u7","sessionId":"s"}"#,
+            r#"{"type":"assistant","uuid":"u8","message":{"id":"m3","con"#,
+        ],
+    );
+    insta::assert_snapshot!(serde_json::to_string_pretty(&transcript).unwrap());
+    assert_eq!(transcript.open_calls().count(), 1);
+}
+
+const ROLLOUT: &[&str] = &[
+    r#"{"timestamp":"t","type":"session_meta","payload":{"id":"t-1","cwd":"/w","cli_version":"0.1.0"}}"#,
+    r#"{"timestamp":"t","type":"turn_context","payload":{"turn_id":"n1","cwd":"/w","model":"x"}}"#,
+    r#"{"timestamp":"t","type":"event_msg","payload":{"type":"user_message","message":"do it"}}"#,
+    r#"{"timestamp":"t","type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"ls\"}","call_id":"call_1"}}"#,
+    r#"{"timestamp":"t","type":"response_item","payload":{"type":"function_call_output","call_id":"call_1","output":"Process exited with code 0\nOutput:\na"}}"#,
+    r#"{"timestamp":"t","type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin Patch","call_id":"call_2","status":"completed"}}"#,
+    r#"{"timestamp":"t","type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"call_2","output":{"content":"no such file","success":false}}}"#,
+    r#"{"timestamp":"t","type":"response_item","payload":{"type":"message","role":"assistant","id":"msg_1","content":[{"type":"output_text","text":"done"}]}}"#,
+    r#"{"timestamp":"t","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":9}}}}"#,
+    r#"{"timestamp":"t","type":"event_msg","payload":{"type":"task_complete","turn_id":"n1"}}"#,
+    r#"{"timestamp":"t","type":"compacted","payload":{"message":"short"}}"#,
+    r#"{"timestamp":"t","type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"sleep\"}","call_id":"call_3"}}"#,
+    r#"{"timestamp":"t","type":"brand_new","payload":{"x":1}}"#,
+];
+
+#[test]
+fn codex_rollout() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&read("codex", ROLLOUT)).unwrap());
+}
+
+#[test]
+fn a_rollout_can_be_cut_after_a_turn() {
+    let whole = ROLLOUT.join("\n") + "\n";
+    let end = read("codex", ROLLOUT).position.unwrap().end;
+    let copy = fork_at(whole.as_bytes(), end, "t-1", "t-2").unwrap();
+    let copy = by_name("codex").unwrap().transcript(&copy).unwrap();
+    assert_eq!((copy.native_id.as_deref(), copy.lines, copy.open_calls().count()), (Some("t-2"), 10, 0));
+    assert_eq!(fork_at(whole.as_bytes(), end - 1, "t-1", "t-2"), None, "not the end of a line");
+    assert_eq!(fork_at(whole.as_bytes(), u64::MAX, "t-1", "t-2"), None);
+}
