@@ -1,0 +1,193 @@
+//! Finding the value that a name is given: `name = "value"`, `name: value`, `<name>value</name>`,
+//! `set("name", "value")`, `--name value` and their relatives.
+//!
+//! Written by hand because the name rules share it: one regex per service would make large automata that search the
+//! same text again and again.
+
+use std::ops::Range;
+
+/// A value and how it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Assigned {
+    /// The whole name, as far as it is one word.
+    pub(crate) name: Range<usize>,
+    /// The value without quotes.
+    pub(crate) value: Range<usize>,
+    /// Whether the value stood in quotes.
+    pub(crate) quoted: bool,
+    /// What joins name and value.
+    pub(crate) sign: Sign,
+}
+
+/// What joins name and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// `=` and its relatives.
+    Equals,
+    /// `:` or `=>`.
+    Colon,
+    /// `,` as between two arguments.
+    Comma,
+    /// `>` after a tag name.
+    Angle,
+    /// Only white space, as after a command line option.
+    Space,
+}
+
+const NAME_MOST: usize = 48;
+/// Longer than any token that is known by its name; bounds the work on text that is full of names.
+const VALUE_MOST: usize = 2048;
+
+/// The value assigned to the name around `keyword`.
+pub(crate) fn assigned(text: &[u8], keyword: Range<usize>) -> Option<Assigned> {
+    let back = text[..keyword.start].iter().rev().take(NAME_MOST).take_while(|b| in_name(**b)).count();
+    let ahead = text[keyword.end..].iter().take(NAME_MOST).take_while(|b| in_name(**b)).count();
+    let name = keyword.start - back..keyword.end + ahead;
+    let option = text[name.clone()].starts_with(b"-") || text[..name.start].ends_with(b"-");
+    let mut at = name.end;
+    // Words and types between name and sign: `var apiToken string = …`, `access token: …`.
+    let words = text[at..].iter().take(32).take_while(|b| in_name(**b) || matches!(b, b' ' | b'\t')).count();
+    let after_words = at + words;
+    let mut closed = false;
+    at = after_words;
+    for _ in 0..4 {
+        match text.get(at) {
+            Some(b'"' | b'\'' | b'`' | b']') => closed = true,
+            Some(b')' | b' ' | b'\t' | b'?' | b'!' | b'$' | b'.' | b'+') => {}
+            Some(b'|') if text.get(at + 1) == Some(&b'|') => at += 1,
+            _ => break,
+        }
+        at += 1;
+    }
+    let Some((sign, after)) = sign(text, at, closed) else {
+        return (option && words > 0).then(|| spaced(text, name)).flatten();
+    };
+    let value = value(text, after, sign)?;
+    // A number in JSON; anything in its place would have to be quoted.
+    let number = |b: &u8| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E');
+    if closed && sign == Sign::Colon && !value.1 && text[value.0.clone()].iter().all(number) {
+        return None;
+    }
+    // `password: string = "value"`: what looked like the value was a type.
+    if !value.1 && sign == Sign::Colon {
+        let gap = text[value.0.end..].iter().take(3).take_while(|b| **b == b' ').count();
+        let at = value.0.end + gap;
+        if gap > 0
+            && text.get(at) == Some(&b'=')
+            && !matches!(text.get(at + 1), Some(b'=' | b'>'))
+            && let Some((range, quoted)) = self::value(text, at + 1, Sign::Equals)
+        {
+            return Some(Assigned { name, value: range, quoted, sign: Sign::Equals });
+        }
+    }
+    Some(Assigned { name, value: value.0, quoted: value.1, sign })
+}
+
+fn in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+fn spaced(text: &[u8], name: Range<usize>) -> Option<Assigned> {
+    let gap = text[name.end..].iter().take_while(|b| **b == b' ').count();
+    let (range, quoted) = value(text, name.end + gap, Sign::Space)?;
+    (gap > 0).then_some(Assigned { name, value: range, quoted, sign: Sign::Space })
+}
+
+fn sign(text: &[u8], at: usize, closed: bool) -> Option<(Sign, usize)> {
+    let length =
+        text[at..].iter().take(4).take_while(|b| matches!(b, b'=' | b':' | b'>' | b'?' | b'~')).count();
+    match &text[at..at + length] {
+        b"" if closed && text.get(at) == Some(&b',') => Some((Sign::Comma, at + 1)),
+        b"" | b"?" | b"~" => None,
+        b">" => Some((Sign::Angle, at + 1)),
+        b":" | b"=>" | b"?:" => Some((Sign::Colon, at + length)),
+        _ => Some((Sign::Equals, at + length)),
+    }
+}
+
+/// The value that starts, after some space, at `at`, and whether it is quoted.
+fn value(text: &[u8], mut at: usize, sign: Sign) -> Option<(Range<usize>, bool)> {
+    let space = text[at..].iter().take(64).take_while(|b| b.is_ascii_whitespace()).count();
+    let breaks = text[at..at + space].iter().filter(|b| **b == b'\n').count();
+    let indented = space > 0 && text[at + space - 1] != b'\n';
+    let first = *text.get(at + space)?;
+    let quote = matches!(first, b'"' | b'\'' | b'`');
+    // An empty value must not borrow the next line's name.
+    if breaks > 1 || breaks == 1 && !(indented && (sign == Sign::Angle || quote)) {
+        return None;
+    }
+    at += space;
+    // String prefixes of several languages: b"…", f'…', @"…".
+    if matches!(first, b'b' | b'f' | b'r' | b'u' | b'@') && matches!(text.get(at + 1), Some(b'"' | b'\'')) {
+        at += 1;
+    }
+    if matches!(text[at], b'"' | b'\'' | b'`') {
+        let mark = text[at];
+        // Tripled quotes and quotes within quotes.
+        let marks = text[at..].iter().take(3).take_while(|b| **b == mark).count();
+        at += if marks == 2 { return None } else { marks };
+        let nested = matches!(text.get(at), Some(b'"' | b'\'')) && text.get(at) != Some(&mark);
+        let mark = if nested { text[at] } else { mark };
+        at += usize::from(nested);
+        // The quote that ends a JSON string is no opening one: `["password = ",null]`.
+        if mark == b'"' && matches!(text.get(at), Some(b',' | b':' | b']' | b'}')) {
+            return None;
+        }
+        // A closing quote may be missing where output was cut; a double quote ends any value, lest a replacement
+        // reach from one JSON string into another.
+        let ends = |b: &u8| *b == mark || *b == b'\n' || *b == b'"';
+        let length = text[at..].iter().take(VALUE_MOST).take_while(|b| !ends(b)).count();
+        return (length > 0).then_some((at..at + length, true));
+    }
+    let ends = |b: &u8| {
+        b.is_ascii_whitespace()
+            || matches!(
+                b,
+                b'"' | b'\'' | b'`' | b';' | b',' | b'<' | b'>' | b'&' | b')' | b'}' | b']' | b'|' | b'\\'
+            )
+    };
+    let length = text[at..].iter().take(VALUE_MOST).take_while(|b| !ends(b)).count();
+    (length > 0).then_some((at..at + length, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::assigned;
+
+    fn value(text: &str) -> Option<&str> {
+        let at = text.to_lowercase().find("token").unwrap();
+        assigned(text.as_bytes(), at..at + 5).map(|a| &text[a.value])
+    }
+
+    #[test]
+    fn all_the_ways_to_assign() {
+        for text in [
+            "myToken=VALUE",
+            "my_token = \"VALUE\"",
+            "my_token: 'VALUE'",
+            "  \"myToken\" => \"VALUE\"",
+            "var myToken string = \"VALUE\"",
+            "$myToken .= \"VALUE\"",
+            "my_TOKEN ::= `VALUE`",
+            "my_TOKEN ?= VALUE",
+            "set(\"MY_TOKEN\", \"VALUE\")",
+            "<myToken>\n    VALUE\n</myToken>",
+            "env['TOKEN'] = b'VALUE'",
+            "tool --token VALUE --other",
+            "token: string = 'VALUE';",
+            "?token=VALUE&more=1",
+            "{\"token\": \"VALUE\"}",
+        ] {
+            assert_eq!(value(text), Some("VALUE"), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_value_is_borrowed_from_elsewhere() {
+        assert_eq!(value("A_TOKEN=\nB_NAME=x"), None);
+        assert_eq!(value("a token of thanks"), None);
+        assert_eq!(value("token = \"\""), None);
+        assert_eq!(value("[\"token = \",null]"), None);
+        assert_eq!(value("{\"token\":1234567890123456}"), None);
+    }
+}

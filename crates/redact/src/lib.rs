@@ -1,0 +1,34 @@
+//! Makes text and events fit for the record.
+//!
+//! Agents print what they read, and what they read holds keys. Before anything is written down, a [`Redactor`]
+//! replaces each secret by a tag such as `[redacted:github-pat:7f3a]`: the rule that knew it, and four digits of a keyed
+//! hash, so that equal secrets can be seen to be equal and yet not be recovered.
+//!
+//! * [`Redactor::text`] redacts a text, [`Redactor::json`] a JSON value, [`Pieces`] a text that comes bit by bit.
+//! * Secrets are seen through terminal colours, string escapes at any depth, percent-encoding and base64.
+//! * Rules are data; see `rules.toml` for the built-in ones and [`RuleSpec`] for their form.
+//!
+//! This is best effort, never a licence to publish: a password that looks like a word, told in a sentence, stays.
+//!
+//! The crate is pure: no files, no environment, no clock.
+
+mod assign;
+mod entropy;
+mod exact;
+mod guess;
+mod islands;
+mod json;
+mod names;
+mod pieces;
+mod prefilter;
+mod record;
+mod redactor;
+mod rule;
+mod tag;
+mod unwrap;
+
+pub use names::is_secret_name;
+pub use pieces::Pieces;
+pub use record::{ASIDE_OVER, Blob, RecordError, Redacted};
+pub use redactor::{Options, Redactor};
+pub use rule::{Guess, Reason, RuleError, RuleSpec};

@@ -1,0 +1,351 @@
+//! The redactor: finds the secrets of a text and puts tags in their place.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::assign::{self, Sign};
+use crate::islands;
+use crate::prefilter::{Meaning, Prefilter};
+use crate::rule::{self, Guess, Rule, RuleError, RuleSpec};
+use crate::unwrap::View;
+use crate::{exact, guess, names, tag};
+
+/// How often a text is looked at again after a replacement; each time finds less, the limit only makes it certain
+/// that this ends.
+const ROUNDS: usize = 6;
+/// No secret together with what gives it away is shorter, and most strings of an event are.
+const SHORTEST: usize = 8;
+/// A match at the end of its window is followed at most this far.
+const WINDOW_MOST: usize = 64 * 1024;
+
+/// What a redactor is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Rules besides the built-in ones.
+    pub extra_rules: Vec<RuleSpec>,
+    /// Names and values of known secrets, such as those of the environment. Values that are short or common are
+    /// ignored.
+    pub exact: Vec<(String, String)>,
+    /// Key of the hash in the tags: keep it from those who read the redacted text.
+    pub tag_key: [u8; 32],
+}
+
+/// Finds and replaces secrets.
+///
+/// Making one costs next to nothing; the keyword automaton is built when the first text arrives, and a rule's pattern
+/// is compiled when one of its keywords is first seen.
+#[derive(Debug)]
+pub struct Redactor {
+    extra: Vec<Rule>,
+    exact: Vec<(String, String)>,
+    key: [u8; 32],
+    prefilter: OnceLock<Prefilter>,
+}
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) range: Range<usize>,
+    /// Lower wins when secrets overlap: an exact value, then the rules in their order.
+    rank: usize,
+    pub(crate) tag: String,
+}
+
+impl Redactor {
+    /// A redactor with the built-in rules and those of the options. A broken extra rule never matches; use
+    /// [`Redactor::try_new`] for rules that a person has written.
+    pub fn new(options: Options) -> Self {
+        let exact = options.exact.into_iter().filter(|(_, value)| exact::usable(value)).collect();
+        let extra = options.extra_rules.into_iter().map(Rule::new).collect();
+        Self { extra, exact, key: options.tag_key, prefilter: OnceLock::new() }
+    }
+
+    /// Like [`Redactor::new`], but checks the extra rules first.
+    ///
+    /// # Errors
+    /// Names the first rule that cannot be used, and why.
+    pub fn try_new(options: Options) -> Result<Self, RuleError> {
+        let this = Self::new(options);
+        for rule in &this.extra {
+            rule.check().map_err(|reason| RuleError { id: rule.spec.id.clone(), reason })?;
+        }
+        Ok(this)
+    }
+
+    /// Whether the text is worth a closer look. When this is `false`, [`Redactor::text`] changes nothing.
+    ///
+    /// Works on serialised JSON as well as on what it says.
+    pub fn suspects(&self, text: &str) -> bool {
+        let view = View::unescaped(text);
+        let text = &view.text;
+        self.keyword_in(text)
+            || islands::percent_words(text)
+                .into_iter()
+                .any(|r| self.keyword_in(&View::percent_decoded(&text[r]).text))
+            || islands::base64_texts(text).iter().any(|(_, inner)| self.keyword_in(inner))
+    }
+
+    /// The text with a tag in place of each secret; everything else stays byte for byte.
+    ///
+    /// Redacting redacted text changes nothing.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let spans = self.spans(text);
+        if spans.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut from = 0;
+        for span in spans {
+            out.push_str(&text[from..span.range.start]);
+            out.push_str(&span.tag);
+            from = span.range.end;
+        }
+        out.push_str(&text[from..]);
+        Cow::Owned(out)
+    }
+
+    /// The tag for a value that is secret for reasons outside its text.
+    pub(crate) fn tag_for(&self, id: &str, secret: &str) -> String {
+        tag::tag(&self.key, id, secret.as_bytes())
+    }
+
+    /// The secrets of the text, in order and apart from each other, such that replacing them leaves none.
+    pub(crate) fn spans(&self, text: &str) -> Vec<Span> {
+        if text.len() < SHORTEST {
+            return Vec::new();
+        }
+        let mut spans = merge(self.look(text));
+        for _ in 0..ROUNDS {
+            if spans.is_empty() {
+                break;
+            }
+            // A replacement can bring other things together; look at the result until nothing is found.
+            let view = View::replaced(text, spans.iter().map(|span| (span.range.clone(), span.tag.clone())));
+            let more = self.look(&view.text);
+            if more.is_empty() {
+                break;
+            }
+            let more = more.into_iter().map(|span| Span { range: view.source(span.range), ..span });
+            spans = merge(spans.into_iter().chain(more).collect());
+        }
+        spans
+    }
+
+    /// One look at the text through all wrappings.
+    fn look(&self, text: &str) -> Vec<Span> {
+        let view = View::unescaped(text);
+        let seen: &str = &view.text;
+        let mut spans = Vec::new();
+        let tags = self.scan(seen, &mut spans);
+        for word in islands::percent_words(seen) {
+            let inner = View::percent_decoded(&seen[word.clone()]);
+            let mut found = Vec::new();
+            self.scan(&inner.text, &mut found);
+            for span in found {
+                let range = inner.source(span.range);
+                let range = word.start + range.start..word.start + range.end;
+                if !touches(&tags, &range) {
+                    spans.push(Span { range, ..span });
+                }
+            }
+        }
+        for (range, inner) in islands::base64_texts(seen) {
+            let mut found = Vec::new();
+            self.scan(&inner, &mut found);
+            if let Some(best) = found.into_iter().min_by_key(|span| (span.rank, span.range.start))
+                && !touches(&tags, &range)
+            {
+                spans.push(Span { range, ..best });
+            }
+        }
+        for span in &mut spans {
+            span.range = view.source(span.range.clone());
+        }
+        spans
+    }
+
+    /// Finds secrets in decoded text; returns where tags are.
+    fn scan(&self, text: &str, spans: &mut Vec<Span>) -> Vec<Range<usize>> {
+        let bytes = text.as_bytes();
+        let mut tags: Vec<Range<usize>> = Vec::new();
+        let mut windows: Vec<(usize, usize, usize)> = Vec::new();
+        for hit in self.prefilter().hits(text) {
+            if tags.last().is_some_and(|tag| hit.start < tag.end) {
+                continue;
+            }
+            match hit.meaning {
+                Meaning::Tag => tags.extend(tag::at(bytes, hit.start)),
+                Meaning::Exact(index) => {
+                    let (name, value) = &self.exact[*index];
+                    if bytes[hit.start..hit.end] == *value.as_bytes() {
+                        let tag = self.tag_for(&exact::id(name), value);
+                        spans.push(Span { range: hit.start..hit.end, rank: 0, tag });
+                    }
+                }
+                Meaning::Rules(list) => {
+                    for &index in list {
+                        let rule = self.rule(index);
+                        if rule.spec.near.is_empty() {
+                            let start = hit.start.saturating_sub(rule.spec.before);
+                            windows.push((index, start, (hit.end + rule.after()).min(bytes.len())));
+                        } else if let Some(range) = named_value(rule, text, hit.start..hit.end) {
+                            self.found(index, text, range, spans);
+                        }
+                    }
+                }
+            }
+        }
+        windows.sort_unstable();
+        let mut windows = windows.into_iter().peekable();
+        while let Some((index, start, mut end)) = windows.next() {
+            while let Some(&(_, _, further)) = windows.peek().filter(|next| next.0 == index && next.1 <= end)
+            {
+                end = end.max(further);
+                windows.next();
+            }
+            self.search(index, text, start..end, spans);
+        }
+        if !tags.is_empty() {
+            spans.retain(|span| !touches(&tags, &span.range));
+        }
+        tags
+    }
+
+    /// Searches a rule's pattern in a window of the text.
+    fn search(&self, index: usize, text: &str, window: Range<usize>, spans: &mut Vec<Span>) {
+        let rule = self.rule(index);
+        let Some(regex) = rule.regex() else { return };
+        let bytes = text.as_bytes();
+        let most = window.end + WINDOW_MOST;
+        let mut end = window.end;
+        let mut at = window.start;
+        while at < end {
+            // The text before the window stays visible for word borders.
+            let Some(found) = regex.find_at(&bytes[..end], at) else { return };
+            if found.end() == end && end < bytes.len() && end < most {
+                end = (end + found.len().max(256)).min(bytes.len()).min(most);
+                at = found.start();
+                continue;
+            }
+            let mut range = found.range();
+            if rule.spec.group > 0 {
+                let captures = regex.captures_at(&bytes[..end], found.start());
+                range = captures.and_then(|c| c.get(rule.spec.group).map(|g| g.range())).unwrap_or(range);
+            }
+            at = range.end.max(found.start() + 1);
+            if range.is_empty() || !rule.accepts(&bytes[range.clone()]) {
+                continue;
+            }
+            match rule.each() {
+                None => self.found(index, text, range, spans),
+                Some(each) => {
+                    let parts =
+                        each.captures_iter(&bytes[range.clone()]).filter_map(|c| c.get(1).map(|g| g.range()));
+                    for part in parts {
+                        self.found(index, text, range.start + part.start..range.start + part.end, spans);
+                    }
+                }
+            }
+        }
+    }
+
+    fn found(&self, index: usize, text: &str, range: Range<usize>, spans: &mut Vec<Span>) {
+        // Patterns work on bytes and may end within a character.
+        let start = (0..=range.start).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+        let end = (range.end..text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len());
+        let tag = self.tag_for(&self.rule(index).spec.id, &text[start..end]);
+        spans.push(Span { range: start..end, rank: index + 1, tag });
+    }
+
+    fn keyword_in(&self, text: &str) -> bool {
+        self.prefilter().hits(text).any(|hit| match hit.meaning {
+            Meaning::Tag => false,
+            Meaning::Exact(_) => true,
+            // For named values the cheap tests come first: words such as "token" are everywhere.
+            Meaning::Rules(list) => list.iter().any(|&index| {
+                let near = !self.rule(index).spec.near.is_empty();
+                !near
+                    || assign::assigned(text.as_bytes(), hit.start..hit.end)
+                        .is_some_and(|a| a.value.len() >= 5)
+            }),
+        })
+    }
+
+    fn prefilter(&self) -> &Prefilter {
+        self.prefilter.get_or_init(|| Prefilter::new(rule::builtin().iter().chain(&self.extra), &self.exact))
+    }
+
+    fn rule(&self, index: usize) -> &Rule {
+        let builtin = rule::builtin();
+        builtin.get(index).unwrap_or_else(|| &self.extra[index - builtin.len()])
+    }
+}
+
+/// The value assigned to the name around the keyword, when the rule wants it.
+fn named_value(rule: &Rule, text: &str, keyword: Range<usize>) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    if !rule.spec.inside && !starts_word(bytes, keyword.start) {
+        return None;
+    }
+    let found = assign::assigned(bytes, keyword)?;
+    let value = text.get(found.value.clone())?;
+    let wanted = match rule.spec.guess {
+        None => rule.regex()?.is_match(value.as_bytes()),
+        Some(guess) => {
+            let promise = names::promise(text.get(found.name.clone())?)?;
+            // Two arguments of a call, or an option, say less than an assignment: only what looks generated counts.
+            let sure = matches!(found.sign, Sign::Equals | Sign::Colon);
+            match (guess, promise) {
+                (Guess::Password, names::Promise::Password) if sure => {
+                    guess::password(value, found.quoted, setting(bytes, &found))
+                }
+                (Guess::Password, names::Promise::Password) => guess::token(value, found.quoted),
+                (Guess::Token, names::Promise::Token | names::Promise::Key) => {
+                    guess::token(value, found.quoted)
+                }
+                _ => false,
+            }
+        }
+    };
+    (wanted && rule.accepts(value.as_bytes())).then_some(found.value)
+}
+
+/// `DB_PASSWORD=value`, as in a file of settings.
+fn setting(text: &[u8], found: &assign::Assigned) -> bool {
+    let name = &text[found.name.clone()];
+    found.sign == Sign::Equals
+        && name.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+        && text[found.name.end..found.value.start].iter().all(|b| matches!(b, b'=' | b'"' | b'\''))
+}
+
+/// Whether a word starts here: after a sign, or with a capital after a small letter.
+fn starts_word(text: &[u8], at: usize) -> bool {
+    let Some(&before) = at.checked_sub(1).and_then(|i| text.get(i)) else { return true };
+    !before.is_ascii_alphanumeric() || (!before.is_ascii_uppercase() && text[at].is_ascii_uppercase())
+}
+
+/// Whether the range overlaps one of the tags, which are in order.
+fn touches(tags: &[Range<usize>], range: &Range<usize>) -> bool {
+    let near = tags.partition_point(|tag| tag.end <= range.start);
+    tags.get(near).is_some_and(|tag| tag.start < range.end)
+}
+
+/// Joins overlapping spans; the best ranked gives the tag.
+fn merge(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| (span.range.start, span.rank));
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match merged.last_mut() {
+            Some(last) if span.range.start < last.range.end => {
+                let range = last.range.start..last.range.end.max(span.range.end);
+                if span.rank < last.rank {
+                    *last = span;
+                }
+                last.range = range;
+            }
+            _ => merged.push(span),
+        }
+    }
+    merged
+}

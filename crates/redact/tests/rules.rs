@@ -1,0 +1,145 @@
+//! Every rule finds its examples in every wrapping and leaves its look-alikes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Generator, redactor};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Examples {
+    yes: Vec<String>,
+    #[serde(default)]
+    no: Vec<String>,
+}
+
+fn examples() -> BTreeMap<String, Examples> {
+    toml::from_str(include_str!("examples.toml")).unwrap()
+}
+
+fn rule_ids() -> Vec<String> {
+    let rules: toml::Value = toml::from_str(include_str!("../rules.toml")).unwrap();
+    rules["rule"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_rule_has_examples() {
+    let examples = examples();
+    let ids = rule_ids();
+    for id in &ids {
+        assert!(examples.get(id).is_some_and(|e| !e.yes.is_empty()), "{id} has no example");
+    }
+    for id in examples.keys() {
+        assert!(ids.contains(id), "{id} is no rule");
+    }
+}
+
+#[test]
+fn secrets_are_replaced_and_named() {
+    let redactor = redactor();
+    let mut failures = Vec::new();
+    for (id, examples) in examples() {
+        for (number, template) in examples.yes.iter().enumerate() {
+            // Several seeds, so that a rule does not live on one lucky value.
+            for seed in 0..8 {
+                let (text, secrets) = Generator::new(&format!("{id}{number}{seed}")).expand(template);
+                let out = redactor.text(&text);
+                if !out.contains(&format!("[redacted:{id}:"))
+                    || secrets.iter().any(|secret| out.contains(secret))
+                {
+                    failures.push(format!("{id}: {text}\n    {out}"));
+                    break;
+                }
+                assert_eq!(redactor.text(&out), out, "{id} is not idempotent");
+                assert!(redactor.suspects(&text), "{id} is not suspected");
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn look_alikes_stay() {
+    let redactor = redactor();
+    let mut failures = Vec::new();
+    for (id, examples) in examples() {
+        for text in examples.no {
+            let out = redactor.text(&text);
+            if out != text {
+                failures.push(format!("{id}: {text}\n    {out}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The same secret as a reader of logs, tool results and nested transcripts meets it.
+#[test]
+fn wrappings_hide_nothing() {
+    let redactor = redactor();
+    let line = |text: &str| serde_json::json!({"type": "result", "text": text}).to_string();
+    let mut failures = Vec::new();
+    for (id, examples) in examples() {
+        for (number, template) in examples.yes.iter().enumerate() {
+            let (text, secrets) = Generator::new(&format!("{id}{number}")).expand(template);
+            let wrapped = [
+                ("json", line(&text)),
+                ("json in json", line(&line(&text))),
+                ("json in json in json", line(&line(&line(&text)))),
+                ("colour", common::coloured(&text)),
+                ("coloured json", line(&common::coloured(&text))),
+                ("base64", format!("data {} end", common::base64(text.as_bytes()))),
+                ("percent", common::percent(&text)),
+            ];
+            for (name, wrapped) in wrapped {
+                let out = redactor.text(&wrapped);
+                let kept = secrets.iter().any(|secret| out.contains(secret.as_str()));
+                if !out.contains("[redacted:") || kept {
+                    failures.push(format!("{id} in {name}: {wrapped}\n    {out}"));
+                }
+                if name.contains("json") && serde_json::from_str::<serde_json::Value>(&out).is_err() {
+                    failures.push(format!("{id} in {name} is no JSON any more: {out}"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn ordinary_text_stays() {
+    let redactor = redactor();
+    let png = common::base64(&[0x89, b'P', b'N', b'G', 13, 10, 26, 10].repeat(40));
+    let mut generator = Generator::new("ordinary");
+    for template in [
+        "commit {hex:40}\nAuthor: A <a@b.c>",
+        "id = {uuid}",
+        "integrity sha512-{b64:86}==",
+        "checksum = \"{hex:64}\"",
+        "\"resolved\": \"https://host/pkg/-/pkg-1.0.0.tgz#{hex:40}\"",
+        "index {hex:7}..{hex:7} 100644",
+        "sha256:{hex:64}",
+        "session_01{alnum:22} toolu_{alnum:24} msg_{alnum:24}",
+        "usage: {\"input_tokens\": 12345, \"output_tokens\": 678, \"cache_read_input_tokens\": 91011}",
+        "token_count: 12345",
+        "let token = parser.next_token();",
+        "struct User { password: String, api_key: Option<String> }",
+        "api_key = os.environ[\"X\"]",
+        "const apiKey = process.env.API_KEY;",
+        "password: ${SECRET}",
+        "token: {{ token }}",
+        "Authorization: Bearer <token>",
+        "fn authorization(&self) -> Authorization { Authorization::new(self.key()) }",
+        "key = \"value\"; keyboard: qwerty",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{alnum:43} me@host",
+        "if password == other.password { return Err(Error::WrongPassword) }",
+        "https://host.example/path?page=2&sort=name#section-{hex:12}",
+    ] {
+        let (text, _) = generator.expand(template);
+        assert_eq!(redactor.text(&text), text);
+    }
+    let picture = format!("![x](data:image/png;base64,{png})");
+    assert_eq!(redactor.text(&picture), picture);
+}
