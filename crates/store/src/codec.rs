@@ -1,0 +1,56 @@
+//! The stored forms of a state and of texts that were set aside.
+
+use std::io::Read;
+
+use segno_core::State;
+
+use crate::error::Certainty;
+use crate::error::Error;
+
+/// A state as it is stored: JSON, and a digest that ties it to its place in the journal.
+pub(crate) fn encode_state(state: &State, place: &str) -> Result<(String, [u8; 16]), Error> {
+    let body = serde_json::to_string(state).map_err(|why| Error::Failed {
+        place: place.to_owned(),
+        what: format!("the state cannot be written: {why}"),
+        certainty: Certainty::NotWritten,
+    })?;
+    let digest = state_digest(state.seq, &body);
+    Ok((body, digest))
+}
+
+/// The state, if it is what was stored.
+pub(crate) fn decode_state(seq: u64, body: &str, digest: &[u8]) -> Option<State> {
+    if digest != state_digest(seq, body) {
+        return None;
+    }
+    serde_json::from_str(body).ok().filter(|state: &State| state.seq == seq)
+}
+
+fn state_digest(seq: u64, body: &str) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new_derive_key("segno state 1");
+    hasher.update(&seq.to_le_bytes());
+    hasher.update(body.as_bytes());
+    let mut digest = [0; 16];
+    digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    digest
+}
+
+/// Texts are compressed lightly: they are written once, on a path where time counts.
+pub(crate) fn compress(text: &str) -> std::io::Result<Vec<u8>> {
+    zstd::bulk::compress(text.as_bytes(), 1)
+}
+
+/// The text, if its bytes are what the hash says. It is unpacked bit by bit and never beyond `bytes`: a damaged
+/// length must not cost memory.
+pub(crate) fn decompress(content: &[u8], bytes: u64, hash: &[u8]) -> Option<String> {
+    let mut text = Vec::new();
+    zstd::stream::read::Decoder::new(content)
+        .ok()?
+        .take(bytes.saturating_add(1))
+        .read_to_end(&mut text)
+        .ok()?;
+    if blake3::hash(&text).as_bytes().as_slice() != hash {
+        return None;
+    }
+    String::from_utf8(text).ok()
+}

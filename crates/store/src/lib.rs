@@ -1,0 +1,100 @@
+//! Remembers sessions: a journal with a folded state and lists beside it, behind one trait.
+//!
+//! The trait says nothing of how a backend works. Every backend passes the same story (`tests/contract.rs`), and every
+//! error says whether the write is known not to have happened.
+
+pub mod chain;
+mod codec;
+mod error;
+mod fold;
+pub mod sqlite;
+mod types;
+pub mod verify;
+
+pub use error::Certainty;
+pub use error::Error;
+pub use fold::state_at;
+pub use types::*;
+
+use segno_core::List;
+use segno_core::SessionId;
+use std::time::Duration;
+
+/// What every backend can do. Calls block; a long-lived process gives them a thread.
+pub trait Store: Send + Sync {
+    /// Where it is, for people.
+    fn place(&self) -> String;
+
+    /// Makes a session: the first event and its state, durable when this returns.
+    fn create(&self, create: Create) -> Result<Loaded, Error>;
+
+    /// Appends in order, each with its own result, durable when this returns.
+    fn append(&self, batch: Vec<Append>) -> Vec<Result<Appended, Error>>;
+
+    /// A session's state at its newest event.
+    fn load(&self, session: SessionId) -> Result<Loaded, Error>;
+
+    /// Up to `limit` events after `after`, in order; damaged ones are told apart, never left out.
+    fn events(&self, session: SessionId, after: u64, limit: usize) -> Result<Vec<EventRow>, Error>;
+
+    /// A page of a list.
+    fn items(&self, session: SessionId, list: List, page: &Page) -> Result<Items, Error>;
+
+    /// A text that was set aside.
+    fn blob(&self, hash: &[u8; 32]) -> Result<String, Error>;
+
+    /// Sessions in short, the most recently changed first.
+    fn list(&self, filter: &Filter) -> Result<Listing, Error>;
+
+    /// The sessions whose id ends so; at most `limit`.
+    fn find(&self, suffix: &str, limit: usize) -> Result<Vec<SessionId>, Error>;
+
+    /// Waits until the session has an event after `seq` or the time is over; answers with its newest `seq`.
+    fn wait_after(&self, session: SessionId, seq: u64, timeout: Duration) -> Result<u64, Error>;
+
+    /// Takes the right to drive. Refused with who holds it, unless `over` names the epoch to be replaced.
+    fn acquire(
+        &self,
+        session: SessionId,
+        holder: &segno_core::event::Holder,
+        over: Option<u64>,
+    ) -> Result<Lease, Error>;
+
+    /// Says that the holder of this epoch lives. Fails if somebody else took over.
+    fn renew(&self, session: SessionId, epoch: u64) -> Result<(), Error>;
+
+    /// Lets go. Letting go twice, or after somebody took over, is no error.
+    fn release(&self, session: SessionId, epoch: u64) -> Result<(), Error>;
+
+    /// Who drives a session.
+    fn lease(&self, session: SessionId) -> Result<Option<Lease>, Error>;
+
+    /// Every session that somebody drives.
+    fn leases(&self) -> Result<Vec<(SessionId, Lease)>, Error>;
+
+    /// Removes a session with everything that belongs to it. False if there was none.
+    fn delete(&self, session: SessionId) -> Result<bool, Error>;
+
+    /// Replaces what is folded from the journal by a fresh fold of it.
+    fn rebuild(&self, session: SessionId) -> Result<Loaded, Error>;
+
+    /// Removes texts that no session refers to any more.
+    fn collect_garbage(&self) -> Result<Garbage, Error>;
+
+    /// Looks for damage below the journal. An empty answer is a good one.
+    fn integrity(&self, deep: bool) -> Result<Vec<String>, Error>;
+
+    /// Notes a damaged event, with its bytes, so that it is known and set apart.
+    fn quarantine(&self, session: SessionId, seq: u64, what: &str) -> Result<(), Error>;
+
+    /// What was set apart so far.
+    fn quarantined(&self) -> Result<Vec<Damage>, Error>;
+
+    /// A moment for upkeep that may take a while. Nothing that is in a hurry calls it.
+    fn tend(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Writes a consistent copy while others go on writing. Fails if `to` exists.
+    fn backup(&self, to: &std::path::Path) -> Result<u64, Error>;
+}

@@ -1,0 +1,280 @@
+//! Appending: every check and every write of an append in one immediate transaction.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use rusqlite::TransactionBehavior;
+use segno_core::EventKey;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_redact::Redacted;
+
+use super::Direct;
+use super::check_form;
+use super::fault;
+use super::journal;
+use super::lease;
+use super::session;
+use super::session::Cache;
+use super::session::Cached;
+use super::session::Row;
+use super::write::Written;
+use super::write::write_event;
+use super::write::write_folded;
+use crate::Error;
+use crate::types::Append;
+use crate::types::Appended;
+use crate::types::EventRow;
+use crate::types::StoredEvent;
+use crate::types::What;
+
+/// The kind of an event that came too late.
+const LATE: &str = "late_recorded";
+
+/// Appends in one transaction. If the database itself fails part-way, each append is tried alone, so that one
+/// bad append cannot take the others down.
+pub(super) fn append(direct: &mut Direct, batch: &mut [Append]) -> Vec<Result<Appended, Error>> {
+    match attempt(direct, batch) {
+        Ok(results) => results,
+        Err(Error::Busy { place }) => {
+            batch.iter().map(|_| Err(Error::Busy { place: place.clone() })).collect()
+        }
+        Err(failed) if batch.len() == 1 => vec![Err(failed)],
+        Err(_) => batch
+            .iter_mut()
+            .map(|one| {
+                attempt(direct, std::slice::from_mut(one))
+                    .and_then(|mut results| results.pop().unwrap_or(Err(Error::NotFound(one.session))))
+            })
+            .collect(),
+    }
+}
+
+fn attempt(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appended, Error>>, Error> {
+    let results = together(direct, batch);
+    direct.distrust_after(&results);
+    results
+}
+
+fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appended, Error>>, Error> {
+    let place = direct.place.clone();
+    let (connection, cache, file) = direct.for_writing()?;
+    let tx =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(&place, e))?;
+    check_form(&tx, &place, file)?;
+    let mut work = Work { connection: &tx, place: &place, cache, sessions: HashMap::new() };
+    let mut results = Vec::with_capacity(batch.len());
+    for append in batch {
+        match work.stage(append) {
+            Ok(appended) => results.push(Ok(appended)),
+            // These are answers, made before anything was written for this append.
+            Err(
+                answer @ (Error::NotFound(_)
+                | Error::Refused(_)
+                | Error::Conflict { .. }
+                | Error::StaleEpoch { .. }
+                | Error::SessionDamaged { .. }),
+            ) => results.push(Err(answer)),
+            Err(failed) => return Err(failed),
+        }
+    }
+    let sessions = work.finish()?;
+    match tx.commit() {
+        Ok(()) => {
+            for (pk, cached) in sessions {
+                cache.put(pk, cached);
+            }
+            Ok(results)
+        }
+        Err(e) => Err(direct.commit_failed(e)),
+    }
+}
+
+struct Work<'a> {
+    connection: &'a Connection,
+    place: &'a str,
+    cache: &'a Cache,
+    sessions: HashMap<SessionId, Working>,
+}
+
+/// A session as it will be after the transaction.
+struct Working {
+    row: Row,
+    state: State,
+    keep: bool,
+    changed: bool,
+}
+
+impl Work<'_> {
+    fn stage(&mut self, append: &mut Append) -> Result<Appended, Error> {
+        let working = self.working(append.session)?;
+        if let Some(appended) = self.repeated(append, &working)? {
+            self.sessions.insert(append.session, working);
+            return Ok(appended);
+        }
+        // Whatever is refused below leaves the session as it is.
+        let (result, working) = self.decide_and_write(append, working);
+        self.sessions.insert(append.session, working);
+        result
+    }
+
+    fn working(&mut self, id: SessionId) -> Result<Working, Error> {
+        if let Some(working) = self.sessions.remove(&id) {
+            return Ok(working);
+        }
+        let mut row = session::find_row(self.connection, self.place, id)?;
+        let newest = session::newest(self.connection, self.place, id, &row, self.cache)?;
+        // The chain goes on from the event itself: a damaged session row must not break it.
+        if let Some(hash) = session::hash_at(self.connection, self.place, row.pk, row.head_seq)? {
+            row.head_hash = hash;
+        }
+        Ok(Working { row, state: newest.state, keep: newest.keep, changed: false })
+    }
+
+    /// The first answer again, if the key is known.
+    fn repeated(&self, append: &Append, working: &Working) -> Result<Option<Appended>, Error> {
+        let Some(first) = find_key(self.connection, self.place, working.row.pk, &append.key)? else {
+            return Ok(None);
+        };
+        let mut last = first;
+        for part in 1.. {
+            // The events of one append lie together; a key that only looks like a part lies elsewhere.
+            match find_key(self.connection, self.place, working.row.pk, &append.key.part(part))? {
+                Some(seq) if seq == last + 1 => last = seq,
+                _ => break,
+            }
+        }
+        let mut appended =
+            Appended { first, last, repeated: true, late: false, state: None, events: Vec::new() };
+        if append.epoch.is_some() || append.want_state {
+            self.recall(append, working, &mut appended)?;
+        }
+        Ok(Some(appended))
+    }
+
+    /// What was said the first time, read back from the journal.
+    fn recall(&self, append: &Append, working: &Working, appended: &mut Appended) -> Result<(), Error> {
+        let count = usize::try_from(appended.last - appended.first + 1).unwrap_or(usize::MAX);
+        for found in journal::events(self.connection, self.place, &working.row, appended.first - 1, count)? {
+            let EventRow::Whole(stored) = found else { continue };
+            if stored.seq == appended.first && append.epoch.is_some() {
+                appended.late = stored.kind == LATE || is_first_of(append.if_late.as_deref(), &stored);
+            }
+            if append.want_state
+                && let Ok(event) = stored.event()
+            {
+                appended.events.push(event);
+            }
+        }
+        appended.state = append.want_state.then(|| Box::new(working.state.clone()));
+        Ok(())
+    }
+
+    fn decide_and_write(
+        &self,
+        append: &mut Append,
+        mut working: Working,
+    ) -> (Result<Appended, Error>, Working) {
+        let late = match self.is_late(append, &working) {
+            Ok(late) => late,
+            Err(e) => return (Err(e), working),
+        };
+        if let Some(expected) = append.expected_seq
+            && !late
+            && expected != working.row.head_seq
+        {
+            return (Err(Error::Conflict { expected, actual: working.row.head_seq }), working);
+        }
+        let decided;
+        let events: &[Redacted] = match (&mut append.what, &append.if_late) {
+            (_, Some(instead)) if late => instead,
+            (What::Facts(events), _) => events,
+            (What::Decide(decider), _) => match decider(&working.state) {
+                Ok(events) => {
+                    decided = events;
+                    &decided
+                }
+                Err(refusal) => return (Err(refusal.into()), working),
+            },
+        };
+        let first = working.row.head_seq + 1;
+        for (part, redacted) in events.iter().enumerate() {
+            let written = Written {
+                key: append.key.part(part),
+                at: append.at,
+                run: append.run.clone(),
+                epoch: append.epoch,
+            };
+            if let Err(e) = write_event(
+                self.connection,
+                self.place,
+                &mut working.row,
+                &mut working.state,
+                &written,
+                redacted,
+            ) {
+                return (Err(e), working);
+            }
+            working.changed = true;
+        }
+        let last = working.row.head_seq;
+        let appended = Appended {
+            first: first.min(last),
+            last,
+            repeated: false,
+            late,
+            state: append.want_state.then(|| Box::new(working.state.clone())),
+            events: if append.want_state {
+                events.iter().map(|e| e.event().clone()).collect()
+            } else {
+                Vec::new()
+            },
+        };
+        (Ok(appended), working)
+    }
+
+    fn is_late(&self, append: &Append, working: &Working) -> Result<bool, Error> {
+        let Some(given) = append.epoch else { return Ok(false) };
+        let current = lease::epoch(self.connection, self.place, working.row.pk)?;
+        if given == current {
+            return Ok(false);
+        }
+        // A number that no driver can ever have had is nobody's late word.
+        if append.if_late.is_some() && i64::try_from(given).is_ok() {
+            Ok(true)
+        } else {
+            Err(Error::StaleEpoch { given, current })
+        }
+    }
+
+    /// Writes what is folded, once per session however many events it got.
+    fn finish(self) -> Result<Vec<(i64, Cached)>, Error> {
+        let mut cached = Vec::with_capacity(self.sessions.len());
+        for working in self.sessions.into_values() {
+            if working.changed {
+                write_folded(self.connection, self.place, &working.row, &working.state, working.keep)?;
+            }
+            let entry = Cached { head_hash: working.row.head_hash, state: working.state, keep: working.keep };
+            cached.push((working.row.pk, entry));
+        }
+        Ok(cached)
+    }
+}
+
+/// Whether a stored event is the one that was to be written instead.
+fn is_first_of(if_late: Option<&[Redacted]>, stored: &StoredEvent) -> bool {
+    if_late
+        .and_then(<[Redacted]>::first)
+        .is_some_and(|late| late.event().kind() == stored.kind && late.body() == stored.body)
+}
+
+fn find_key(connection: &Connection, place: &str, pk: i64, key: &EventKey) -> Result<Option<u64>, Error> {
+    let mut statement = connection
+        .prepare_cached("SELECT id FROM events WHERE session = ?1 AND key = ?2")
+        .map_err(|e| fault(place, e))?;
+    statement
+        .query_row((pk, key.as_str()), |row| Ok(session::seq_of(row.get(0)?)))
+        .optional()
+        .map_err(|e| fault(place, e))
+}

@@ -1,0 +1,150 @@
+//! Making a session.
+
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use rusqlite::TransactionBehavior;
+use segno_core::Event;
+use segno_core::Mark;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::event::Maker;
+
+use super::Direct;
+use super::check_form;
+use super::fault;
+use super::lists;
+use super::session;
+use super::session::Cache;
+use super::session::Cached;
+use super::session::Row;
+use super::write::Written;
+use super::write::insert_event;
+use super::write::write_event;
+use super::write::write_folded;
+use crate::Error;
+use crate::chain;
+use crate::types::Create;
+use crate::types::Loaded;
+
+pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, Error> {
+    let place = direct.place.clone();
+    let (connection, cache, file) = direct.for_writing()?;
+    let sql = |e| fault(&place, e);
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
+    check_form(&tx, &place, file)?;
+    let id = free_name(&tx, &place, create.wish)?;
+    let events = (create.first)(id)?;
+    let Some((first, rest)) = events.split_first() else {
+        return Err(Error::SessionDamaged { session: id, what: "it has no first event".to_owned() });
+    };
+    let uid = match first.event() {
+        Event::SessionCreated(created) => created.uid,
+        Event::SessionImported(imported) => imported.state.uid,
+        other => {
+            return Err(Error::SessionDamaged {
+                session: id,
+                what: format!("it begins with {}", other.kind()),
+            });
+        }
+    };
+    if let Some(known) = find_uid(&tx, &place, uid.as_bytes())? {
+        return made_already(&tx, &place, cache, known, &create);
+    }
+    if let Some(project) = &create.alone_in {
+        refuse_beside(&tx, &place, project)?;
+    }
+    let mark = Mark { seq: 1, at: create.at, run: None };
+    let mut state = State::begin(&mark, first.event())
+        .map_err(|why| Error::SessionDamaged { session: id, what: why.to_string() })?;
+    if state.session_id != id {
+        let what = format!("its first event calls it {}", state.session_id);
+        return Err(Error::SessionDamaged { session: id, what });
+    }
+    tx.execute(
+        "INSERT INTO sessions (id, uid, status, project, made_by, head_seq, head_hash, updated_us, summary)
+         VALUES (?1, ?2, 'active', ?3, ?4, 0, zeroblob(32), 0, '{}')",
+        (id.to_string(), uid.as_bytes(), &state.project.path, maker(state.made_by)),
+    )
+    .map_err(sql)?;
+    let mut row = Row { pk: tx.last_insert_rowid(), uid, head_seq: 0, head_hash: chain::start(&uid) };
+    let written = |part: usize| Written { key: create.key.part(part), at: create.at, run: None, epoch: None };
+    insert_event(&tx, &place, &mut row, &written(0), first)?;
+    let changes = segno_core::project(&state, &mark, first.event(), segno_core::state::Applied::Counted);
+    lists::write(&tx, &place, row.pk, &mark, &changes)?;
+    for (index, event) in rest.iter().enumerate() {
+        write_event(&tx, &place, &mut row, &mut state, &written(index + 1), event)?;
+    }
+    write_folded(&tx, &place, &row, &state, false)?;
+    match tx.commit() {
+        Ok(()) => {
+            cache.put(row.pk, Cached { head_hash: row.head_hash, state: state.clone(), keep: false });
+            Ok(Loaded { state, notices: Vec::new() })
+        }
+        Err(e) => Err(direct.commit_failed(e)),
+    }
+}
+
+/// The identity is known. Whoever asks again with the key it was made with did not hear the first answer.
+fn made_already(
+    connection: &Connection,
+    place: &str,
+    cache: &Cache,
+    known: SessionId,
+    create: &Create,
+) -> Result<Loaded, Error> {
+    let row = session::find_row(connection, place, known)?;
+    let key: Option<String> = connection
+        .query_row("SELECT key FROM events WHERE id = ?1", [session::event_id(row.pk, 1)], |row| row.get(0))
+        .optional()
+        .map_err(|e| fault(place, e))?;
+    if key.as_deref() != Some(create.key.as_str()) {
+        return Err(Error::AlreadyOpen(known));
+    }
+    let newest = session::newest(connection, place, known, &row, cache)?;
+    Ok(Loaded { state: newest.state, notices: newest.notices })
+}
+
+/// The stored word for how a session came to be.
+pub(super) fn maker(maker: Maker) -> &'static str {
+    match maker {
+        Maker::New => "new",
+        Maker::Run => "run",
+        Maker::Import => "import",
+    }
+}
+
+fn refuse_beside(connection: &Connection, place: &str, project: &str) -> Result<(), Error> {
+    let open: Option<String> = connection
+        .query_row(
+            "SELECT id FROM sessions WHERE project = ?1 AND made_by = 'new'
+             AND status NOT IN ('completed', 'aborted', 'failed') LIMIT 1",
+            [project],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(|e| fault(place, e))?;
+    match open.and_then(|id| id.parse().ok()) {
+        Some(id) => Err(Error::AlreadyOpen(id)),
+        None => Ok(()),
+    }
+}
+
+fn find_uid(connection: &Connection, place: &str, uid: &[u8; 16]) -> Result<Option<SessionId>, Error> {
+    let found: Option<String> = connection
+        .query_row("SELECT id FROM sessions WHERE uid = ?1", [uid], |row| row.get(0))
+        .optional()
+        .map_err(|e| fault(place, e))?;
+    Ok(found.and_then(|id| id.parse().ok()))
+}
+
+/// The wished name, or the next one that nobody has.
+fn free_name(connection: &Connection, place: &str, wish: SessionId) -> Result<SessionId, Error> {
+    let mut taken = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")
+        .map_err(|e| fault(place, e))?;
+    let mut id = wish;
+    while taken.query_row([id.to_string()], |row| row.get::<_, bool>(0)).map_err(|e| fault(place, e))? {
+        id = id.next();
+    }
+    Ok(id)
+}

@@ -1,0 +1,136 @@
+//! The right to drive, by the database's own clock.
+
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::TransactionBehavior;
+use segno_core::SessionId;
+use segno_core::Timestamp;
+use segno_core::event::Holder;
+
+use super::Direct;
+use super::check_form;
+use super::fault;
+use super::session;
+use crate::Error;
+use crate::types::Lease;
+
+/// Microseconds by the database's clock: every process of this store agrees on it.
+const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+
+/// The epoch that a session is or was last driven under; 0 if never.
+pub(super) fn epoch(connection: &Connection, place: &str, pk: i64) -> Result<u64, Error> {
+    connection
+        .prepare_cached("SELECT epoch FROM leases WHERE session = ?1")
+        .and_then(|mut ask| ask.query_row([pk], |row| row.get(0)).optional())
+        .map(|found: Option<u64>| found.unwrap_or(0))
+        .map_err(|e| fault(place, e))
+}
+
+pub(super) fn read(connection: &Connection, place: &str, pk: i64) -> Result<Option<Lease>, Error> {
+    let sql = format!(
+        "SELECT epoch, holder, acquired_us, heartbeat_us, {NOW} FROM leases WHERE session = ?1 AND holder IS NOT NULL"
+    );
+    connection
+        .prepare_cached(&sql)
+        .and_then(|mut ask| ask.query_row([pk], lease).optional())
+        .map_err(|e| fault(place, e))
+}
+
+pub(super) fn all(connection: &Connection, place: &str) -> Result<Vec<(SessionId, Lease)>, Error> {
+    let sql = format!(
+        "SELECT l.epoch, l.holder, l.acquired_us, l.heartbeat_us, {NOW}, s.id FROM leases l
+         JOIN sessions s ON s.pk = l.session WHERE l.holder IS NOT NULL ORDER BY l.session"
+    );
+    let sql_fault = |e| fault(place, e);
+    let mut statement = connection.prepare_cached(&sql).map_err(sql_fault)?;
+    let rows =
+        statement.query_map([], |row| Ok((row.get::<_, String>(5)?, lease(row)?))).map_err(sql_fault)?;
+    let mut leases = Vec::new();
+    for row in rows {
+        let (id, lease) = row.map_err(sql_fault)?;
+        if let Ok(id) = id.parse() {
+            leases.push((id, lease));
+        }
+    }
+    Ok(leases)
+}
+
+fn lease(row: &rusqlite::Row<'_>) -> rusqlite::Result<Lease> {
+    let holder: String = row.get(1)?;
+    Ok(Lease {
+        epoch: row.get(0)?,
+        holder: serde_json::from_str(&holder).unwrap_or_default(),
+        acquired_at: Timestamp::from_micros(row.get(2)?),
+        heartbeat_at: Timestamp::from_micros(row.get(3)?),
+        now: Timestamp::from_micros(row.get(4)?),
+    })
+}
+
+pub(super) fn acquire(
+    direct: &mut Direct,
+    session: SessionId,
+    holder: &Holder,
+    over: Option<u64>,
+) -> Result<Lease, Error> {
+    let holder = serde_json::to_string(holder).unwrap_or_default();
+    in_transaction(direct, session, |tx, place, pk| {
+        let now = read(tx, place, pk)?;
+        if let Some(lease) = now
+            && over != Some(lease.epoch)
+        {
+            return Err(Error::Held(Box::new(lease)));
+        }
+        let sql = format!(
+            "INSERT INTO leases (session, epoch, holder, acquired_us, heartbeat_us) VALUES (?1, 1, ?2, {NOW}, {NOW})
+             ON CONFLICT (session) DO UPDATE SET epoch = epoch + 1, holder = ?2, acquired_us = {NOW},
+             heartbeat_us = {NOW}"
+        );
+        tx.execute(&sql, (pk, holder)).map_err(|e| fault(place, e))?;
+        read(tx, place, pk)?.ok_or(Error::NotFound(session))
+    })
+}
+
+pub(super) fn renew(direct: &mut Direct, session: SessionId, given: u64) -> Result<(), Error> {
+    in_transaction(direct, session, |tx, place, pk| {
+        let sql = format!(
+            "UPDATE leases SET heartbeat_us = {NOW} WHERE session = ?1 AND epoch = ?2 AND holder IS NOT NULL"
+        );
+        let changed = tx.execute(&sql, (pk, number(given))).map_err(|e| fault(place, e))?;
+        if changed == 0 {
+            return Err(Error::StaleEpoch { given, current: epoch(tx, place, pk)? });
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn release(direct: &mut Direct, session: SessionId, given: u64) -> Result<(), Error> {
+    in_transaction(direct, session, |tx, place, pk| {
+        tx.execute("UPDATE leases SET holder = NULL WHERE session = ?1 AND epoch = ?2", (pk, number(given)))
+            .map_err(|e| fault(place, e))?;
+        Ok(())
+    })
+}
+
+/// An epoch as SQLite takes it. One that is too large was never given out and matches none.
+fn number(epoch: u64) -> i64 {
+    i64::try_from(epoch).unwrap_or(-1)
+}
+
+fn in_transaction<T>(
+    direct: &mut Direct,
+    session: SessionId,
+    job: impl FnOnce(&Transaction<'_>, &str, i64) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let place = direct.place.clone();
+    let (connection, _, file) = direct.for_writing()?;
+    let tx =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(&place, e))?;
+    check_form(&tx, &place, file)?;
+    let row = session::find_row(&tx, &place, session)?;
+    let done = job(&tx, &place, row.pk)?;
+    match tx.commit() {
+        Ok(()) => Ok(done),
+        Err(e) => Err(direct.commit_failed(e)),
+    }
+}

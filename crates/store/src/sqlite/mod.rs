@@ -1,0 +1,226 @@
+//! The embedded backend: one SQLite database, many processes.
+
+mod append;
+mod busy;
+mod create;
+mod journal;
+mod lease;
+mod lists;
+mod open;
+mod read;
+pub mod salvage;
+pub mod schema;
+mod session;
+mod upkeep;
+mod write;
+mod writer;
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::ErrorCode;
+
+pub use open::Purpose;
+
+use crate::Error;
+use crate::error::Certainty;
+use session::Cache;
+use writer::Writer;
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What for.
+    pub purpose: Purpose,
+    /// Whether to make it if there is none.
+    pub create: bool,
+    /// How long to wait for other writers.
+    pub busy: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { purpose: Purpose::OneShot, create: true, busy: Duration::from_secs(10) }
+    }
+}
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    place: String,
+    reader: Mutex<Direct>,
+    writer: Option<Writer>,
+    purpose: Purpose,
+}
+
+/// A connection with what is remembered about it.
+pub(crate) struct Direct {
+    path: PathBuf,
+    place: String,
+    options: Options,
+    connection: Option<Connection>,
+    file: open::OpenFile,
+    /// A commit failed, and what it wrote may be in the system's memory and nowhere else.
+    in_doubt: bool,
+    cache: Cache,
+}
+
+impl Direct {
+    fn open(path: &Path, options: Options) -> Result<Self, Error> {
+        let (connection, file) = open::open(path, options.purpose, options.create, options.busy)?;
+        Ok(Self {
+            path: path.to_owned(),
+            place: path.display().to_string(),
+            options,
+            connection: Some(connection),
+            file,
+            in_doubt: false,
+            cache: Cache::default(),
+        })
+    }
+
+    /// The connection, opened anew if a failed write put it in doubt or another file has taken the place of ours.
+    fn connection(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
+        busy::patience(self.options.busy);
+        if self.connection.is_some() && self.file.has_moved() {
+            self.distrust();
+        }
+        if self.connection.is_none() {
+            self.cache.clear();
+            let (again, file) = open::open(&self.path, self.options.purpose, false, self.options.busy)?;
+            self.connection = Some(again);
+            self.file = file;
+        }
+        match &mut self.connection {
+            Some(connection) => Ok((connection, &mut self.cache, &self.file)),
+            None => Err(Error::NoStore(self.place.clone())),
+        }
+    }
+
+    /// The connection, to write. What an earlier commit left in doubt is settled first; reading needs no such thing.
+    fn for_writing(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
+        if self.in_doubt {
+            let place = self.place.clone();
+            let (connection, _, _) = self.connection()?;
+            upkeep::settle_doubt(connection, &place)?;
+            self.in_doubt = false;
+        }
+        self.connection()
+    }
+
+    /// After a failed write nothing that this connection remembers can be trusted.
+    fn distrust(&mut self) {
+        self.connection = None;
+        self.cache.clear();
+    }
+
+    /// A commit failed. What it was to write may be there or not; only looking tells.
+    fn commit_failed(&mut self, error: rusqlite::Error) -> Error {
+        let error = commit_fault(&self.place, error);
+        self.in_doubt = error.certainty() == Certainty::Unknown;
+        self.distrust();
+        error
+    }
+
+    /// An error that nobody expected may have left anything behind, an open transaction too.
+    fn distrust_after<T>(&mut self, result: &Result<T, Error>) {
+        if matches!(result, Err(Error::Failed { .. })) {
+            self.distrust();
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens a store in the file at `path`.
+    pub fn open(path: &Path, options: Options) -> Result<Self, Error> {
+        let purpose = options.purpose;
+        let reader = Direct::open(path, options.clone())?;
+        let writer = match purpose {
+            Purpose::LongLived => Some(Writer::start(Direct::open(path, options)?)?),
+            Purpose::OneShot | Purpose::Inspect => None,
+        };
+        let place = path.display().to_string();
+        Ok(Self { path: path.to_owned(), place, reader: Mutex::new(reader), writer, purpose })
+    }
+
+    /// The database file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn direct(&self) -> MutexGuard<'_, Direct> {
+        // A panic while holding it leaves at worst an open transaction, which dies with its guard.
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs something on the writing connection, in its thread if there is one.
+    fn write<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Direct) -> Result<T, Error> + Send + 'static,
+    {
+        if self.purpose == Purpose::Inspect {
+            return Err(Error::ReadOnly { place: self.place.clone() });
+        }
+        let job = |direct: &mut Direct| {
+            let result = job(direct);
+            direct.distrust_after(&result);
+            result
+        };
+        match &self.writer {
+            Some(writer) => writer.run(job),
+            None => job(&mut self.direct()),
+        }
+    }
+}
+
+/// Refuses to write a database that a newer segno has changed, or that is no longer the one at its place. Asked in
+/// every write transaction: whoever moves a database away holds its lock meanwhile.
+fn check_form(connection: &Connection, place: &str, file: &open::OpenFile) -> Result<(), Error> {
+    if file.has_moved() {
+        return Err(Error::Busy { place: place.to_owned() });
+    }
+    let found = schema::version(connection).map_err(|e| fault(place, e))?;
+    if found > schema::NEWEST {
+        return Err(Error::Newer { place: place.to_owned(), found, known: schema::NEWEST });
+    }
+    Ok(())
+}
+
+/// What an error of SQLite means. Before a commit nothing is written; [`commit_fault`] is for the commit itself.
+pub(crate) fn fault(place: &str, error: rusqlite::Error) -> Error {
+    let place = place.to_owned();
+    let what = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+            Error::Busy { place }
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Damaged { place, what },
+        Some(ErrorCode::DiskFull) => Error::Full { place },
+        Some(ErrorCode::ReadOnly) => Error::ReadOnly { place },
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Error::BadPlace { place, why: what },
+        _ => match error {
+            // A stored value of the wrong type is damage, not a fault of the machine.
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..) => Error::Damaged { place, what },
+            _ => Error::Failed { place, what, certainty: Certainty::NotWritten },
+        },
+    }
+}
+
+/// A commit that failed may have happened: only reading it back tells.
+fn commit_fault(place: &str, error: rusqlite::Error) -> Error {
+    match fault(place, error) {
+        busy @ Error::Busy { .. } => busy,
+        other => {
+            Error::Failed { place: place.to_owned(), what: other.to_string(), certainty: Certainty::Unknown }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Reading, and the trait put together.
+
+use std::path::Path;
+use std::time::Duration;
+use std::time::Instant;
+
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use rusqlite::types::Value as Sql;
+use segno_core::List;
+use segno_core::SessionId;
+use segno_core::event::Holder;
+
+use super::SqliteStore;
+use super::fault;
+use super::journal;
+use super::session;
+use super::upkeep;
+use crate::Error;
+use crate::Store;
+use crate::codec;
+use crate::types::*;
+
+/// How often a waiting reader looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+impl Store for SqliteStore {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn create(&self, create: Create) -> Result<Loaded, Error> {
+        self.write(move |direct| super::create::create(direct, create))
+    }
+
+    fn append(&self, mut batch: Vec<Append>) -> Vec<Result<Appended, Error>> {
+        if batch.is_empty() {
+            return Vec::new();
+        }
+        if self.purpose == super::Purpose::Inspect {
+            return batch.iter().map(|_| Err(Error::ReadOnly { place: self.place.clone() })).collect();
+        }
+        match &self.writer {
+            Some(writer) => writer.append(batch),
+            None => super::append::append(&mut self.direct(), &mut batch),
+        }
+    }
+
+    fn load(&self, session: SessionId) -> Result<Loaded, Error> {
+        self.read(|connection, place, cache| {
+            let row = session::find_row(connection, place, session)?;
+            let newest = session::newest(connection, place, session, &row, cache)?;
+            Ok(Loaded { state: newest.state, notices: newest.notices })
+        })
+    }
+
+    fn events(&self, session: SessionId, after: u64, limit: usize) -> Result<Vec<EventRow>, Error> {
+        self.read(|connection, place, _| {
+            let row = session::find_row(connection, place, session)?;
+            journal::events(connection, place, &row, after, limit)
+        })
+    }
+
+    fn items(&self, session: SessionId, list: List, page: &Page) -> Result<Items, Error> {
+        self.read(|connection, place, _| {
+            let row = session::find_row(connection, place, session)?;
+            items(connection, place, row.pk, list, page)
+        })
+    }
+
+    fn blob(&self, hash: &[u8; 32]) -> Result<String, Error> {
+        self.read(|connection, place, _| {
+            let found: Option<(u64, Vec<u8>)> = connection
+                .prepare_cached("SELECT bytes, content FROM blobs WHERE hash = ?1")
+                .and_then(|mut ask| ask.query_row([hash], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+                .map_err(|e| fault(place, e))?;
+            let name = || hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let (bytes, content) = found.ok_or_else(|| Error::NoBlob(name()))?;
+            codec::decompress(&content, bytes, hash).ok_or_else(|| Error::Damaged {
+                place: place.to_owned(),
+                what: format!("the text {} is not what was stored", name()),
+            })
+        })
+    }
+
+    fn list(&self, filter: &Filter) -> Result<Listing, Error> {
+        self.read(|connection, place, _| list(connection, place, filter))
+    }
+
+    fn find(&self, suffix: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
+        // An id ends in digits and underscores; anything else names no session.
+        if suffix.is_empty()
+            || suffix.len() > 30
+            || !suffix.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        {
+            return Ok(Vec::new());
+        }
+        self.read(|connection, place, _| {
+            let sql = |e| fault(place, e);
+            let mut statement = connection
+                .prepare_cached(
+                    "SELECT id FROM sessions WHERE substr(id, -length(?1)) = ?1 ORDER BY id DESC LIMIT ?2",
+                )
+                .map_err(sql)?;
+            let rows =
+                statement.query_map((suffix, at_most(limit)), |row| row.get::<_, String>(0)).map_err(sql)?;
+            let mut ids = Vec::new();
+            for row in rows {
+                if let Ok(id) = row.map_err(sql)?.parse() {
+                    ids.push(id);
+                }
+            }
+            Ok(ids)
+        })
+    }
+
+    fn wait_after(&self, session: SessionId, seq: u64, timeout: Duration) -> Result<u64, Error> {
+        // No end at all if it is too far away to be told.
+        let until = Instant::now().checked_add(timeout);
+        loop {
+            let head = self.read(|connection, place, _| {
+                session::find_row(connection, place, session).map(|row| row.head_seq)
+            })?;
+            let left = until.map_or(LOOK_AGAIN, |until| until.saturating_duration_since(Instant::now()));
+            if head > seq || left.is_zero() {
+                return Ok(head);
+            }
+            std::thread::sleep(left.min(LOOK_AGAIN));
+        }
+    }
+
+    fn acquire(&self, session: SessionId, holder: &Holder, over: Option<u64>) -> Result<Lease, Error> {
+        let holder = holder.clone();
+        self.write(move |direct| super::lease::acquire(direct, session, &holder, over))
+    }
+
+    fn renew(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        self.write(move |direct| super::lease::renew(direct, session, epoch))
+    }
+
+    fn release(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        self.write(move |direct| super::lease::release(direct, session, epoch))
+    }
+
+    fn lease(&self, session: SessionId) -> Result<Option<Lease>, Error> {
+        self.read(|connection, place, _| {
+            let row = session::find_row(connection, place, session)?;
+            super::lease::read(connection, place, row.pk)
+        })
+    }
+
+    fn leases(&self) -> Result<Vec<(SessionId, Lease)>, Error> {
+        self.read(|connection, place, _| super::lease::all(connection, place))
+    }
+
+    fn delete(&self, session: SessionId) -> Result<bool, Error> {
+        self.write(move |direct| upkeep::delete(direct, session))
+    }
+
+    fn rebuild(&self, session: SessionId) -> Result<Loaded, Error> {
+        self.write(move |direct| upkeep::rebuild(direct, session))
+    }
+
+    fn collect_garbage(&self) -> Result<Garbage, Error> {
+        self.write(upkeep::collect_garbage)
+    }
+
+    fn integrity(&self, deep: bool) -> Result<Vec<String>, Error> {
+        self.read(|connection, place, _| upkeep::integrity(connection, place, deep))
+    }
+
+    fn quarantine(&self, session: SessionId, seq: u64, what: &str) -> Result<(), Error> {
+        let what = what.to_owned();
+        self.write(move |direct| upkeep::quarantine(direct, session, seq, &what))
+    }
+
+    fn quarantined(&self) -> Result<Vec<Damage>, Error> {
+        self.read(|connection, place, _| upkeep::quarantined(connection, place))
+    }
+
+    fn tend(&self) -> Result<(), Error> {
+        upkeep::tend(&mut self.direct(), &self.path)
+    }
+
+    fn backup(&self, to: &Path) -> Result<u64, Error> {
+        self.read(|connection, place, _| upkeep::backup(connection, place, to))
+    }
+}
+
+impl SqliteStore {
+    fn read<T>(
+        &self,
+        job: impl FnOnce(&Connection, &str, &super::Cache) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut direct = self.direct();
+        let place = direct.place.clone();
+        let result = read_at_once(&mut direct, &place, job);
+        direct.distrust_after(&result);
+        result
+    }
+}
+
+/// Everything that is read is of one moment, however many questions it takes.
+fn read_at_once<T>(
+    direct: &mut super::Direct,
+    place: &str,
+    job: impl FnOnce(&Connection, &str, &super::Cache) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let (connection, cache, _) = direct.connection()?;
+    let moment = connection.unchecked_transaction().map_err(|e| fault(place, e))?;
+    job(&moment, place, cache)
+}
+
+/// A limit as SQLite takes it: its integers have a sign.
+fn at_most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn items(connection: &Connection, place: &str, pk: i64, list: List, page: &Page) -> Result<Items, Error> {
+    let sql = |e| fault(place, e);
+    let name = list.as_str();
+    let total: u64 = connection
+        .prepare_cached("SELECT count(*) FROM items WHERE session = ?1 AND list = ?2")
+        .and_then(|mut ask| ask.query_row((pk, name), |row| row.get(0)))
+        .map_err(sql)?;
+    // Keys of some lists sort by time, others are read in the order of their events.
+    let by_seq = matches!(list, List::Tools | List::Files | List::Outputs);
+    let order = match (by_seq, page.newest_first) {
+        (true, false) => "(seq, key) > (?3, ?4) ORDER BY seq, key",
+        (true, true) => "(seq, key) < (?3, ?4) ORDER BY seq DESC, key DESC",
+        (false, false) => "key > ?4 AND ?3 = ?3 ORDER BY key",
+        (false, true) => "key < ?4 AND ?3 = ?3 ORDER BY key DESC",
+    };
+    // The list's name is written out so that the partial index on it is used.
+    let text = format!(
+        "SELECT key, seq, body FROM items WHERE session = ?1 AND list = '{name}' AND ?2 = ?2 AND {order} LIMIT ?5"
+    );
+    let (seq, key): (i64, Sql) = match (&page.after, page.newest_first) {
+        (Some(place), _) => (i64::try_from(place.seq).unwrap_or(i64::MAX), Sql::Text(place.key.clone())),
+        (None, false) => (-1, Sql::Text(String::new())),
+        // A blob sorts after every text.
+        (None, true) => (i64::MAX, Sql::Blob(vec![0xff])),
+    };
+    let mut statement = connection.prepare_cached(&text).map_err(sql)?;
+    let rows = statement
+        .query_map((pk, name, seq, key, at_most(page.limit)), |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, row.get::<_, String>(2)?))
+        })
+        .map_err(sql)?;
+    let mut found = Vec::new();
+    for row in rows {
+        let (key, seq, body) = row.map_err(sql)?;
+        let body = serde_json::from_str(&body).unwrap_or_else(
+            |why| serde_json::json!({ "damaged": format!("this row cannot be read: {why}") }),
+        );
+        found.push(Item { key, seq, body });
+    }
+    Ok(Items { items: found, total })
+}
+
+fn list(connection: &Connection, place: &str, filter: &Filter) -> Result<Listing, Error> {
+    let sql = |e| fault(place, e);
+    let mut wheres = vec!["1".to_owned()];
+    let mut values: Vec<Sql> = Vec::new();
+    if let Some(project) = &filter.project {
+        values.push(Sql::Text(project.clone()));
+        wheres.push(format!("project = ?{}", values.len()));
+    }
+    if !filter.statuses.is_empty() {
+        // Words of our own enum, never text from outside.
+        let words: Vec<String> = filter.statuses.iter().map(|status| format!("'{status}'")).collect();
+        wheres.push(format!("status IN ({})", words.join(", ")));
+    }
+    if let Some(made_by) = filter.made_by {
+        wheres.push(format!("made_by = '{}'", super::create::maker(made_by)));
+    }
+    if let Some(since) = filter.since {
+        values.push(Sql::Integer(since.as_micros()));
+        wheres.push(format!("updated_us >= ?{}", values.len()));
+    }
+    if let Some(until) = filter.until {
+        values.push(Sql::Integer(until.as_micros()));
+        wheres.push(format!("updated_us < ?{}", values.len()));
+    }
+    let wheres = wheres.join(" AND ");
+    let limit = filter.limit.and_then(|limit| i64::try_from(limit).ok());
+    let order =
+        limit.map_or(String::new(), |limit| format!("ORDER BY updated_us DESC, pk DESC LIMIT {limit}"));
+    let text = format!("SELECT updated_us, pk, summary FROM sessions WHERE {wheres} {order}");
+    let mut statement = connection.prepare_cached(&text).map_err(sql)?;
+    let rows = statement
+        .query_map(rusqlite::params_from_iter(&values), |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+        })
+        .map_err(sql)?;
+    let mut found: Vec<(i64, i64, String)> = rows.collect::<Result<_, _>>().map_err(sql)?;
+    // Sorting here is quicker than SQLite's sorter, which would carry every summary along.
+    if limit.is_none() {
+        found.sort_unstable_by_key(|(updated, pk, _)| std::cmp::Reverse((*updated, *pk)));
+    }
+    let total = match limit {
+        Some(_) => connection
+            .query_row(
+                &format!("SELECT count(*) FROM sessions WHERE {wheres}"),
+                rusqlite::params_from_iter(&values),
+                |row| row.get(0),
+            )
+            .map_err(sql)?,
+        None => found.len() as u64,
+    };
+    Ok(Listing { sessions: found.into_iter().map(|(_, _, summary)| summary).collect(), total })
+}

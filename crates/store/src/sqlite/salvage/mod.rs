@@ -1,0 +1,276 @@
+//! Saving what can be saved from a damaged database. The damaged files are moved aside whole, never changed.
+//!
+//! It may be killed at any moment. Until the new database is complete nothing is moved; while files are moved a mark
+//! beside the database says so, no store opens, and salvaging again finishes what was begun.
+
+mod deep;
+mod header;
+mod rows;
+mod scan;
+
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use rusqlite::OpenFlags;
+use rusqlite::config::DbConfig;
+use segno_core::SessionId;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Options;
+use super::Purpose;
+use super::SqliteStore;
+use super::fault;
+use super::open;
+use super::schema;
+use crate::Error;
+use crate::Store;
+use crate::types::EventRow;
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Salvaged {
+    /// Where the damaged files are now.
+    pub kept_in: PathBuf,
+    /// Sessions saved whole.
+    pub whole: Vec<String>,
+    /// Sessions saved in part: their name, and what is missing.
+    pub partly: Vec<(String, String)>,
+    /// Events saved.
+    pub events: u64,
+    /// What could not be saved, in words.
+    pub lost: Vec<String>,
+}
+
+/// What the copy that is read is called.
+const READING: &str = "reading.db";
+/// What the new database is called until it is in its place.
+const SAVED: &str = "saved.db";
+
+/// Whether files are being moved, or were when somebody was killed.
+pub(super) fn is_under_way(path: &Path) -> bool {
+    mark(path).exists()
+}
+
+fn mark(path: &Path) -> PathBuf {
+    open::beside(path, ".salvaging")
+}
+
+/// Moves a damaged database aside and puts in its place a new one with everything that can still be read.
+///
+/// `stamp` names the folder that the damaged files go to; it must be new. If an earlier call was cut short while it
+/// moved files, this one finishes it and gives that call's answer.
+///
+/// This process should have no store open on it: reading the files as files lets go of the locks that it holds on them.
+pub fn salvage(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
+    let place = path.display().to_string();
+    let io = |why: std::io::Error| Error::BadPlace { place: place.clone(), why: why.to_string() };
+    if let Some(begun) = begun(path).map_err(io)? {
+        finish(path, &begun).map_err(io)?;
+        return Ok(begun);
+    }
+    if !path.exists() && !open::beside(path, "-wal").exists() {
+        return Err(Error::NoStore(place));
+    }
+    let kept_in = make_folder(path, stamp).map_err(io)?;
+    // Writers that have it open wait, and see afterwards that it is another.
+    let lock = lock(path);
+    // The new database is built from a copy, so that reading cannot change the damaged files, log included.
+    let copy = kept_in.join(READING);
+    for suffix in ["", "-wal"] {
+        let from = open::beside(path, suffix);
+        if from.exists() {
+            std::fs::copy(&from, open::beside(&copy, suffix)).map_err(io)?;
+        }
+    }
+    let mut salvaged = Salvaged { kept_in, ..Salvaged::default() };
+    build(&copy, &salvaged.kept_in.join(SAVED), &mut salvaged)?;
+    set_mark(path, &salvaged).map_err(io)?;
+    finish(path, &salvaged).map_err(io)?;
+    drop(lock);
+    Ok(salvaged)
+}
+
+/// The folder for the damaged files. One that is there already may hold the files of another time.
+fn make_folder(path: &Path, stamp: &str) -> std::io::Result<PathBuf> {
+    if stamp.is_empty() || stamp.starts_with('.') || stamp.contains('/') {
+        return Err(std::io::Error::other("the folder for the damaged files needs a plain name"));
+    }
+    let quarantine = parent(path).join("quarantine");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&quarantine)?;
+    let kept_in = quarantine.join(stamp);
+    std::fs::DirBuilder::new().mode(0o700).create(&kept_in)?;
+    Ok(kept_in)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The right to write the damaged database, if it is sound enough to give it.
+fn lock(path: &Path) -> Option<Connection> {
+    // SQLite removes the log of an empty database.
+    if std::fs::metadata(path).ok()?.len() == 0 {
+        return None;
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).ok()?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
+    super::busy::patience(Options::default().busy);
+    super::busy::wait(&mut connection).ok()?;
+    connection.execute_batch("BEGIN IMMEDIATE").ok()?;
+    Some(connection)
+}
+
+fn begun(path: &Path) -> std::io::Result<Option<Salvaged>> {
+    match std::fs::read(mark(path)) {
+        Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(why),
+    }
+}
+
+/// From here on only finishing is possible. The mark is whole or not there.
+fn set_mark(path: &Path, salvaged: &Salvaged) -> std::io::Result<()> {
+    let draft = salvaged.kept_in.join("mark");
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    file.write_all(&serde_json::to_vec(salvaged)?)?;
+    file.sync_all()?;
+    std::fs::File::open(salvaged.kept_in.join(SAVED))?.sync_all()?;
+    sync_folder(&salvaged.kept_in)?;
+    sync_folder(parent(&salvaged.kept_in))?;
+    sync_folder(parent(path))?;
+    std::fs::rename(draft, mark(path))?;
+    sync_folder(parent(path))
+}
+
+/// Puts the files in their places. Every step may have been done before.
+fn finish(path: &Path, salvaged: &Salvaged) -> std::io::Result<()> {
+    let saved = salvaged.kept_in.join(SAVED);
+    if saved.exists() {
+        // The log goes first and the new database comes last: no log ever lies beside a database it is not of.
+        for suffix in ["-shm", "-wal", ""] {
+            let from = open::beside(path, suffix);
+            let to = salvaged.kept_in.join(from.file_name().unwrap_or_default());
+            if from.exists() && !to.exists() {
+                std::fs::rename(&from, &to)?;
+            }
+        }
+        sync_folder(&salvaged.kept_in)?;
+        std::fs::rename(&saved, path)?;
+    }
+    sync_folder(parent(path))?;
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(open::beside(&salvaged.kept_in.join(READING), suffix));
+    }
+    std::fs::remove_file(mark(path))?;
+    sync_folder(parent(path))
+}
+
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::File::open(folder)?.sync_all()
+}
+
+fn build(copy: &Path, fresh_path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
+    let place = fresh_path.display().to_string();
+    let mut fresh = empty(fresh_path)?;
+    match readable(copy, salvaged) {
+        Ok(old) => rows::copy(&old, &mut fresh, &place, salvaged)?,
+        Err(why) => salvaged.lost.push(format!("the database cannot be read at all: {why}")),
+    }
+    fresh.close().map_err(|(_, e)| fault(&place, e))?;
+    refold(fresh_path, salvaged)
+}
+
+/// A new database of the newest form.
+fn empty(path: &Path) -> Result<Connection, Error> {
+    let place = path.display().to_string();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|why| Error::BadPlace { place: place.clone(), why: why.to_string() })?;
+    let mut fresh = open::scratch(path, &place)?;
+    schema::migrate(&mut fresh, &place, schema::NEWEST)?;
+    Ok(fresh)
+}
+
+/// The copy, with another beginning if its own is destroyed.
+fn readable(copy: &Path, salvaged: &mut Salvaged) -> Result<Connection, Error> {
+    let place = copy.display().to_string();
+    let mut why = Error::NoStore(place.clone());
+    for attempt in [None, Some(header::Part::Header), Some(header::Part::Page)] {
+        if let Some(part) = attempt {
+            header::replace(copy, part, &salvaged.kept_in)?;
+        } else if std::fs::metadata(copy).map_or(0, |meta| meta.len()) == 0 {
+            // SQLite would remove the log of an empty database, and the log may hold everything.
+            continue;
+        }
+        match look(copy, &place) {
+            Ok(connection) => {
+                if attempt.is_some() {
+                    salvaged.lost.push("the beginning of the file, which was made anew".to_owned());
+                }
+                return Ok(connection);
+            }
+            Err(failed) => why = failed,
+        }
+    }
+    Err(why)
+}
+
+/// A header that cannot be read, or tables that cannot be found, show at the first question.
+fn look(copy: &Path, place: &str) -> Result<Connection, Error> {
+    let connection = open::scratch(copy, place)?;
+    connection.execute_batch("PRAGMA cell_size_check=ON").map_err(|e| fault(place, e))?;
+    connection.prepare("SELECT id FROM events").map(drop).map_err(|e| fault(place, e))?;
+    Ok(connection)
+}
+
+/// Folds every saved session anew, and says which are whole.
+fn refold(path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
+    let store =
+        SqliteStore::open(path, Options { purpose: Purpose::OneShot, create: false, ..Options::default() })?;
+    let summaries = store.list(&crate::types::Filter::default())?.sessions;
+    let mut ids: Vec<SessionId> =
+        summaries.iter().filter_map(|summary| crate::verify::name_in(summary)).collect();
+    ids.sort_unstable();
+    for id in ids {
+        match store.rebuild(id) {
+            Ok(loaded) if loaded.notices.is_empty() => salvaged.whole.push(id.to_string()),
+            Ok(loaded) => salvaged.partly.push((id.to_string(), loaded.notices.join("; "))),
+            Err(why) => salvaged.partly.push((id.to_string(), why.to_string())),
+        }
+        let mut after = 0;
+        loop {
+            let rows = store.events(id, after, 1_000)?;
+            if rows.is_empty() {
+                break;
+            }
+            for row in rows {
+                match row {
+                    EventRow::Whole(stored) => after = stored.seq,
+                    EventRow::Damaged { seq, what } => {
+                        after = seq;
+                        store.quarantine(id, seq, &what)?;
+                    }
+                }
+            }
+        }
+    }
+    drop(store);
+    // The log goes into the file, so that moving the file moves everything.
+    let place = path.display().to_string();
+    let connection = open::scratch(path, &place)?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(|e| fault(&place, e))?;
+    connection.close().map_err(|(_, e)| fault(&place, e))?;
+    for suffix in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(open::beside(path, suffix));
+    }
+    Ok(())
+}

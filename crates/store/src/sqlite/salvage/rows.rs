@@ -1,0 +1,340 @@
+//! Copying rows into a new database.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use rusqlite::Statement;
+use rusqlite::Transaction;
+use rusqlite::types::Value as Sql;
+use segno_core::Event;
+use segno_core::SessionId;
+use segno_core::Uid;
+use segno_core::text::BLOB_MEMBER;
+
+use super::Salvaged;
+use super::deep;
+use super::fault;
+use super::scan;
+use crate::Error;
+use crate::codec;
+use crate::sqlite::session;
+
+/// No event's row is smaller. A session cannot have had more events than the file has room for: a larger number is
+/// damaged.
+const SMALLEST_EVENT: u64 = 64;
+
+const EVENT: &str = "id, session, key, at_us, run, epoch, kind, version, body, hash";
+
+/// Copies everything that can be read.
+pub(super) fn copy(
+    old: &Connection,
+    fresh: &mut Connection,
+    place: &str,
+    salvaged: &mut Salvaged,
+) -> Result<(), Error> {
+    let tx = fresh.transaction().map_err(|e| fault(place, e))?;
+    let old_rows = old_rows(old);
+    let lost = copy_events(old, &tx, place, &old_rows, salvaged)?;
+    if copy_table(old, &tx, place, "blobs", "rowid, hash, bytes, content", &["hash"])? {
+        dig_for_blobs(old, &tx, place)?;
+    }
+    if copy_table(old, &tx, place, "damage", "id, session, seq, found_us, what, content", &[])? {
+        salvaged.lost.push("a part of what was set apart earlier".to_owned());
+    }
+    if copy_table(old, &tx, place, "leases", "session, epoch, holder, acquired_us, heartbeat_us", &[])? {
+        salvaged.lost.push("who drove some of the sessions".to_owned());
+    }
+    make_sessions(&tx, place, old_rows, &lost, salvaged)?;
+    make_references(&tx, place, salvaged)?;
+    // Epochs only grow: a lost row must not let a replaced driver back in.
+    tx.execute(
+        "INSERT OR IGNORE INTO leases SELECT session, max(epoch), NULL, 0, 0 FROM events
+         WHERE epoch IS NOT NULL GROUP BY session",
+        [],
+    )
+    .map_err(|e| fault(place, e))?;
+    tx.commit().map_err(|e| fault(place, e))
+}
+
+/// Copies events, and tells which are known to have been there and cannot be read.
+fn copy_events(
+    old: &Connection,
+    fresh: &Transaction<'_>,
+    place: &str,
+    old_rows: &BTreeMap<i64, Old>,
+    salvaged: &mut Salvaged,
+) -> Result<BTreeSet<i64>, Error> {
+    let sql = |e| fault(place, e);
+    let mut ask = old.prepare(&format!("SELECT {EVENT} FROM events WHERE id = ?1")).map_err(sql)?;
+    let mut insert = fresh
+        .prepare(&format!(
+            "INSERT OR IGNORE INTO events ({EVENT}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        ))
+        .map_err(sql)?;
+    // What there should be, as far as anything says so.
+    let mut missing = scan::row_ids(old, "events", &["session", "key"]).0;
+    for (pk, old) in old_rows {
+        missing.extend((1..=old.head_seq).map(|seq| session::event_id(*pk, seq)));
+    }
+    missing.retain(|id| {
+        let saved = columns(&mut ask, *id).is_some_and(|values| put(&mut insert, *id, values));
+        salvaged.events += u64::from(saved);
+        !saved
+    });
+    drop(ask);
+    if !missing.is_empty() {
+        deep::rows(old, "events", EVENT, |values| {
+            let Some(Sql::Integer(id)) = values.first() else { return };
+            let id = *id;
+            if missing.contains(&id) && put(&mut insert, id, values) {
+                missing.remove(&id);
+                salvaged.events += 1;
+            }
+        })
+        .unwrap_or_else(|e| salvaged.lost.push(format!("whatever else there was: {e}")));
+    }
+    Ok(missing)
+}
+
+/// Writes an event's row, if it is one: a row of another session than its number says is none of ours.
+fn put(insert: &mut Statement<'_>, id: i64, values: Vec<Sql>) -> bool {
+    values.get(1) == Some(&Sql::Integer(session::pk_of(id)))
+        && insert.execute(rusqlite::params_from_iter(values)).is_ok_and(|rows| rows > 0)
+}
+
+/// Texts prove themselves: what has the hash it is stored under is what was stored.
+fn dig_for_blobs(old: &Connection, fresh: &Transaction<'_>, place: &str) -> Result<(), Error> {
+    let sql = |e| fault(place, e);
+    let mut wanted = BTreeSet::new();
+    let mut insert = fresh
+        .prepare("INSERT OR IGNORE INTO blobs (hash, bytes, content) VALUES (?1, ?2, ?3)")
+        .map_err(sql)?;
+    each_reference(fresh, place, |_, hash| {
+        wanted.insert(hash);
+        Ok(())
+    })?;
+    // What cannot be found again is told with the references to it.
+    let _ = deep::rows(old, "blobs", "hash, bytes, content", |values| {
+        let [Sql::Blob(hash), Sql::Integer(bytes), Sql::Blob(content)] = &values[..] else { return };
+        let known = <[u8; 32]>::try_from(hash.as_slice()).is_ok_and(|hash| wanted.contains(&hash));
+        if known && codec::decompress(content, u64::try_from(*bytes).unwrap_or(0), hash).is_some() {
+            let _ = insert.execute(rusqlite::params_from_iter(values));
+        }
+    });
+    Ok(())
+}
+
+/// A row as it is stored, if it can be read.
+fn columns(ask: &mut Statement<'_>, id: i64) -> Option<Vec<Sql>> {
+    let count = ask.column_count();
+    ask.query_row([id], |row| (0..count).map(|index| row.get(index)).collect()).ok()
+}
+
+/// Copies the rows of a table that can be read. True if some cannot.
+fn copy_table(
+    old: &Connection,
+    fresh: &Transaction<'_>,
+    place: &str,
+    table: &str,
+    names: &str,
+    order: &[&str],
+) -> Result<bool, Error> {
+    let marks = (1..=names.split(',').count()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
+    let mut insert = fresh
+        .prepare(&format!("INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})"))
+        .map_err(|e| fault(place, e))?;
+    let Ok(mut ask) = old.prepare(&format!("SELECT {names} FROM {table} WHERE rowid = ?1")) else {
+        return Ok(true);
+    };
+    let (ids, mut damaged) = scan::row_ids(old, table, order);
+    for id in ids {
+        let values = columns(&mut ask, id);
+        damaged |= values.is_none_or(|values| insert.execute(rusqlite::params_from_iter(values)).is_err());
+    }
+    Ok(damaged)
+}
+
+/// What the damaged database says of a session.
+struct Old {
+    id: SessionId,
+    uid: Uid,
+    head_seq: u64,
+    head_hash: [u8; 32],
+}
+
+fn old_rows(old: &Connection) -> BTreeMap<i64, Old> {
+    let mut rows = BTreeMap::new();
+    let pragma = |name: &str| old.pragma_query_value(None, name, |row| row.get::<_, u64>(0)).unwrap_or(0);
+    let most = pragma("page_count") * pragma("page_size") / SMALLEST_EVENT;
+    let Ok(mut ask) = old.prepare("SELECT id, uid, head_seq, head_hash FROM sessions WHERE pk = ?1") else {
+        return rows;
+    };
+    for pk in scan::row_ids(old, "sessions", &["id"]).0 {
+        let found = ask.query_row([pk], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, [u8; 16]>(1)?, row.get(2)?, row.get(3)?))
+        });
+        let Ok((id, uid, head_seq, head_hash)) = found else { continue };
+        if let Ok(id) = id.parse()
+            && head_seq <= most
+        {
+            rows.insert(pk, Old { id, uid: Uid::new(uuid::Uuid::from_bytes(uid)), head_seq, head_hash });
+        }
+    }
+    rows
+}
+
+/// Session rows follow from the events: the first event of each carries its name and identity.
+fn make_sessions(
+    fresh: &Transaction<'_>,
+    place: &str,
+    mut old_rows: BTreeMap<i64, Old>,
+    lost: &BTreeSet<i64>,
+    salvaged: &mut Salvaged,
+) -> Result<(), Error> {
+    let sql = |e| fault(place, e);
+    let mut ask = fresh.prepare("SELECT session, max(id) FROM events GROUP BY session").map_err(sql)?;
+    let heads: Vec<(i64, i64)> = ask
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(sql)?
+        .collect::<Result<_, _>>()
+        .map_err(sql)?;
+    for (pk, head) in heads {
+        let known = old_rows.remove(&pk);
+        let Some((id, uid)) = identity(fresh, pk).or(known.as_ref().map(|old| (old.id, old.uid))) else {
+            // Its number must be free for the next session.
+            let count = forget(fresh, pk).map_err(sql)?;
+            salvaged.events -= count;
+            salvaged.lost.push(format!(
+                "session number {pk} with {count} event(s): neither its first event nor its name can be read"
+            ));
+            continue;
+        };
+        let hash: Vec<u8> = fresh
+            .query_row("SELECT hash FROM events WHERE id = ?1", [head], |row| row.get(0))
+            .map_err(sql)?;
+        let found = session::seq_of(head);
+        // Events that were acknowledged keep their numbers, even if they are gone.
+        let (head_seq, head_hash) = match known {
+            Some(old) if old.head_seq > found => (old.head_seq, old.head_hash.to_vec()),
+            _ => (found, hash),
+        };
+        fresh
+            .execute(
+                "INSERT INTO sessions
+                 (pk, id, uid, status, project, made_by, head_seq, head_hash, updated_us, summary)
+                 VALUES (?1, ?2, ?3, 'active', '', 'new', ?4, ?5, 0, ?6)",
+                (
+                    pk,
+                    id.to_string(),
+                    uid.as_bytes(),
+                    head_seq,
+                    head_hash,
+                    format!("{{\"session_id\":\"{id}\"}}"),
+                ),
+            )
+            .map_err(sql)?;
+        for (first, last) in runs(lost, pk, found + 1..=head_seq) {
+            salvaged.lost.push(format!("session {id}: events {first} to {last}"));
+        }
+    }
+    for (pk, old) in old_rows {
+        forget(fresh, pk).map_err(sql)?;
+        salvaged.lost.push(format!("session {}: all of its {} event(s)", old.id, old.head_seq));
+    }
+    Ok(())
+}
+
+/// Removes what would otherwise belong to the next session with this number.
+fn forget(fresh: &Transaction<'_>, pk: i64) -> rusqlite::Result<u64> {
+    fresh.execute("DELETE FROM leases WHERE session = ?1", [pk])?;
+    let count = fresh.execute("DELETE FROM events WHERE session = ?1", [pk])?;
+    Ok(count as u64)
+}
+
+/// The numbers of a session's lost events, those at its end included, as first and last of each run.
+fn runs(lost: &BTreeSet<i64>, pk: i64, end: std::ops::RangeInclusive<u64>) -> Vec<(u64, u64)> {
+    let ids = lost.range(session::event_id(pk, 0)..session::event_id(pk + 1, 0));
+    let numbers: BTreeSet<u64> = ids.map(|id| session::seq_of(*id)).chain(end).collect();
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for seq in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == seq => *last = seq,
+            _ => runs.push((seq, seq)),
+        }
+    }
+    runs
+}
+
+fn identity(fresh: &Connection, pk: i64) -> Option<(SessionId, Uid)> {
+    let (kind, version, body): (String, u32, String) = fresh
+        .query_row(
+            "SELECT kind, version, body FROM events WHERE id = ?1",
+            [session::event_id(pk, 1)],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .ok()?;
+    match Event::decode(&kind, version, &body).ok()? {
+        Event::SessionCreated(created) => Some((created.id, created.uid)),
+        Event::SessionImported(imported) => Some((imported.state.session_id, imported.state.uid)),
+        _ => None,
+    }
+}
+
+/// Which session refers to which text follows from the events too. A reference that went missing would let the text
+/// be cleared away.
+fn make_references(fresh: &Transaction<'_>, place: &str, salvaged: &mut Salvaged) -> Result<(), Error> {
+    let sql = |e| fault(place, e);
+    let mut insert = fresh
+        .prepare("INSERT OR IGNORE INTO blob_refs (hash, session, seq) VALUES (?1, ?2, ?3)")
+        .map_err(sql)?;
+    let mut exists = fresh.prepare("SELECT 1 FROM blobs WHERE hash = ?1").map_err(sql)?;
+    each_reference(fresh, place, |id, hash| {
+        let (pk, seq) = (session::pk_of(id), session::seq_of(id));
+        insert.execute((hash, pk, seq))?;
+        if exists.query_row([hash], |_| Ok(())).optional()?.is_none() {
+            let name = name(fresh, pk).unwrap_or_else(|| format!("number {pk}"));
+            salvaged.lost.push(format!("session {name}: a long text of event {seq}"));
+        }
+        Ok(())
+    })
+}
+
+/// Every reference of an event to a text: the event's row id and the text's hash.
+fn each_reference(
+    fresh: &Transaction<'_>,
+    place: &str,
+    mut take: impl FnMut(i64, [u8; 32]) -> rusqlite::Result<()>,
+) -> Result<(), Error> {
+    let sql = |e| fault(place, e);
+    let mut ask = fresh.prepare("SELECT id, body FROM events WHERE instr(body, ?1)").map_err(sql)?;
+    let mut rows = ask.query([BLOB_MEMBER]).map_err(sql)?;
+    while let Some(row) = rows.next().map_err(sql)? {
+        let (Ok(id), Ok(body)) = (row.get(0), row.get::<_, String>(1)) else { continue };
+        let mut hashes = Vec::new();
+        find_references(&serde_json::from_str(&body).unwrap_or_default(), &mut hashes);
+        for hash in hashes {
+            take(id, hash).map_err(sql)?;
+        }
+    }
+    Ok(())
+}
+
+fn name(fresh: &Connection, pk: i64) -> Option<String> {
+    fresh.query_row("SELECT id FROM sessions WHERE pk = ?1", [pk], |row| row.get(0)).ok()
+}
+
+fn find_references(value: &serde_json::Value, hashes: &mut Vec<[u8; 32]>) {
+    match value {
+        serde_json::Value::Object(members) => {
+            let hash = members.get(BLOB_MEMBER).and_then(|hash| hash.as_str());
+            if let Some(hash) = hash.and_then(|hash| blake3::Hash::from_hex(hash).ok()) {
+                hashes.push(*hash.as_bytes());
+            }
+            members.values().for_each(|member| find_references(member, hashes));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| find_references(item, hashes)),
+        _ => {}
+    }
+}

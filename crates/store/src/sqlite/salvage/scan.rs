@@ -1,0 +1,92 @@
+//! Finding every row that can still be read, past pages that cannot.
+
+use std::collections::BTreeSet;
+
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+
+/// The row ids of a table, from wherever they can be learned: from an index, which lies on pages of its own, read from
+/// both ends, and from the table itself, stepping over what cannot be read.
+///
+/// Answers too whether anything could not be read on the way.
+pub(super) fn row_ids(old: &Connection, table: &str, index_order: &[&str]) -> (BTreeSet<i64>, bool) {
+    let mut ids = BTreeSet::new();
+    let mut damaged = false;
+    if !index_order.is_empty() {
+        for direction in ["ASC", "DESC"] {
+            let order: Vec<String> =
+                index_order.iter().map(|column| format!("{column} {direction}")).collect();
+            let sql = format!("SELECT rowid FROM {table} ORDER BY {}", order.join(", "));
+            if collect(old, &sql, &mut ids).is_err() {
+                damaged = true;
+            } else {
+                // From one end to the other: the way back shows nothing new.
+                break;
+            }
+        }
+    }
+    let mut after = 0;
+    while let Some(next) = walk(old, table, after, &mut ids) {
+        damaged = true;
+        match past(old, table, next) {
+            Some(further) => after = further,
+            None => break,
+        }
+    }
+    (ids, damaged)
+}
+
+fn collect(old: &Connection, sql: &str, ids: &mut BTreeSet<i64>) -> rusqlite::Result<()> {
+    let mut statement = old.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        ids.insert(row.get(0)?);
+    }
+    Ok(())
+}
+
+/// Reads on to the end, or to damage: then it says after which row.
+fn walk(old: &Connection, table: &str, after: i64, ids: &mut BTreeSet<i64>) -> Option<i64> {
+    let sql = format!("SELECT rowid FROM {table} NOT INDEXED WHERE rowid > ?1 ORDER BY rowid");
+    let mut last = after;
+    let walked = old.prepare(&sql).and_then(|mut statement| {
+        let mut rows = statement.query([after])?;
+        while let Some(row) = rows.next()? {
+            last = row.get(0)?;
+            ids.insert(last);
+        }
+        Ok(())
+    });
+    walked.is_err().then_some(last)
+}
+
+/// The smallest row id after which reading works again. Row ids are far apart where one session ends and the next
+/// begins, so the step is doubled until it is past the damage and then halved until it is just past it.
+fn past(old: &Connection, table: &str, bad: i64) -> Option<i64> {
+    let mut fails = bad;
+    let mut step: i64 = 1;
+    let mut works = loop {
+        let next = bad.checked_add(step)?;
+        if works_after(old, table, next) {
+            break next;
+        }
+        fails = next;
+        step = step.checked_mul(2)?;
+    };
+    while works - fails > 1 {
+        let middle = fails + (works - fails) / 2;
+        if works_after(old, table, middle) {
+            works = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    Some(works)
+}
+
+fn works_after(old: &Connection, table: &str, after: i64) -> bool {
+    let sql = format!("SELECT rowid FROM {table} NOT INDEXED WHERE rowid > ?1 ORDER BY rowid LIMIT 1");
+    old.prepare_cached(&sql)
+        .and_then(|mut ask| ask.query_row([after], |row| row.get::<_, i64>(0)).optional())
+        .is_ok()
+}

@@ -1,0 +1,372 @@
+//! Keeping the database in order: deleting, collecting, checking, copying.
+
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::OptionalExtension;
+use rusqlite::Transaction;
+use rusqlite::TransactionBehavior;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Timestamp;
+
+use super::Direct;
+use super::check_form;
+use super::fault;
+use super::journal;
+use super::lists;
+use super::open::beside;
+use super::session;
+use super::write::write_folded;
+use crate::Error;
+use crate::error::Certainty;
+use crate::types::*;
+
+/// A log larger than this is copied into the database by the next command that is not in a hurry.
+const LOG_OVER: u64 = 1024 * 1024;
+
+/// Copies the log into the database if it has grown, as far as readers allow.
+pub(super) fn tend(direct: &mut Direct, path: &Path) -> Result<(), Error> {
+    let log = std::fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
+    if log < LOG_OVER {
+        return Ok(());
+    }
+    let place = direct.place.clone();
+    let (connection, _, _) = direct.connection()?;
+    super::busy::patience(TEND_PATIENCE);
+    // Truncating gives the room back; if somebody reads or writes just now, the next command does it.
+    match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        Ok(()) => Ok(()),
+        Err(e) => match fault(&place, e) {
+            Error::Busy { .. } => Ok(()),
+            other => Err(other),
+        },
+    }
+}
+
+/// Makes sure of what a failed commit may have left in the log. After a failed sync the system may take the log's bytes
+/// for written although they are not, and a later sync of it proves nothing; copied into the database they are
+/// written again, and that is synced.
+pub(super) fn settle_doubt(connection: &Connection, place: &str) -> Result<(), Error> {
+    let (busy, log, copied): (bool, i64, i64) = connection
+        .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .map_err(|e| super::commit_fault(place, e))?;
+    if busy || copied < log {
+        return Err(Error::Busy { place: place.to_owned() });
+    }
+    Ok(())
+}
+
+/// Upkeep waits for nobody: whoever is busy now will be done when the next command comes.
+const TEND_PATIENCE: Duration = Duration::from_millis(50);
+
+fn transact<T>(
+    direct: &mut Direct,
+    job: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let place = direct.place.clone();
+    let (connection, cache, file) = direct.for_writing()?;
+    cache.clear();
+    let tx =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(&place, e))?;
+    check_form(&tx, &place, file)?;
+    let done = job(&tx, &place)?;
+    match tx.commit() {
+        Ok(()) => Ok(done),
+        Err(e) => Err(direct.commit_failed(e)),
+    }
+}
+
+pub(super) fn delete(direct: &mut Direct, session: SessionId) -> Result<bool, Error> {
+    transact(direct, |tx, place| {
+        let row = match session::find_row(tx, place, session) {
+            Ok(row) => row,
+            Err(Error::NotFound(_)) => return Ok(false),
+            Err(other) => return Err(other),
+        };
+        let sql = |e| fault(place, e);
+        let range = (session::event_id(row.pk, 0), session::event_id(row.pk + 1, 0));
+        tx.execute("DELETE FROM events WHERE id >= ?1 AND id < ?2", range).map_err(sql)?;
+        for table in ["items", "states", "leases", "blob_refs"] {
+            tx.execute(&format!("DELETE FROM {table} WHERE session = ?1"), [row.pk]).map_err(sql)?;
+        }
+        tx.execute("DELETE FROM sessions WHERE pk = ?1", [row.pk]).map_err(sql)?;
+        tx.execute("DELETE FROM damage WHERE session = ?1", [session.to_string()]).map_err(sql)?;
+        drop_orphans(tx, place)?;
+        Ok(true)
+    })
+}
+
+pub(super) fn collect_garbage(direct: &mut Direct) -> Result<Garbage, Error> {
+    transact(direct, drop_orphans)
+}
+
+fn drop_orphans(tx: &Transaction<'_>, place: &str) -> Result<Garbage, Error> {
+    const ORPHANS: &str = "NOT EXISTS (SELECT 1 FROM blob_refs r WHERE r.hash = blobs.hash)";
+    let sql = |e| fault(place, e);
+    let (blobs, bytes) = tx
+        .query_row(
+            &format!("SELECT count(*), coalesce(sum(length(content)), 0) FROM blobs WHERE {ORPHANS}"),
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .map_err(sql)?;
+    if blobs > 0 {
+        tx.execute(&format!("DELETE FROM blobs WHERE {ORPHANS}"), []).map_err(sql)?;
+    }
+    Ok(Garbage { blobs, bytes })
+}
+
+/// Folds a session anew and writes everything that follows from its journal.
+pub(super) fn rebuild(direct: &mut Direct, session: SessionId) -> Result<Loaded, Error> {
+    transact(direct, |tx, place| {
+        let row = session::find_row(tx, place, session)?;
+        let sql = |e| fault(place, e);
+        tx.execute("DELETE FROM items WHERE session = ?1", [row.pk]).map_err(sql)?;
+        tx.execute("DELETE FROM states WHERE session = ?1", [row.pk]).map_err(sql)?;
+        let mut notices = Vec::new();
+        let mut state: Option<State> = None;
+        let mut after = 0;
+        loop {
+            let rows = journal::events(tx, place, &row, after, 1_000)?;
+            if rows.is_empty() {
+                break;
+            }
+            for event in rows {
+                let stored = match event {
+                    EventRow::Whole(stored) => stored,
+                    EventRow::Damaged { seq, what } => {
+                        after = seq;
+                        notices.push(format!("event {seq}: {what}"));
+                        continue;
+                    }
+                };
+                after = stored.seq;
+                let mark = stored.mark();
+                let event = match stored.event() {
+                    Ok(event) => event,
+                    Err(why) => {
+                        notices.push(format!("event {}: {why}", stored.seq));
+                        continue;
+                    }
+                };
+                let applied = match &mut state {
+                    Some(state) => state.apply(&mark, &event),
+                    None => match State::begin(&mark, &event) {
+                        Ok(begun) => {
+                            state = Some(begun);
+                            segno_core::state::Applied::Counted
+                        }
+                        Err(why) => {
+                            notices.push(format!("event {}: {why}", stored.seq));
+                            continue;
+                        }
+                    },
+                };
+                if let Some(state) = &state {
+                    lists::write(
+                        tx,
+                        place,
+                        row.pk,
+                        &mark,
+                        &segno_core::project(state, &mark, &event, applied),
+                    )?;
+                }
+            }
+        }
+        let mut state = state.ok_or_else(|| Error::SessionDamaged {
+            session,
+            what: notices.first().cloned().unwrap_or_else(|| "its journal has no beginning".to_owned()),
+        })?;
+        state.seq = row.head_seq;
+        write_folded(tx, place, &row, &state, false)?;
+        // It never changes, so appending leaves it alone; a saved session may have it wrong.
+        tx.execute(
+            "UPDATE sessions SET made_by = ?2 WHERE pk = ?1",
+            (row.pk, super::create::maker(state.made_by)),
+        )
+        .map_err(sql)?;
+        Ok(Loaded { state, notices })
+    })
+}
+
+pub(super) fn integrity(connection: &Connection, place: &str, deep: bool) -> Result<Vec<String>, Error> {
+    match look_for_damage(connection, deep).map_err(|e| fault(place, e)) {
+        // A check that cannot go on for damage has found it.
+        Err(Error::Damaged { what, .. }) => Ok(vec![what]),
+        other => other,
+    }
+}
+
+fn look_for_damage(connection: &Connection, deep: bool) -> rusqlite::Result<Vec<String>> {
+    let pragma = if deep { "integrity_check" } else { "quick_check" };
+    let mut statement = connection.prepare(&format!("PRAGMA {pragma}"))?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let mut problems = Vec::new();
+    for row in rows {
+        match row {
+            Ok(line) if line == "ok" => {}
+            Ok(line) => problems.push(line),
+            Err(e) => {
+                problems.push(e.to_string());
+                return Ok(problems);
+            }
+        }
+    }
+    problems.extend(super::schema::foreign_steps(connection)?);
+    problems.extend(wrong_heads(connection)?);
+    Ok(problems)
+}
+
+/// Sessions whose own row does not agree with their last event. Missing events are told where they are missing.
+fn wrong_heads(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut ask = connection.prepare(
+        "SELECT s.id FROM sessions s WHERE EXISTS
+         (SELECT 1 FROM events e WHERE e.id = (s.pk << 36) + s.head_seq AND e.hash <> s.head_hash)
+         OR EXISTS (SELECT 1 FROM events e WHERE e.id > (s.pk << 36) + s.head_seq AND e.id < (s.pk + 1) << 36)",
+    )?;
+    let rows = ask.query_map([], |row| row.get::<_, String>(0))?;
+    rows.map(|id| Ok(format!("the row of session {} does not fit its last event", id?))).collect()
+}
+
+pub(super) fn quarantine(direct: &mut Direct, session: SessionId, seq: u64, what: &str) -> Result<(), Error> {
+    transact(direct, |tx, place| {
+        let row = session::find_row(tx, place, session)?;
+        let sql = |e| fault(place, e);
+        let known: bool = tx
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM damage WHERE session = ?1 AND seq = ?2)",
+                (session.to_string(), seq),
+                |row| row.get(0),
+            )
+            .map_err(sql)?;
+        if known {
+            return Ok(());
+        }
+        // The row's own bytes are kept as they were found; a row that is gone or unreadable leaves nothing to keep.
+        let found = tx.query_row(
+            "SELECT CAST(key || char(10) || kind || char(10) || body AS BLOB) FROM events WHERE id = ?1",
+            [session::event_id(row.pk, seq)],
+            |row| row.get::<_, Option<Vec<u8>>>(0),
+        );
+        let content = match found.optional().map_err(sql) {
+            Ok(found) => found.flatten(),
+            Err(Error::Damaged { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        tx.execute(
+            "INSERT INTO damage (session, seq, found_us, what, content)
+             VALUES (?1, ?2, CAST(unixepoch('subsec') * 1000000 AS INTEGER), ?3, ?4)",
+            (session.to_string(), seq, what, content),
+        )
+        .map_err(sql)?;
+        Ok(())
+    })
+}
+
+pub(super) fn quarantined(connection: &Connection, place: &str) -> Result<Vec<Damage>, Error> {
+    let sql = |e| fault(place, e);
+    let mut statement = connection
+        .prepare("SELECT session, seq, found_us, what, coalesce(length(content), 0) FROM damage ORDER BY id")
+        .map_err(sql)?;
+    let rows = statement
+        .query_map([], |row| {
+            Ok(Damage {
+                session: row.get(0)?,
+                seq: row.get(1)?,
+                found_at: Timestamp::from_micros(row.get(2)?),
+                what: row.get(3)?,
+                bytes: row.get(4)?,
+            })
+        })
+        .map_err(sql)?;
+    rows.collect::<Result<_, _>>().map_err(sql)
+}
+
+/// Copies the database as it is at one moment, while others go on writing. The copy is whole or not there.
+pub(super) fn backup(connection: &Connection, place: &str, to: &Path) -> Result<u64, Error> {
+    let failed =
+        |what: String| Error::Failed { place: place.to_owned(), what, certainty: Certainty::NotWritten };
+    let io = |why: std::io::Error| Error::BadPlace { place: to.display().to_string(), why: why.to_string() };
+    if to.exists() {
+        return Err(Error::BadPlace { place: to.display().to_string(), why: "it exists already".to_owned() });
+    }
+    let partial = Partial::make(to).map_err(io)?;
+    copy_into(connection, place, &partial.path)?;
+    partial.file.sync_all().map_err(io)?;
+    let bytes = partial.file.metadata().map_err(io)?.len();
+    // A hard link fails if somebody made the target meanwhile; a rename would replace it.
+    std::fs::hard_link(&partial.path, to).map_err(io)?;
+    drop(partial);
+    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::File::open(parent).and_then(|dir| dir.sync_all()).map_err(|why| failed(why.to_string()))?;
+    Ok(bytes)
+}
+
+/// A copy in the making, gone when this is. What a killed process left behind is cleared away by the next.
+struct Partial {
+    path: PathBuf,
+    file: std::fs::File,
+}
+
+impl Partial {
+    fn make(to: &Path) -> std::io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        Self::clear(to);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        // Each has its own: two that copy to the same place must not write into one file.
+        let path = beside(to, &format!(".partial-{}-{count}", std::process::id()));
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok(Self { path, file })
+    }
+
+    /// Removes those whose makers are gone.
+    fn clear(to: &Path) {
+        let (Some(parent), Some(name)) = (to.parent(), to.file_name()) else { return };
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let Ok(entries) = std::fs::read_dir(parent) else { return };
+        for entry in entries.flatten() {
+            let found = entry.file_name();
+            let maker = found
+                .to_str()
+                .and_then(|found| found.strip_prefix(name.to_str()?)?.strip_prefix(".partial-"))
+                .and_then(|rest| rest.split('-').next()?.parse().ok())
+                .and_then(rustix::process::Pid::from_raw);
+            if let Some(maker) = maker
+                && rustix::process::test_kill_process(maker) == Err(rustix::io::Errno::SRCH)
+            {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn copy_into(connection: &Connection, place: &str, to: &Path) -> Result<(), Error> {
+    let sql = |e| fault(place, e);
+    let mut copy = super::open::scratch(to, place)?;
+    {
+        let backup = rusqlite::backup::Backup::new(connection, &mut copy).map_err(sql)?;
+        backup.run_to_completion(2_000, Duration::from_millis(2), None).map_err(sql)?;
+    }
+    // Not a write-ahead-log database, so that the copy is one file.
+    let mode: String =
+        copy.pragma_update_and_check(None, "journal_mode", "delete", |row| row.get(0)).map_err(sql)?;
+    let problems = integrity(&copy, place, false)?;
+    if mode != "delete" || !problems.is_empty() {
+        let what =
+            problems.into_iter().next().unwrap_or_else(|| format!("the copy's journal mode is {mode}"));
+        return Err(Error::Damaged { place: to.display().to_string(), what });
+    }
+    copy.close().map_err(|(_, e)| sql(e))
+}

@@ -1,0 +1,273 @@
+//! What goes into a store and what comes out.
+
+use segno_core::Event;
+use segno_core::EventKey;
+use segno_core::Mark;
+use segno_core::Refusal;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::Timestamp;
+use segno_core::event::DecodeError;
+use segno_core::event::Holder;
+use segno_redact::Redacted;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A session to be made.
+pub struct Create {
+    /// When.
+    pub at: Timestamp,
+    /// The key of its first event: making it twice with one key makes it once.
+    pub key: EventKey,
+    /// Gives the first events for the name that turned out to be free; called again if a name is taken.
+    pub first: Box<dyn FnMut(SessionId) -> Result<Vec<Redacted>, Refusal> + Send>,
+    /// The name it would like.
+    pub wish: SessionId,
+    /// Refuse if a session made by `new` is open in this project.
+    pub alone_in: Option<String>,
+}
+
+/// Decides on the newest state which events follow. It runs inside the store's transaction.
+pub type Decider = Box<dyn FnMut(&State) -> Result<Vec<Redacted>, Refusal> + Send>;
+
+/// What to append.
+pub enum What {
+    /// These events, whatever the state.
+    Facts(Vec<Redacted>),
+    /// What follows from the newest state.
+    Decide(Decider),
+}
+
+/// One append.
+pub struct Append {
+    /// To which session.
+    pub session: SessionId,
+    /// The writer's key. If it is known already, nothing is written and the first answer is given again.
+    pub key: EventKey,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The run it belongs to.
+    pub run: Option<String>,
+    /// The epoch of the driver it comes from or under, if any.
+    pub epoch: Option<u64>,
+    /// What to write instead when that epoch is over; without it such an append is refused.
+    pub if_late: Option<Vec<Redacted>>,
+    /// Refuse unless the newest event is this one.
+    pub expected_seq: Option<u64>,
+    /// What.
+    pub what: What,
+    /// Whether the answer should carry the state.
+    pub want_state: bool,
+}
+
+impl Append {
+    /// A plain append with nothing expected.
+    pub fn new(session: SessionId, key: EventKey, at: Timestamp, what: What) -> Self {
+        Self {
+            session,
+            key,
+            at,
+            run: None,
+            epoch: None,
+            if_late: None,
+            expected_seq: None,
+            what,
+            want_state: false,
+        }
+    }
+}
+
+/// How an append went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Appended {
+    /// The first new event; the newest event if there was nothing to write.
+    pub first: u64,
+    /// The last new event.
+    pub last: u64,
+    /// The key was known: this is the first answer again.
+    pub repeated: bool,
+    /// It came from a driver that had been replaced, and was recorded as late.
+    pub late: bool,
+    /// The state after it, if it was wanted; the newest state if it is repeated.
+    pub state: Option<Box<State>>,
+    /// The events, if the state was wanted: the new ones, or those of the first time if it is repeated.
+    pub events: Vec<Event>,
+}
+
+/// A session as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// Its state.
+    pub state: State,
+    /// Anything that is wrong with it; the state is what could be saved.
+    pub notices: Vec<String>,
+}
+
+/// One stored event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoredEvent {
+    /// Its number.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The writer's key.
+    pub key: String,
+    /// The run it belongs to.
+    pub run: Option<String>,
+    /// The driver's epoch it came with.
+    pub epoch: Option<u64>,
+    /// Its kind.
+    pub kind: String,
+    /// The version of its form.
+    pub version: u32,
+    /// Its body, JSON as text.
+    #[serde(skip)]
+    pub body: String,
+    /// Its hash, chained to the one before.
+    #[serde(skip)]
+    pub hash: [u8; 32],
+}
+
+impl StoredEvent {
+    /// The event itself.
+    pub fn event(&self) -> Result<Event, DecodeError> {
+        Event::decode(&self.kind, self.version, &self.body)
+    }
+
+    /// Where it stands.
+    pub fn mark(&self) -> Mark {
+        Mark { seq: self.seq, at: self.at, run: self.run.clone() }
+    }
+}
+
+/// A place in a journal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventRow {
+    /// An event, whole.
+    Whole(StoredEvent),
+    /// An event that is not what was written.
+    Damaged {
+        /// Its number.
+        seq: u64,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// Which part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Start after this row.
+    pub after: Option<ItemPlace>,
+    /// At most so many.
+    pub limit: usize,
+    /// The newest first.
+    pub newest_first: bool,
+}
+
+impl Page {
+    /// The first `limit` rows.
+    pub fn first(limit: usize) -> Self {
+        Self { after: None, limit, newest_first: false }
+    }
+
+    /// The newest `limit` rows, newest first.
+    pub fn newest(limit: usize) -> Self {
+        Self { after: None, limit, newest_first: true }
+    }
+}
+
+/// A row's place in its list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ItemPlace {
+    /// The event that made the row.
+    pub seq: u64,
+    /// Its key.
+    pub key: String,
+}
+
+/// One row of a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Item {
+    /// Its key.
+    pub key: String,
+    /// The event that made it.
+    pub seq: u64,
+    /// It.
+    pub body: Value,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Items {
+    /// The rows.
+    pub items: Vec<Item>,
+    /// How many rows the list has in all.
+    pub total: u64,
+}
+
+/// Which sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Of this project.
+    pub project: Option<String>,
+    /// In one of these statuses; any if empty.
+    pub statuses: Vec<Status>,
+    /// Changed at or after.
+    pub since: Option<Timestamp>,
+    /// Changed before.
+    pub until: Option<Timestamp>,
+    /// Made by `new`, a run or an import; any if none.
+    pub made_by: Option<segno_core::event::Maker>,
+    /// At most so many; all if none.
+    pub limit: Option<usize>,
+}
+
+/// A list of sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Each session's summary as JSON text, ready to print.
+    pub sessions: Vec<String>,
+    /// How many match in all.
+    pub total: u64,
+}
+
+/// The right to drive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lease {
+    /// The fencing number: every taking counts it up.
+    pub epoch: u64,
+    /// Who holds it.
+    pub holder: Holder,
+    /// Since when, by the store's clock.
+    pub acquired_at: Timestamp,
+    /// When the holder last said that it lives, by the store's clock.
+    pub heartbeat_at: Timestamp,
+    /// The store's clock when this was read.
+    pub now: Timestamp,
+}
+
+/// What was cleared away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Garbage {
+    /// How many texts.
+    pub blobs: u64,
+    /// How many bytes they had as stored.
+    pub bytes: u64,
+}
+
+/// Something that was found damaged and set apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// In which session.
+    pub session: String,
+    /// Which event.
+    pub seq: Option<u64>,
+    /// When it was found.
+    pub found_at: Timestamp,
+    /// What is wrong.
+    pub what: String,
+    /// How many bytes were kept.
+    pub bytes: u64,
+}
