@@ -1,0 +1,33 @@
+//! A scripted model server.
+//!
+//! It speaks the Anthropic Messages and the OpenAI Responses interface on one loopback port. Each request is put on a
+//! track and gets that track's next turn: text, thinking, tool calls, or a fault. See [`Script`] for the format, which
+//! is the same in Rust and in a JSON file.
+//!
+//! To add an interface: a file beside `anthropic.rs` that implements `api::Wire`, a variant of [`Api`], and its
+//! path in `api.rs`.
+
+mod answer;
+mod anthropic;
+mod api;
+mod handle;
+mod http;
+mod log;
+mod op;
+mod pick;
+mod play;
+mod query;
+mod responses;
+mod script;
+mod server;
+mod state;
+mod substitute;
+mod tools;
+mod turn;
+
+pub use api::Api;
+pub use handle::{Limits, Model};
+pub use log::{End, Request};
+pub use op::{Op, Sh};
+pub use script::{Index, Script, Then, Track, When};
+pub use turn::{Fault, Gate, Turn, Usage};

@@ -1,0 +1,146 @@
+//! How to run a real agent in a test's own home against a scripted model.
+//!
+//! A recipe is data (a program, its environment, files to write), so that whoever is tested starts the agent in its
+//! own way. It allows all tools without asking and switches off whatever reaches out to the network.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::home::{Home, text};
+use crate::model::Model;
+
+/// A real agent, ready to run.
+#[derive(Debug, Clone)]
+pub struct Recipe {
+    /// The program.
+    pub program: PathBuf,
+    /// Its whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Files it needs, by path.
+    pub files: BTreeMap<PathBuf, String>,
+    /// The directory to work in.
+    pub cwd: PathBuf,
+}
+
+/// How soon an agent gives up. Left alone, agents are patient for many minutes.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// How often a failed request is tried again.
+    pub retries: u32,
+    /// How long a request may take to be answered (Claude Code).
+    pub request: Duration,
+    /// How long a stream may be silent. Claude Code takes less than 10 seconds for 10.
+    pub silence: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { retries: 2, request: Duration::from_secs(60), silence: Duration::from_secs(60) }
+    }
+}
+
+impl Patience {
+    /// Hardly any: for tests of stalls and outages.
+    pub fn short() -> Self {
+        Self { retries: 1, request: Duration::from_secs(3), silence: Duration::from_secs(2) }
+    }
+}
+
+/// Claude Code in `home`, talking to `model`.
+pub fn claude(program: &Path, home: &Home, model: &Model, patience: Patience) -> Recipe {
+    let mut env = home.env();
+    let tmp = text(&home.tmp());
+    let pairs = [
+        ("ANTHROPIC_API_KEY", "dummy".to_owned()),
+        ("ANTHROPIC_BASE_URL", model.url()),
+        ("API_TIMEOUT_MS", patience.request.as_millis().to_string()),
+        // Its other variable for this, without `BYTE`, means 300 seconds at least.
+        ("CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS", patience.silence.as_millis().to_string()),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+        ("CLAUDE_CODE_MAX_RETRIES", patience.retries.to_string()),
+        // Otherwise its sockets lie in a directory that all sessions of the machine share.
+        ("CLAUDE_CODE_TMPDIR", tmp),
+        ("DISABLE_AUTOUPDATER", "1".to_owned()),
+        ("DISABLE_ERROR_REPORTING", "1".to_owned()),
+        ("DISABLE_TELEMETRY", "1".to_owned()),
+    ];
+    env.extend(pairs.map(|(name, value)| (name.to_owned(), value)));
+    let settings = serde_json::json!({
+        "permissions": { "allow": ["Agent", "Bash", "Edit", "Read", "Task", "Write"] }
+    });
+    let files = [(home.path().join(".claude/settings.json"), settings.to_string())].into();
+    Recipe { program: program.to_owned(), env, files, cwd: home.work() }
+}
+
+/// Codex in `home`, talking to `model`. Outside of a git repository it also wants `--skip-git-repo-check`.
+pub fn codex(program: &Path, home: &Home, model: &Model, patience: Patience) -> Recipe {
+    let mut env = home.env();
+    let directory = home.path().join(".codex");
+    env.insert("CODEX_HOME".to_owned(), text(&directory));
+    env.insert("SCRIPTED_API_KEY".to_owned(), "dummy".to_owned());
+    let Patience { retries, silence, .. } = patience;
+    // The model must be one it knows: others have fewer tools. Features that look for plugins cost seconds offline.
+    let config = format!(
+        r#"model = "gpt-5.5"
+model_provider = "scripted"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_API_KEY"
+request_max_retries = {retries}
+stream_max_retries = {retries}
+stream_idle_timeout_ms = {silence}
+
+[features]
+plugins = false
+apps = false
+remote_plugin = false
+plugin_discovery_prefetch = false
+
+[analytics]
+enabled = false
+
+[feedback]
+enabled = false
+
+[otel]
+exporter = "none"
+"#,
+        url = model.url(),
+        silence = silence.as_millis(),
+    );
+    let files = [(directory.join("config.toml"), config)].into();
+    Recipe { program: program.to_owned(), env, files, cwd: home.work() }
+}
+
+impl Recipe {
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// One of them cannot be written.
+    pub fn install(&self) -> io::Result<()> {
+        for (path, content) in &self.files {
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(path, content)?;
+        }
+        Ok(())
+    }
+
+    /// The agent with these arguments. Nothing of our own environment reaches it.
+    pub fn command<S: AsRef<str>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_clear().envs(&self.env).current_dir(&self.cwd);
+        command.args(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        command
+    }
+}
