@@ -1,0 +1,248 @@
+//! Doing things to sessions: decided on the newest state, recorded at once, or kept until they can be.
+
+use segno_core::Command;
+use segno_core::Event;
+use segno_core::EventKey;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Text;
+use segno_core::Timestamp;
+use segno_core::event::Request;
+use segno_redact::Redacted;
+use segno_store::Append;
+use segno_store::What;
+
+use crate::Acted;
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+use crate::engine::record;
+use crate::engine::unrecordable;
+use crate::view;
+
+impl Engine {
+    /// Does one thing to a session.
+    pub fn act(&self, session: SessionId, command: Command) -> Result<Acted, Error> {
+        self.act_with(session, vec![command], None, self.options.actor.epoch)
+    }
+
+    /// Does several things at once: all of them, or none. With a key, doing it twice does it once.
+    pub fn act_all(
+        &self,
+        session: SessionId,
+        commands: Vec<Command>,
+        key: Option<EventKey>,
+    ) -> Result<Acted, Error> {
+        self.act_with(session, commands, key, self.options.actor.epoch)
+    }
+
+    pub(crate) fn act_with(
+        &self,
+        session: SessionId,
+        commands: Vec<Command>,
+        key: Option<EventKey>,
+        epoch: Option<u64>,
+    ) -> Result<Acted, Error> {
+        let key = key.unwrap_or_else(fresh_key);
+        let at = self.now();
+        let commands: Vec<Command> =
+            commands.into_iter().map(|command| self.without_secrets_in_names(command)).collect();
+        let driven = self.is_driven(session, &commands, epoch)?;
+        let facts_only = commands.iter().all(|command| command.need() == segno_core::command::Need::Nothing);
+        let append = Append {
+            run: self.options.actor.run.clone(),
+            epoch,
+            want_state: true,
+            ..Append::new(session, key.clone(), at, self.decider(commands.clone(), epoch, driven))
+        };
+        match self.append_one(append) {
+            Ok(appended) => self.acted(session, appended),
+            Err(segno_store::Error::StaleEpoch { given, .. }) if facts_only => {
+                self.act_late(session, commands, key, given)
+            }
+            // A busy store, or one that only a newer segno may write, must not lose a fact.
+            Err(
+                why @ (segno_store::Error::Busy { .. }
+                | segno_store::Error::Newer { .. }
+                | segno_store::Error::Full { .. }
+                | segno_store::Error::DriversAlive { .. }),
+            ) if facts_only && self.options.spool.is_some() => {
+                self.spool(session, commands, &key, at, epoch, &why)
+            }
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// The ids of checkpoints are made from these names, letter by letter, in a form in which no secret would be
+    /// recognised any more. So the names are cleared before anything is made from them.
+    fn without_secrets_in_names(&self, mut command: Command) -> Command {
+        let name = match &mut command {
+            Command::AdvancePhase { to, .. } | Command::SwitchAgent { to } => Some(to),
+            Command::ReachMilestone { name, .. } | Command::ReachBreakpoint { name, .. } => Some(name),
+            Command::CreateCheckpoint { name, .. } => name.as_mut(),
+            _ => None,
+        };
+        if let Some(name) = name {
+            *name = self.redactor().text(name).into_owned();
+        }
+        command
+    }
+
+    /// Whether somebody lives who can be asked. A driver that died without a word must not keep a session for ever,
+    /// so for commands that a driver would be asked for, the lease counts, not what the journal last heard.
+    fn is_driven(&self, session: SessionId, commands: &[Command], epoch: Option<u64>) -> Result<bool, Error> {
+        if !commands.iter().any(|command| request_for(command).is_some()) {
+            return Ok(false);
+        }
+        self.settle_session(session)?;
+        Ok(self.store().lease(session)?.is_some_and(|lease| epoch != Some(lease.epoch)))
+    }
+
+    fn append_one(&self, append: Append) -> Result<segno_store::Appended, segno_store::Error> {
+        let session = append.session;
+        self.store().append(vec![append]).pop().unwrap_or(Err(segno_store::Error::NotFound(session)))
+    }
+
+    /// Decides on the newest state, inside the store's transaction. A driven session's driver is asked instead.
+    fn decider(&self, commands: Vec<Command>, epoch: Option<u64>, driven: bool) -> What {
+        let redactor = self.redactor_handle();
+        What::Decide(Box::new(move |state: &State| {
+            let driven_by_another =
+                driven && state.driver.as_ref().is_some_and(|driver| epoch != Some(driver.epoch));
+            let mut ahead: Option<State> = None;
+            let mut recorded = Vec::new();
+            for (index, command) in commands.iter().enumerate() {
+                let present = ahead.as_ref().unwrap_or(state);
+                let command = match request_for(command) {
+                    Some((request, details)) if driven_by_another => {
+                        segno_core::decide::check_need(present, command)?;
+                        Command::MakeRequest { request, details }
+                    }
+                    _ => command.clone(),
+                };
+                let events = segno_core::decide(present, command)?;
+                let more = index + 1 < commands.len();
+                for event in events {
+                    let redacted = record(&redactor, event)?;
+                    if more {
+                        // What comes next is decided on what this brings about.
+                        let mut next = ahead.take().unwrap_or_else(|| state.clone());
+                        let mark = segno_core::Mark { seq: next.seq + 1, at: next.updated_at, run: None };
+                        next.apply(&mark, redacted.event());
+                        ahead = Some(next);
+                    }
+                    recorded.push(redacted);
+                }
+            }
+            Ok(recorded)
+        }))
+    }
+
+    fn acted(&self, session: SessionId, appended: segno_store::Appended) -> Result<Acted, Error> {
+        let requested = appended.events.iter().find_map(|event| match event {
+            Event::RequestMade(made) => Some(made.request),
+            _ => None,
+        });
+        let mut notices = Vec::new();
+        let changed = !appended.repeated && appended.events.iter().any(view::shows);
+        let state = match appended.state {
+            Some(state) => *state,
+            None => self.store().load(session)?.state,
+        };
+        if changed {
+            self.refresh_view(&state, &mut notices);
+        }
+        Ok(Acted {
+            seq: appended.last,
+            state,
+            events: appended.events,
+            repeated: appended.repeated,
+            late: appended.late,
+            requested,
+            spooled: false,
+            notices,
+        })
+    }
+
+    /// Facts that come from a replaced driver are kept, marked as late, and change nothing else.
+    fn act_late(
+        &self,
+        session: SessionId,
+        commands: Vec<Command>,
+        key: EventKey,
+        epoch: u64,
+    ) -> Result<Acted, Error> {
+        let state = self.store().load(session)?.state;
+        let mut late = Vec::new();
+        for command in commands {
+            for event in segno_core::decide(&state, command)? {
+                late.push(self.late(epoch, &event)?);
+            }
+        }
+        let append = Append {
+            run: self.options.actor.run.clone(),
+            want_state: true,
+            ..Append::new(session, key, self.now(), What::Facts(late))
+        };
+        let acted = self.acted(session, self.append_one(append)?)?;
+        Ok(Acted { late: true, ..acted })
+    }
+
+    /// An event as one that came too late. It is wrapped before it is made fit, so that its long texts come along.
+    pub(crate) fn late(&self, epoch: u64, event: &Event) -> Result<Redacted, Error> {
+        let wrapped = segno_core::event::LateRecorded {
+            epoch,
+            kind: event.kind().to_owned(),
+            version: event.version(),
+            body: event.to_value(),
+        };
+        self.redactor().record(wrapped.into()).map_err(unrecordable)
+    }
+
+    fn spool(
+        &self,
+        session: SessionId,
+        commands: Vec<Command>,
+        key: &EventKey,
+        at: Timestamp,
+        epoch: Option<u64>,
+        why: &segno_store::Error,
+    ) -> Result<Acted, Error> {
+        let state = self.store().load(session)?.state;
+        let mut events = Vec::new();
+        for command in commands {
+            for event in segno_core::decide(&state, command)? {
+                events.push(self.redactor().record(event).map_err(unrecordable)?);
+            }
+        }
+        let dir = self.options.spool.clone().unwrap_or_default();
+        let run = self.options.actor.run.clone();
+        crate::spool::put(
+            &dir,
+            &crate::spool::Origin { session, key: key.clone(), at, run, epoch },
+            &events,
+        )?;
+        Ok(Acted {
+            seq: state.seq,
+            state,
+            events: Vec::new(),
+            repeated: false,
+            late: false,
+            requested: None,
+            spooled: true,
+            notices: vec![format!(
+                "{why}; what you recorded is safe in the spool, the next command takes it in"
+            )],
+        })
+    }
+}
+
+/// What to ask a driver for in place of doing it.
+fn request_for(command: &Command) -> Option<(Request, Option<Text>)> {
+    match command {
+        Command::Pause { details, .. } => Some((Request::Pause, details.clone())),
+        Command::Complete { summary } => Some((Request::Complete, summary.clone())),
+        Command::Abort { reason } => Some((Request::Abort, reason.clone())),
+        _ => None,
+    }
+}

@@ -1,0 +1,344 @@
+//! Many sessions, every command.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use segno_core::CostBudget;
+use segno_core::Event;
+use segno_core::EventKey;
+use segno_core::List;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::Summary;
+use segno_core::Text;
+use segno_core::Timestamp;
+use segno_core::TokenBudget;
+use segno_core::Uid;
+use segno_core::event::Maker;
+use segno_core::event::Project;
+use segno_core::event::Request;
+use segno_core::event::Workflow;
+use segno_redact::Redacted;
+use segno_redact::Redactor;
+use segno_store::Create;
+use segno_store::Filter;
+use segno_store::Item;
+use segno_store::Page;
+use segno_store::Store;
+
+use crate::Clock;
+use crate::Error;
+use crate::SystemClock;
+use crate::view;
+
+/// Under whom this process acts: a run and its driver's epoch, handed down by the driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actor {
+    /// The run.
+    pub run: Option<String>,
+    /// The epoch.
+    pub epoch: Option<u64>,
+}
+
+/// How an engine works.
+pub struct EngineOptions {
+    /// Takes secrets out before anything is written.
+    pub redactor: Redactor,
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Under whom it acts.
+    pub actor: Actor,
+    /// Whether and how the human-readable view is kept in projects.
+    pub view: view::Options,
+    /// Where facts are kept while the store cannot take them.
+    pub spool: Option<PathBuf>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            redactor: Redactor::new(segno_redact::Options::default()),
+            clock: Arc::new(SystemClock),
+            actor: Actor::default(),
+            view: view::Options::default(),
+            spool: None,
+        }
+    }
+}
+
+/// A session to be made.
+#[derive(Clone, Debug, Default)]
+pub struct NewSession {
+    /// What it is about.
+    pub topic: Option<String>,
+    /// What the user wants.
+    pub intent: Option<Text>,
+    /// What it works on.
+    pub project: Project,
+    /// The workflow it follows.
+    pub workflow: Option<Workflow>,
+    /// The phase it starts in.
+    pub phase: Option<String>,
+    /// Tokens it may use.
+    pub budget: TokenBudget,
+    /// Money it may cost.
+    pub cost: CostBudget,
+    /// How it comes to be.
+    pub made_by: Maker,
+    /// The ended session it goes on from.
+    pub continues: Option<SessionId>,
+    /// Refuse if a session made by hand is open in the project.
+    pub alone: bool,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug)]
+pub struct Acted {
+    /// The session now.
+    pub state: State,
+    /// The newest event.
+    pub seq: u64,
+    /// What was recorded.
+    pub events: Vec<Event>,
+    /// The key was known: nothing was recorded again.
+    pub repeated: bool,
+    /// It came from a driver that had been replaced, and was recorded as late.
+    pub late: bool,
+    /// The session is driven by somebody, who was asked instead.
+    pub requested: Option<Request>,
+    /// The store could not take it; it is kept in the spool until the next command.
+    pub spooled: bool,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// What a clean-up removes or would remove.
+#[derive(Clone, Debug)]
+pub struct Removal {
+    /// The session in short.
+    pub summary: Summary,
+    /// Why.
+    pub why: String,
+}
+
+/// Acts on the sessions of one store.
+pub struct Engine {
+    store: Box<dyn Store>,
+    redactor: Arc<Redactor>,
+    pub(crate) options: Settings,
+}
+
+/// The options without the redactor, which many hold at once.
+pub(crate) struct Settings {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) actor: Actor,
+    pub(crate) view: view::Options,
+    pub(crate) spool: Option<PathBuf>,
+}
+
+impl Engine {
+    /// On a store.
+    pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
+        let EngineOptions { redactor, clock, actor, view, spool } = options;
+        Self { store, redactor: Arc::new(redactor), options: Settings { clock, actor, view, spool } }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// What takes secrets out.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The same, to keep.
+    pub(crate) fn redactor_handle(&self) -> Arc<Redactor> {
+        Arc::clone(&self.redactor)
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Timestamp {
+        self.options.clock.now()
+    }
+
+    /// Makes a session and writes its view.
+    pub fn create(&self, new: NewSession) -> Result<Acted, Error> {
+        let at = self.now();
+        let uid = Uid::new(uuid::Uuid::now_v7());
+        let redactor = Arc::clone(&self.redactor);
+        let alone_in = new.alone.then(|| new.project.path.clone());
+        let first = move |id: SessionId| {
+            let event = segno_core::create(segno_core::Creation {
+                id,
+                uid,
+                made_by: new.made_by,
+                topic: new.topic.clone(),
+                intent: new.intent.clone(),
+                project: new.project.clone(),
+                workflow: new.workflow.clone(),
+                phase: new.phase.clone(),
+                budget: new.budget,
+                cost: new.cost,
+                continues: new.continues,
+            })?;
+            Ok(vec![record(&redactor, event)?])
+        };
+        let create =
+            Create { at, key: fresh_key(), first: Box::new(first), wish: SessionId::at(at), alone_in };
+        let loaded = self.store.create(create)?;
+        let mut notices = loaded.notices;
+        self.refresh_view(&loaded.state, &mut notices);
+        Ok(Acted {
+            seq: loaded.state.seq,
+            state: loaded.state,
+            events: Vec::new(),
+            repeated: false,
+            late: false,
+            requested: None,
+            spooled: false,
+            notices,
+        })
+    }
+
+    /// A session's state, and what is wrong with its record.
+    pub fn load(&self, session: SessionId) -> Result<segno_store::Loaded, Error> {
+        Ok(self.store.load(session)?)
+    }
+
+    /// Sessions in short, the most recently changed first.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Summary>, Error> {
+        let listing = self.store.list(filter)?;
+        Ok(listing.sessions.iter().filter_map(|json| self.summary(json)).collect())
+    }
+
+    /// A summary that cannot be read is made anew from the session: one that is damaged must not vanish from lists.
+    fn summary(&self, json: &str) -> Option<Summary> {
+        if let Ok(summary) = serde_json::from_str(json) {
+            return Some(summary);
+        }
+        let start = json.find("session_2").or_else(|| json.find("session_1"))?;
+        let id: SessionId = json.get(start..start + 30)?.parse().ok()?;
+        self.store.load(id).ok().map(|loaded| Summary::from(&loaded.state))
+    }
+
+    /// Every row of a list, in order, read page by page.
+    pub fn items(&self, session: SessionId, list: List) -> Result<Vec<Item>, Error> {
+        let mut all: Vec<Item> = Vec::new();
+        loop {
+            let after =
+                all.last().map(|item| segno_store::ItemPlace { seq: item.seq, key: item.key.clone() });
+            let page = Page { after, limit: 1_000, newest_first: false };
+            let items = self.store.items(session, list, &page)?.items;
+            if items.is_empty() {
+                return Ok(all);
+            }
+            all.extend(items);
+        }
+    }
+
+    /// The whole of a text that may have been set aside.
+    pub fn whole(&self, text: &Text) -> Result<String, Error> {
+        match text {
+            Text::Whole(text) => Ok(text.clone()),
+            Text::Aside(aside) => {
+                let hash = parse_hash(&aside.hash)
+                    .ok_or_else(|| Error::Store(segno_store::Error::NoBlob(aside.hash.clone())))?;
+                Ok(self.store.blob(&hash)?)
+            }
+        }
+    }
+
+    /// Removes a session and its view; false if there is none. Nobody may be driving it.
+    pub fn delete(&self, session: SessionId) -> Result<bool, Error> {
+        match self.store.lease(session) {
+            Err(segno_store::Error::NotFound(_)) => return Ok(false),
+            Err(why) => return Err(why.into()),
+            Ok(Some(lease)) if crate::lease::life(&lease) == crate::lease::Life::Alive => {
+                return Err(segno_store::Error::Held(Box::new(lease)).into());
+            }
+            Ok(_) => {}
+        }
+        let project = self.store.load(session).map(|loaded| PathBuf::from(loaded.state.project.path));
+        let deleted = self.store.delete(session)?;
+        if let Ok(project) = project {
+            view::remove(&project, session, &self.options.view);
+        }
+        Ok(deleted)
+    }
+
+    /// Ended sessions older than `days`, and those beyond the newest `keep`; open ones never.
+    pub fn old_sessions(
+        &self,
+        days: u32,
+        keep: Option<usize>,
+        project: Option<&Path>,
+    ) -> Result<Vec<Removal>, Error> {
+        let cutoff = self.now().plus_seconds(-i64::from(days) * 86_400);
+        let filter = Filter {
+            statuses: vec![Status::Completed, Status::Aborted, Status::Failed],
+            project: project.map(|path| path.display().to_string()),
+            ..Filter::default()
+        };
+        let mut removals = Vec::new();
+        for (index, summary) in self.list(&filter)?.into_iter().enumerate() {
+            let ended = summary.completed_at.unwrap_or(summary.updated_at);
+            let why = if ended <= cutoff {
+                format!("{} more than {days} days ago", summary.status)
+            } else if keep.is_some_and(|keep| index >= keep) {
+                format!("beyond the newest {}", keep.unwrap_or(0))
+            } else {
+                continue;
+            };
+            removals.push(Removal { summary, why });
+        }
+        Ok(removals)
+    }
+
+    /// Writes the view of a session now.
+    pub fn write_view(&self, session: SessionId) -> Result<PathBuf, Error> {
+        let loaded = self.store.load(session)?;
+        view::write(self, &loaded.state).map(|written| written.path)
+    }
+
+    pub(crate) fn refresh_view(&self, state: &State, notices: &mut Vec<String>) {
+        if !self.options.view.enabled {
+            return;
+        }
+        match view::write(self, state) {
+            Ok(written) => notices.extend(written.notices),
+            // The record is safe; the view is only a picture of it.
+            Err(why) => {
+                notices.push(format!("the change is recorded, but session.yaml was not written: {why}"))
+            }
+        }
+    }
+}
+
+/// A key that nobody else has.
+pub(crate) fn fresh_key() -> EventKey {
+    EventKey::unique(uuid::Uuid::now_v7())
+}
+
+pub(crate) fn record(redactor: &Redactor, event: Event) -> Result<Redacted, segno_core::Refusal> {
+    redactor.record(event).map_err(|why| segno_core::Refusal::bad("event", why.to_string()))
+}
+
+pub(crate) fn unrecordable(why: segno_redact::RecordError) -> Error {
+    Error::Refused(segno_core::Refusal::bad("event", why.to_string()))
+}
+
+/// Sixty-four hexadecimal digits.
+pub(crate) fn parse_hash(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}

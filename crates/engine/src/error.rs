@@ -1,0 +1,133 @@
+//! What can go wrong, in the words users see.
+
+use segno_core::Refusal;
+use segno_core::SessionId;
+use segno_core::Status;
+use segno_store::Certainty;
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is one already.
+    #[error("A session is already active. Complete or abort it first.")]
+    SessionAlreadyActive {
+        /// Which.
+        session: SessionId,
+    },
+    /// There is none.
+    #[error("No active session. Create or load a session first.")]
+    NoActiveSession,
+    /// The status machine has no such step.
+    #[error("Cannot transition from {from} to {to}.")]
+    InvalidStateTransition {
+        /// The present status.
+        from: Status,
+        /// The status asked for.
+        to: Status,
+    },
+    /// Phases move only while a session is active.
+    #[error("a session that is {status} cannot change phase")]
+    InvalidStateForPhaseAdvance {
+        /// The present status.
+        status: Status,
+    },
+    /// No such session.
+    #[error("Session {session_id} not found.")]
+    SessionNotFound {
+        /// As it was asked for.
+        session_id: String,
+    },
+    /// A session's record or view cannot be read.
+    #[error("Session {session_id} state file is corrupted: {details}")]
+    SessionCorrupted {
+        /// Which, as far as it can be told.
+        session_id: String,
+        /// What is wrong, and where.
+        details: String,
+    },
+    /// A hard budget has nothing left.
+    #[error("Token budget exceeded. Consider extending budget or completing session.")]
+    BudgetExceeded,
+    /// It could not be written.
+    #[error("the change could not be written: {details}")]
+    WriteError {
+        /// What happened.
+        details: String,
+        /// Whether it may be there all the same.
+        certainty: Certainty,
+    },
+    /// The rules do not allow it.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The store could not do it.
+    #[error(transparent)]
+    Store(segno_store::Error),
+    /// A file could not be read or written.
+    #[error("{path}: {why}")]
+    File {
+        /// Which.
+        path: String,
+        /// What happened.
+        why: String,
+    },
+    /// A text names no session, or several.
+    #[error("{0}")]
+    Ambiguous(String),
+    /// A file to be imported is none that can be.
+    #[error("{0}")]
+    NotImportable(String),
+}
+
+impl Error {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::SessionAlreadyActive { .. } => "session_already_active",
+            Self::NoActiveSession => "no_active_session",
+            Self::InvalidStateTransition { .. } => "invalid_state_transition",
+            Self::InvalidStateForPhaseAdvance { .. } => "invalid_state_for_phase_advance",
+            Self::SessionNotFound { .. } => "session_not_found",
+            Self::SessionCorrupted { .. } => "session_corrupted",
+            Self::BudgetExceeded => "budget_exceeded",
+            Self::WriteError { .. } => "write_error",
+            Self::Refused(refusal) => refusal.code(),
+            Self::Store(error) => error.code(),
+            Self::File { .. } => "file_error",
+            Self::Ambiguous(_) => "ambiguous",
+            Self::NotImportable(_) => "not_importable",
+        }
+    }
+
+    pub(crate) fn file(path: &std::path::Path, why: impl std::fmt::Display) -> Self {
+        Self::File { path: path.display().to_string(), why: why.to_string() }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::InvalidTransition { from, to } => Self::InvalidStateTransition { from, to },
+            Refusal::InvalidForPhaseAdvance { status } => Self::InvalidStateForPhaseAdvance { status },
+            other => Self::Refused(other),
+        }
+    }
+}
+
+impl From<segno_store::Error> for Error {
+    fn from(error: segno_store::Error) -> Self {
+        use segno_store::Error as Store;
+        match error {
+            Store::NotFound(id) => Self::SessionNotFound { session_id: id.to_string() },
+            Store::AlreadyOpen(session) => Self::SessionAlreadyActive { session },
+            Store::Refused(refusal) => refusal.into(),
+            Store::SessionDamaged { session, what } => {
+                Self::SessionCorrupted { session_id: session.to_string(), details: what }
+            }
+            Store::Failed { what, certainty, .. } => Self::WriteError { details: what, certainty },
+            full @ Store::Full { .. } => {
+                Self::WriteError { details: full.to_string(), certainty: Certainty::NotWritten }
+            }
+            other => Self::Store(other),
+        }
+    }
+}

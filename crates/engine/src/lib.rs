@@ -1,0 +1,53 @@
+//! Acts on sessions: the library behind every face of segno.
+//!
+//! [`SessionManager`] is the simple way in: one session at a time, every change durable when the call returns.
+//! [`Engine`] is what it stands on: many sessions, every command of [`segno_core`].
+//!
+//! ```
+//! # fn main() -> Result<(), segno_engine::Error> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! use segno_engine::SessionManager;
+//!
+//! let mut manager = SessionManager::at(dir.path())?;
+//! manager.create(Some("tdflow"), Some("RED"), None)?;
+//! manager.advance_phase("GREEN")?;
+//! if let Some(warning) = manager.record_tokens(85_000)? {
+//!     assert_eq!(warning.used, 85_000);
+//! }
+//! manager.pause()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod act;
+pub mod clock;
+pub mod doctor;
+mod engine;
+mod error;
+pub mod files;
+pub mod lease;
+mod manager;
+mod select;
+pub mod spool;
+pub mod transfer;
+pub mod view;
+
+pub use clock::Clock;
+pub use clock::SystemClock;
+pub use engine::Acted;
+pub use engine::Actor;
+pub use engine::Engine;
+pub use engine::EngineOptions;
+pub use engine::NewSession;
+pub use engine::Removal;
+pub use error::Error;
+pub use manager::Artifact;
+pub use manager::BudgetWarning;
+pub use manager::HistoryEntry;
+pub use manager::ManagerOptions;
+pub use manager::SessionManager;
+pub use select::Choice;
+
+pub use segno_core as core;
+pub use segno_redact as redact;
+pub use segno_store as store;

@@ -1,0 +1,69 @@
+//! Which session somebody means.
+
+use std::path::Path;
+
+use segno_core::SessionId;
+use segno_core::Status;
+use segno_core::Summary;
+use segno_store::Filter;
+
+use crate::Engine;
+use crate::Error;
+
+/// What a text, or the lack of one, comes to.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// This one.
+    One(SessionId),
+    /// None.
+    None,
+    /// One of these; somebody must say which.
+    Several(Vec<Summary>),
+}
+
+impl Engine {
+    /// The session that a text names: an id, its shortest unique ending, or `last`.
+    pub fn find(&self, text: &str, project: Option<&Path>) -> Result<SessionId, Error> {
+        let not_found = || Error::SessionNotFound { session_id: text.chars().take(60).collect() };
+        if text == "last" {
+            let filter = Filter { project: project.map(path_text), limit: Some(1), ..Filter::default() };
+            let newest = self.list(&filter)?.into_iter().next();
+            return newest.map(|summary| summary.session_id).ok_or_else(not_found);
+        }
+        if let Ok(id) = text.parse::<SessionId>() {
+            return Ok(id);
+        }
+        // People copy the short form with its ellipsis.
+        let suffix = text.trim_start_matches('…').trim_start_matches("...");
+        let found = self.store().find(suffix, 6)?;
+        match found.as_slice() {
+            [] => Err(not_found()),
+            [id] => Ok(*id),
+            several => {
+                let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+                Err(Error::Ambiguous(format!("{text} could be {}", ids.join(", "))))
+            }
+        }
+    }
+
+    /// The project's one open session, if there is just one.
+    pub fn open_session(&self, project: &Path) -> Result<Choice, Error> {
+        let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();
+        let filter = Filter {
+            project: Some(path_text(project)),
+            statuses: open,
+            limit: Some(20),
+            ..Filter::default()
+        };
+        let mut sessions = self.list(&filter)?;
+        Ok(match sessions.len() {
+            0 => Choice::None,
+            1 => Choice::One(sessions.remove(0).session_id),
+            _ => Choice::Several(sessions),
+        })
+    }
+}
+
+fn path_text(path: &Path) -> String {
+    path.display().to_string()
+}

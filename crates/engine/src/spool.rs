@@ -1,0 +1,239 @@
+//! Facts that the store could not take, kept in private files until the next command takes them in.
+//!
+//! A spooled fact is synced to disk before it is acknowledged. It carries its key, so taking it in twice is
+//! harmless; what cannot be taken in is set apart and reported, never dropped.
+
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use segno_core::Event;
+use segno_core::EventKey;
+use segno_core::SessionId;
+use segno_core::Timestamp;
+use segno_redact::Redacted;
+use segno_store::Append;
+use segno_store::What;
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::Engine;
+use crate::Error;
+
+/// Where spooled facts come from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// For which session.
+    pub session: SessionId,
+    /// Their key.
+    pub key: EventKey,
+    /// When they happened.
+    pub at: Timestamp,
+    /// The run they belong to.
+    pub run: Option<String>,
+    /// The driver's epoch they came with.
+    pub epoch: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    session: SessionId,
+    key: EventKey,
+    at: Timestamp,
+    run: Option<String>,
+    epoch: Option<u64>,
+    events: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    kind: String,
+    version: u32,
+    body: serde_json::Value,
+    /// Texts that were set aside, whole: the spool has no blobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    blobs: Vec<String>,
+}
+
+/// What taking the spool in brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TakenIn {
+    /// How many facts were taken in.
+    pub facts: u64,
+    /// Files that were set apart, with the reason.
+    pub set_apart: Vec<(PathBuf, String)>,
+}
+
+/// Keeps facts in a new file of the spool. They are on disk when this returns.
+pub fn put(dir: &Path, origin: &Origin, events: &[Redacted]) -> Result<(), Error> {
+    let fail = |why: std::io::Error| Error::file(dir, why);
+    make_private(dir).map_err(fail)?;
+    let entries = events
+        .iter()
+        .map(|redacted| Entry {
+            kind: redacted.event().kind().to_owned(),
+            version: redacted.event().version(),
+            body: redacted.event().to_value(),
+            blobs: redacted.blobs().iter().map(|blob| blob.content.clone()).collect(),
+        })
+        .collect();
+    let line = Line {
+        session: origin.session,
+        key: origin.key.clone(),
+        at: origin.at,
+        run: origin.run.clone(),
+        epoch: origin.epoch,
+        events: entries,
+    };
+    let mut text = serde_json::to_vec(&line).map_err(|why| Error::file(dir, why))?;
+    text.push(b'\n');
+    // Version 7 names sort by time, so facts are taken in in the order they happened.
+    let name = uuid::Uuid::now_v7().simple().to_string();
+    let temporary = dir.join(format!("{name}.tmp"));
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)
+        .map_err(fail)?;
+    file.write_all(&text).and_then(|()| file.sync_all()).map_err(fail)?;
+    std::fs::rename(&temporary, dir.join(format!("{name}.json"))).map_err(fail)?;
+    std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(fail)
+}
+
+/// Makes a directory that only the user may look into, and makes sure that a power cut does not take it away.
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    match std::fs::metadata(dir) {
+        Ok(meta) if meta.mode() & 0o077 == 0 => return Ok(()),
+        Ok(_) => {}
+        Err(_) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?,
+    }
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))?;
+    match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => std::fs::File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// The files that wait in a spool, oldest first.
+pub fn waiting(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    files.sort();
+    files
+}
+
+impl Engine {
+    /// Takes the spool in, if there is one. A store that is still busy leaves it where it is.
+    pub fn take_in_spool(&self) -> Result<TakenIn, Error> {
+        let mut taken = TakenIn::default();
+        let Some(dir) = self.options.spool.clone() else { return Ok(taken) };
+        for path in waiting(&dir) {
+            match self.take_in(&path) {
+                Ok(facts) => {
+                    taken.facts += facts;
+                    // It may be gone: another process took it in at the same time.
+                    gone_or(std::fs::remove_file(&path)).map_err(|why| Error::file(&path, why))?;
+                }
+                // Another process took it in just now.
+                Err(Error::File { .. }) if !path.exists() => {}
+                Err(
+                    Error::Store(
+                        segno_store::Error::Busy { .. }
+                        | segno_store::Error::Newer { .. }
+                        | segno_store::Error::DriversAlive { .. }
+                        | segno_store::Error::ReadOnly { .. },
+                    )
+                    | Error::WriteError { .. },
+                ) => break,
+                Err(why) => {
+                    if let Some(to) = set_apart(&dir, &path)? {
+                        taken.set_apart.push((to, why.to_string()));
+                    }
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn take_in(&self, path: &Path) -> Result<u64, Error> {
+        let corrupted = |why: String| Error::SessionCorrupted {
+            session_id: "?".to_owned(),
+            details: format!("{}: {why}", path.display()),
+        };
+        let text = std::fs::read(path).map_err(|why| Error::file(path, why))?;
+        let line: Line = serde_json::from_slice(&text).map_err(|why| corrupted(why.to_string()))?;
+        let mut events = Vec::with_capacity(line.events.len());
+        let mut late = Vec::with_capacity(line.events.len());
+        for entry in line.events {
+            let body = restore_blobs(entry.body, &entry.blobs).to_string();
+            let event =
+                Event::decode(&entry.kind, entry.version, &body).map_err(|why| corrupted(why.to_string()))?;
+            if let Some(epoch) = line.epoch {
+                late.push(self.late(epoch, &event)?);
+            }
+            events.push(self.redactor().record(event).map_err(|why| corrupted(why.to_string()))?);
+        }
+        let facts = events.len() as u64;
+        let append = Append {
+            run: line.run,
+            epoch: line.epoch,
+            // Its driver may have been replaced while it waited here.
+            if_late: line.epoch.map(|_| late),
+            ..Append::new(line.session, line.key, line.at, What::Facts(events))
+        };
+        match self.store().append(vec![append]).pop() {
+            Some(Ok(appended)) if appended.repeated => Ok(0),
+            Some(Ok(_)) => Ok(facts),
+            Some(Err(why)) => Err(why.into()),
+            None => Ok(0),
+        }
+    }
+}
+
+/// Moves a file that cannot be taken in where it is in nobody's way. None if another process did.
+fn set_apart(dir: &Path, path: &Path) -> Result<Option<PathBuf>, Error> {
+    let apart = dir.join("set-apart");
+    make_private(&apart).map_err(|why| Error::file(&apart, why))?;
+    let to = apart.join(path.file_name().unwrap_or_default());
+    let there = !gone_or(std::fs::rename(path, &to)).map_err(|why| Error::file(path, why))?;
+    Ok(there.then_some(to))
+}
+
+/// True if the file was gone already, which is as good.
+fn gone_or(done: std::io::Result<()>) -> std::io::Result<bool> {
+    match done {
+        Ok(()) => Ok(false),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(why) => Err(why),
+    }
+}
+
+/// Puts texts back in place of their references, so that recording sets them aside again.
+fn restore_blobs(value: serde_json::Value, blobs: &[String]) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Object(members) if members.contains_key(segno_core::text::BLOB_MEMBER) => {
+            let hash = members.get(segno_core::text::BLOB_MEMBER).and_then(Value::as_str).unwrap_or_default();
+            let found = blobs.iter().find(|text| blake3::hash(text.as_bytes()).to_hex().as_str() == hash);
+            let json = members.get("json").and_then(Value::as_bool).unwrap_or(false);
+            match found {
+                Some(text) if json => serde_json::from_str(text).unwrap_or(Value::Object(members)),
+                Some(text) => Value::String(text.clone()),
+                None => Value::Object(members),
+            }
+        }
+        Value::Object(members) => {
+            members.into_iter().map(|(name, member)| (name, restore_blobs(member, blobs))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(|item| restore_blobs(item, blobs)).collect(),
+        other => other,
+    }
+}

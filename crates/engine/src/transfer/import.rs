@@ -1,0 +1,346 @@
+//! A session from a view or an export. It becomes a session of this store, beginning with how it was imported.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use segno_core::Event;
+use segno_core::List;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Uid;
+use segno_core::event::ImportedItem;
+use segno_core::event::ItemsImported;
+use segno_core::event::Maker;
+use segno_core::event::Project;
+use segno_core::event::SessionImported;
+use segno_redact::Redacted;
+use segno_store::Create;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+use crate::view;
+
+/// How to import.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where the file comes from, for messages and the record.
+    pub source: String,
+    /// The project the session works on from now on, if not the one it names.
+    pub project: Option<Project>,
+    /// Believe the budget that the file claims.
+    pub keep_budget: bool,
+    /// The budget it gets otherwise.
+    pub budget: segno_core::TokenBudget,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// The session now.
+    pub state: State,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// Rows per event: events stay small.
+const ROWS: usize = 100;
+
+#[derive(Deserialize)]
+struct Exported {
+    segno_export: u32,
+    session: State,
+    lists: BTreeMap<String, Vec<ExportedItem>>,
+}
+
+#[derive(Deserialize)]
+struct ExportedItem {
+    key: String,
+    body: Value,
+}
+
+/// Takes in a view (YAML) or an export (JSON). A file that cannot be read is left where it is.
+pub fn import(engine: &Engine, text: &str, options: &Options) -> Result<Imported, Error> {
+    let corrupted = |details: String| Error::SessionCorrupted { session_id: options.source.clone(), details };
+    let mut notices = Vec::new();
+    let (mut state, lists, claimed) = if text.trim_start().starts_with('{') {
+        let exported: Exported =
+            serde_json::from_str(text).map_err(|why| corrupted(format!("line {}: {why}", why.line())))?;
+        if exported.segno_export != 1 {
+            return Err(Error::NotImportable(format!(
+                "{} is an export of form {}, this segno reads form 1",
+                options.source, exported.segno_export
+            )));
+        }
+        let lists = exported_lists(exported.lists).map_err(corrupted)?;
+        let claimed = exported.session.budget.total_budget;
+        (exported.session, lists, claimed)
+    } else {
+        let uid = Uid::new(uuid::Uuid::now_v7());
+        let read = view::read(text, engine.now(), uid).map_err(corrupted)?;
+        if !read.had_uid {
+            notices.push("it has no uid, so importing it twice would make two sessions".to_owned());
+        }
+        let lists = read.lists.into_iter().map(|(list, rows)| (list, keyed(list, rows))).collect();
+        (read.state, lists, read.claimed_budget)
+    };
+    prepare(&mut state, &lists, options, claimed, &mut notices);
+    super::check::check(&state, engine.now()).map_err(corrupted)?;
+    make(engine, state, &lists, options, notices)
+}
+
+/// What a file says grants nothing here: no driver, no budget, no permission.
+fn prepare(
+    state: &mut State,
+    lists: &[(List, Vec<ImportedItem>)],
+    options: &Options,
+    claimed: u64,
+    notices: &mut Vec<String>,
+) {
+    state.made_by = Maker::Import;
+    state.driver = None;
+    state.requests.clear();
+    state.budget = segno_core::TokenBudget { tokens_used: state.budget.tokens_used, ..options.budget };
+    state.cost = segno_core::CostBudget {
+        used_micros: state.cost.used_micros,
+        limit_micros: state.cost.limit_micros.filter(|limit| options.keep_budget && *limit > 0),
+        ..segno_core::CostBudget::default()
+    };
+    if options.keep_budget {
+        state.budget.total_budget = claimed.max(1);
+    } else {
+        if claimed != options.budget.total_budget {
+            notices.push(format!(
+                "its budget of {claimed} tokens was not taken over (--keep-budget does); it has {}",
+                options.budget.total_budget
+            ));
+        }
+    }
+    state.attempt = state.attempt.max(1);
+    state.warned = Default::default();
+    let open = std::mem::take(&mut state.calls.open);
+    state.calls.in_doubt.extend(open);
+    if let Some(project) = &options.project {
+        state.project = project.clone();
+    }
+    for (list, items) in lists {
+        let count = items.len() as u64;
+        let counts = &mut state.counts;
+        match list {
+            List::History => counts.history = count,
+            List::Artifacts => counts.artifacts = counts.artifacts.max(count),
+            List::Milestones => counts.milestones = counts.milestones.max(count),
+            List::Checkpoints => {
+                let newest = items.iter().filter_map(|item| item.body.get("ordinal")?.as_u64()).max();
+                counts.checkpoints = counts.checkpoints.max(newest.unwrap_or(0));
+            }
+            List::Decisions => {
+                let newest = items.iter().filter_map(|item| item.body.get("decision")?.as_u64()).max();
+                state.decisions.count = state.decisions.count.max(newest.unwrap_or(0));
+                take_heads(state, items);
+            }
+            List::Errors => state.errors.count = state.errors.count.max(count),
+            List::Tasks => take_tasks(state, items),
+            List::Outputs => take_outputs(state, items),
+            List::Tools => take_calls(state, items),
+            List::Files | List::Memory | List::Verifications => {}
+        }
+    }
+}
+
+/// A view does not tell where each branch of decisions ends; its rows do.
+fn take_heads(state: &mut State, items: &[ImportedItem]) {
+    if !state.decisions.heads.is_empty() {
+        return;
+    }
+    for item in items {
+        let decision = item.body.get("decision").and_then(Value::as_u64);
+        let branch = item.body.get("branch").and_then(Value::as_str);
+        if let (Some(decision), Some(branch)) = (decision, branch) {
+            let head = state.decisions.heads.entry(branch.to_owned()).or_default();
+            *head = decision.max(*head);
+        }
+    }
+}
+
+fn take_tasks(state: &mut State, items: &[ImportedItem]) {
+    let ended = |word: &str| {
+        items.iter().filter(|item| item.body.get("state").and_then(Value::as_str) == Some(word)).count()
+            as u64
+    };
+    state.tasks.done = state.tasks.done.max(ended("done"));
+    state.tasks.dropped = state.tasks.dropped.max(ended("dropped"));
+    for item in items {
+        let Some(task) = item.body.get("task").and_then(Value::as_u64) else { continue };
+        state.tasks.added = state.tasks.added.max(task);
+        let text = item.body.get("text").and_then(Value::as_str).unwrap_or("");
+        if item.body.get("state").and_then(Value::as_str) == Some("open")
+            && state.tasks.open.len() < segno_core::limits::OPEN_TASKS
+        {
+            state.tasks.open.insert(task, segno_core::text::shorten(text, segno_core::limits::NAME));
+        }
+    }
+}
+
+fn take_outputs(state: &mut State, items: &[ImportedItem]) {
+    for item in items.iter().take(segno_core::limits::ENTRIES) {
+        let kind = item.body.get("kind").cloned().and_then(|kind| serde_json::from_value(kind).ok());
+        let bytes = item.body.get("content").map_or(0, |content| match content {
+            Value::String(text) => text.len() as u64,
+            other => other.get("bytes").and_then(Value::as_u64).unwrap_or(0),
+        });
+        let mark = segno_core::state::OutputMark { kind: kind.unwrap_or_default(), bytes };
+        state.outputs.insert(item.key.clone(), mark);
+    }
+}
+
+fn take_calls(state: &mut State, items: &[ImportedItem]) {
+    if state.calls.total == 0 {
+        let count = |word: &str| {
+            items.iter().filter(|item| item.body.get("state").and_then(Value::as_str) == Some(word)).count()
+                as u64
+        };
+        state.calls.completed = count("completed");
+        state.calls.failed = count("failed");
+        state.calls.denied = count("denied");
+        state.calls.total = state.calls.completed
+            + state.calls.failed
+            + state.calls.denied
+            + state.calls.in_doubt.len() as u64;
+    }
+}
+
+fn make(
+    engine: &Engine,
+    state: State,
+    lists: &[(List, Vec<ImportedItem>)],
+    options: &Options,
+    mut notices: Vec<String>,
+) -> Result<Imported, Error> {
+    let wish = state.session_id;
+    let redactor = |event: Event| -> Result<Redacted, Error> {
+        engine
+            .redactor()
+            .record(event)
+            .map_err(|why| Error::NotImportable(format!("{}: {why}", options.source)))
+    };
+    let mut rows = Vec::new();
+    for (list, items) in lists {
+        // The rows of these have names of their own, and are read in the order of the events that made them.
+        let rows_each = match list {
+            List::Tools | List::Files | List::Outputs => 1,
+            _ => ROWS,
+        };
+        for items in items.chunks(rows_each) {
+            rows.push(redactor(ItemsImported { list: *list, items: items.to_vec() }.into())?);
+        }
+    }
+    let first = {
+        let state = Arc::new(state);
+        let source = options.source.clone();
+        let redactor = engine.redactor_handle();
+        move |id: SessionId| {
+            let mut state = State::clone(&state);
+            let renamed_from = (state.session_id != id).then_some(state.session_id);
+            state.session_id = id;
+            let event = SessionImported { state: Box::new(state), renamed_from, source: source.clone() };
+            let first = redactor
+                .record(event.into())
+                .map_err(|why| segno_core::Refusal::bad("session", why.to_string()))?;
+            Ok(std::iter::once(first).chain(rows.iter().cloned()).collect())
+        }
+    };
+    let create = Create { at: engine.now(), key: fresh_key(), first: Box::new(first), wish, alone_in: None };
+    let loaded = engine.store().create(create).map_err(|why| match why {
+        segno_store::Error::AlreadyOpen(known) => {
+            Error::NotImportable(format!("{} is in this store already, as {known}", options.source))
+        }
+        other => other.into(),
+    })?;
+    if loaded.state.session_id != wish {
+        notices.push(format!("the name {wish} was taken, so it is {} here", loaded.state.session_id));
+    }
+    Ok(Imported { state: loaded.state, notices })
+}
+
+fn exported_lists(
+    lists: BTreeMap<String, Vec<ExportedItem>>,
+) -> Result<Vec<(List, Vec<ImportedItem>)>, String> {
+    let mut found = Vec::new();
+    for (name, items) in lists {
+        let list = List::ALL.into_iter().find(|list| list.as_str() == name);
+        let list = list.ok_or_else(|| format!("there is no list {name}"))?;
+        let mut rows = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let body = relied_on(list, item.body);
+            let body = body.map_err(|why| format!("row {} of its {name}: {why}", index + 1))?;
+            rows.push(row(item.key, body));
+        }
+        found.push((list, rows));
+    }
+    Ok(found)
+}
+
+/// Readers rely on what these rows hold; a row that has less would be an error for ever.
+fn relied_on(list: List, body: Value) -> Result<Value, serde_json::Error> {
+    match list {
+        List::History => {
+            serde_json::from_value::<view::HistoryRow>(body).and_then(|row| serde_json::to_value(&row))
+        }
+        List::Artifacts => {
+            serde_json::from_value::<view::ArtifactRow>(body).and_then(|row| serde_json::to_value(&row))
+        }
+        _ => Ok(body),
+    }
+}
+
+/// Rows of a view have no keys; they get the ones that their content gives them.
+fn keyed(list: List, rows: Vec<Value>) -> Vec<ImportedItem> {
+    let text = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
+    let number = |row: &Value, name: &str| row.get(name).and_then(Value::as_u64).map(|n| format!("{n:020}"));
+    rows.into_iter()
+        .enumerate()
+        .map(|(index, body)| {
+            let own = match list {
+                List::Tools => text(&body, "call"),
+                List::Files => text(&body, "path"),
+                List::Outputs => text(&body, "name"),
+                List::Tasks => number(&body, "task"),
+                List::Decisions => number(&body, "decision"),
+                List::Checkpoints => number(&body, "ordinal"),
+                List::History
+                | List::Artifacts
+                | List::Errors
+                | List::Memory
+                | List::Milestones
+                | List::Verifications => None,
+            };
+            // Imported rows of a log come before everything that happens here.
+            row(own.unwrap_or_else(|| format!("{:020}", 0) + &format!(".{index:09}")), body)
+        })
+        .collect()
+}
+
+fn row(key: String, body: Value) -> ImportedItem {
+    let body = match flatten(body) {
+        body @ Value::Object(_) => body,
+        other => serde_json::json!({ "value": other }),
+    };
+    ImportedItem { key, body }
+}
+
+/// A text that was set aside elsewhere is not in this store: its beginning is kept, and that it was cut is said.
+fn flatten(value: Value) -> Value {
+    match value {
+        Value::Object(members) if members.contains_key(segno_core::text::BLOB_MEMBER) => {
+            let excerpt = members.get("excerpt").and_then(Value::as_str).unwrap_or("");
+            let bytes = members.get("bytes").and_then(Value::as_u64).unwrap_or(0);
+            Value::String(format!("{excerpt}… [{bytes} bytes, of which the import had only the beginning]"))
+        }
+        Value::Object(members) => members.into_iter().map(|(name, member)| (name, flatten(member))).collect(),
+        Value::Array(items) => items.into_iter().map(flatten).collect(),
+        other => other,
+    }
+}

@@ -1,0 +1,214 @@
+//! `session.yaml`: a session as a person reads it, kept beside the work in `.segno/sessions/<id>/`.
+//!
+//! It is a picture of the journal, written anew after a change. Nothing is read back from it unless somebody
+//! imports it; and if somebody edited it, their text is kept beside ours.
+
+mod document;
+mod emit;
+mod read;
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::path::PathBuf;
+
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+use segno_core::Event;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Timestamp;
+
+pub use document::Document;
+pub use document::Lists;
+pub use document::document;
+pub use emit::Node;
+pub use emit::to_yaml;
+pub(crate) use read::ArtifactRow;
+pub(crate) use read::HistoryRow;
+pub use read::MOST_BYTES;
+pub use read::read;
+
+use crate::Engine;
+use crate::Error;
+use crate::files;
+
+/// Whether and how views are kept.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether they are.
+    pub enabled: bool,
+    /// The folder inside a project.
+    pub folder: String,
+    /// How many of the newest items of each list they show.
+    pub most_items: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { enabled: true, folder: ".segno".to_owned(), most_items: 10_000 }
+    }
+}
+
+/// A view that was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// Where.
+    pub path: PathBuf,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+/// The view's name inside its session's folder.
+const VIEW: &str = "session.yaml";
+
+/// The first line of every view: what it is, and the digest of the rest.
+const HEADER: &str = "# segno view 1 ";
+
+/// Whether an event changes something that a view is rewritten for. Mere use of tokens is not: it would cost
+/// every `segno tokens` two more syncs, and the next real change shows it.
+pub fn shows(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::TokensRecorded(_)
+            | Event::CostRecorded(_)
+            | Event::ToolStarted(_)
+            | Event::ToolEnded(_)
+            | Event::FileChanged(_)
+            | Event::MemoryUsed(_)
+            | Event::LateRecorded(_)
+            | Event::Unknown(_)
+    )
+}
+
+/// Where a session's view is.
+pub fn path(project: &Path, session: SessionId, options: &Options) -> PathBuf {
+    project.join(&options.folder).join("sessions").join(session.to_string()).join(VIEW)
+}
+
+/// Writes a session's view: whole or not at all, never through a symbolic link.
+pub fn write(engine: &Engine, state: &State) -> Result<Written, Error> {
+    let options = &engine.options.view;
+    let project = PathBuf::from(&state.project.path);
+    let path = path(&project, state.session_id, options);
+    let fail = |why: std::io::Error| Error::file(&path, why);
+    let link = |why: Errno| match why {
+        Errno::LOOP | Errno::NOTDIR => fail(std::io::Error::other(
+            "a folder on the way is a symbolic link or a file, and is not followed",
+        )),
+        other => fail(other.into()),
+    };
+    let root = files::open_dir(&project).map_err(|why| fail(why.into()))?;
+    let folder = files::dir_in(&root, &options.folder, 0o755).map_err(link)?;
+    let sessions = files::dir_in(&folder, "sessions", 0o755).map_err(link)?;
+    first_use(&folder, &sessions).map_err(fail)?;
+    let dir = files::dir_in(&sessions, &state.session_id.to_string(), 0o755).map_err(link)?;
+    if files::lock(&dir) {
+        files::sweep(&dir, VIEW);
+    }
+    // Whoever waited for the lock may know less by now than the one who had it: the newest state is shown.
+    let newest = engine.store().load(state.session_id).ok().map(|loaded| loaded.state);
+    let state = newest.as_ref().filter(|newest| newest.seq > state.seq).unwrap_or(state);
+    let body = body(engine, state)?;
+    let text = format!("{HEADER}{}\n{body}", digest(&body));
+    let mut notices = Vec::new();
+    if let Some(kept) = keep_edited(&dir, engine.now()).map_err(fail)? {
+        notices.push(format!(
+            "somebody edited {}; their text is kept beside it as {kept} and changes nothing (segno import reads views)",
+            path.display()
+        ));
+    }
+    // Others in the project may read what the repository shows them anyway, but a session is the user's own.
+    files::replace_in(&dir, VIEW, text.as_bytes(), 0o600).map_err(fail)?;
+    Ok(Written { path, notices })
+}
+
+/// The view's text. One that nobody could read back is of no use, so long lists are shown shorter.
+fn body(engine: &Engine, state: &State) -> Result<String, Error> {
+    let mut most = engine.options.view.most_items;
+    loop {
+        let body = to_yaml(&document::gather(engine, state, most)?.to_node());
+        if (body.len() + HEADER.len()) as u64 + 64 <= MOST_BYTES || most == 0 {
+            return Ok(body);
+        }
+        most /= 4;
+    }
+}
+
+/// Reads the view of a session in a project, as bytes; nothing is followed on the way. None if there is none.
+pub(crate) fn read_bytes(
+    project: &Path,
+    session: SessionId,
+    options: &Options,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let root = match files::open_dir(project) {
+        Err(Errno::NOENT) => return Ok(None),
+        other => other?,
+    };
+    match files::dir_below(&root, &[&options.folder, "sessions", &session.to_string()])? {
+        Some(dir) => files::read_in(&dir, VIEW, MOST_BYTES),
+        None => Ok(None),
+    }
+}
+
+/// Removes a session's view, but not what somebody else put beside it, nor anything behind a symbolic link.
+pub fn remove(project: &Path, session: SessionId, options: &Options) {
+    let Ok(root) = files::open_dir(project) else { return };
+    let Ok(Some(sessions)) = files::dir_below(&root, &[&options.folder, "sessions"]) else { return };
+    let name = session.to_string();
+    let Ok(Some(dir)) = files::dir_below(&sessions, &[&name]) else { return };
+    files::sweep(&dir, VIEW);
+    // A view that is gone already, or a folder with more in it, is nothing to complain about.
+    let _ = rustix::fs::unlinkat(&dir, VIEW, AtFlags::empty());
+    let _ = rustix::fs::unlinkat(&sessions, name.as_str(), AtFlags::REMOVEDIR);
+}
+
+/// Keeps the folder in the repository and its content out of it. The `.gitkeep` comes last: it tells that all of
+/// this was done, so that whoever removes the `.gitignore` later is left in peace.
+fn first_use(folder: &OwnedFd, sessions: &OwnedFd) -> std::io::Result<()> {
+    const KEEP: &str = ".gitkeep";
+    const IGNORE: &str = ".gitignore";
+    if rustix::fs::statat(sessions, KEEP, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+        return Ok(());
+    }
+    if rustix::fs::statat(folder, IGNORE, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        // The manager's own store may be in here too.
+        files::replace_in(folder, IGNORE, b"sessions/*\n!sessions/.gitkeep\n*.db*\n", 0o644)?;
+    }
+    files::replace_in(sessions, KEEP, b"", 0o644)
+}
+
+/// If the present view is not as we wrote it, keeps it under another name and tells which.
+fn keep_edited(dir: &OwnedFd, now: Timestamp) -> std::io::Result<Option<String>> {
+    let content = match files::read_in(dir, VIEW, MOST_BYTES) {
+        Ok(None) => return Ok(None),
+        Ok(Some(bytes)) if is_ours(&bytes) => return Ok(None),
+        Ok(Some(bytes)) => Some(bytes),
+        // Ours are never that large.
+        Err(why) if why.kind() == std::io::ErrorKind::FileTooLarge => None,
+        Err(why) => return Err(why),
+    };
+    for attempt in 0_i64.. {
+        let kept = format!("session.edited-{}.yaml", now.as_micros() + attempt);
+        match files::also_as(dir, VIEW, &kept) {
+            Ok(true) => return Ok(Some(kept)),
+            Ok(false) => {}
+            // Not every file system knows second names.
+            Err(why) => {
+                let content = content.ok_or(why)?;
+                files::replace_in(dir, &kept, &content, 0o600)?;
+                return Ok(Some(kept));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_ours(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let Some((first, body)) = text.split_once('\n') else { return false };
+    first.strip_prefix(HEADER).is_some_and(|known| known == digest(body))
+}
+
+fn digest(body: &str) -> String {
+    blake3::hash(body.as_bytes()).to_hex()[..32].to_owned()
+}

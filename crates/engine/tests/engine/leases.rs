@@ -1,0 +1,202 @@
+//! Drivers that died, and how it is told.
+
+use rstest::rstest;
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::Status;
+use segno_core::event::Holder;
+use segno_core::event::PauseReason;
+use segno_core::event::Source;
+use segno_engine::Engine;
+use segno_engine::lease::Life;
+use segno_engine::lease::here;
+use segno_engine::lease::life;
+use segno_store::Lease;
+
+use crate::child::Helper;
+use crate::common::Room;
+
+/// A session that somebody with this description drives, with an open call.
+fn driven_by(room: &Room, engine: &Engine, holder: Holder) -> SessionId {
+    let id = engine.create(room.new_session()).unwrap().state.session_id;
+    let lease = engine.store().acquire(id, &holder, None).unwrap();
+    let under = room.engine_as(lease.epoch);
+    under.act(id, Command::AttachDriver { epoch: lease.epoch, holder }).unwrap();
+    let (call, tool, input) = ("call-1".to_owned(), "Bash".to_owned(), serde_json::json!({}));
+    under.act(id, Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook }).unwrap();
+    id
+}
+
+fn assert_interrupted(engine: &Engine, id: SessionId, what: &str) {
+    let state = engine.load(id).unwrap().state;
+    assert_eq!(state.status, Status::Interrupted);
+    assert_eq!(state.reason.as_ref().unwrap().what, what);
+    assert!(state.driver.is_none());
+    assert!(state.calls.open.is_empty());
+    assert_eq!(state.calls.in_doubt.keys().collect::<Vec<_>>(), ["call-1"]);
+    let calls = engine.items(id, segno_core::List::Tools).unwrap();
+    assert_eq!(calls[0].body["state"], "in_doubt");
+    assert!(engine.store().lease(id).unwrap().is_none());
+    assert_eq!(engine.settle().unwrap(), [], "said once");
+}
+
+#[test]
+fn a_killed_driver_is_settled_and_its_calls_are_in_doubt() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = engine.create(room.new_session()).unwrap().state.session_id;
+    let mut helper = Helper::start("drive", &room.store_path(), &id.to_string());
+    assert_eq!(helper.hear().as_deref(), Some("driving"));
+    assert_eq!(engine.settle().unwrap(), [], "it lives");
+    let Err(error) = engine.drive(id, "second") else { panic!("two drivers") };
+    assert!(error.to_string().contains(&format!("helper (pid {}", helper.pid())), "{error}");
+    helper.kill();
+    assert_eq!(engine.settle().unwrap(), [id]);
+    assert_interrupted(&engine, id, "crash");
+    let details = engine.load(id).unwrap().state.reason.unwrap().details.unwrap();
+    assert!(details.starts_with(&format!("helper (pid {} on ", helper.pid())), "{details}");
+    engine.act(id, Command::Resume { reset_breaker: false, details: None }).unwrap();
+}
+
+#[test]
+fn a_zombie_does_not_drive() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = engine.create(room.new_session()).unwrap().state.session_id;
+    let mut helper = Helper::start("drive", &room.store_path(), &id.to_string());
+    assert_eq!(helper.hear().as_deref(), Some("driving"));
+    // Dead, but nobody has collected it yet.
+    let pid = rustix::process::Pid::from_raw(i32::try_from(helper.pid()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(helper.hear(), None, "its end of the pipe is closed");
+    while !std::fs::read_to_string(format!("/proc/{}/stat", helper.pid())).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    let driver = engine.drive(id, "next").unwrap();
+    assert_eq!(engine.load(id).unwrap().state.status, Status::Interrupted);
+    assert_eq!(driver.epoch(), 3, "the settling took it once, the next driver once more");
+}
+
+#[rstest]
+#[case::pid_used_again(|mut holder: Holder| { holder.process_start += 1; holder }, "crash")]
+#[case::no_such_process(|mut holder: Holder| { holder.pid = u32::MAX; holder }, "crash")]
+#[case::another_boot(|mut holder: Holder| { holder.boot_id = "before".to_owned(); holder }, "power loss")]
+fn a_holder_that_is_no_more(#[case] change: fn(Holder) -> Holder, #[case] reason: &str) {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = driven_by(&room, &engine, change(here("gone")));
+    assert_eq!(engine.settle().unwrap(), [id]);
+    assert_interrupted(&engine, id, reason);
+}
+
+#[test]
+fn elsewhere_the_heartbeat_decides_by_the_stores_clock() {
+    let at = |seconds: i64| segno_core::Timestamp::from_micros(1_768_557_600_000_000).plus_seconds(seconds);
+    let lease = |holder: Holder, silent: i64| Lease {
+        epoch: 1,
+        holder,
+        acquired_at: at(-1_000),
+        heartbeat_at: at(0),
+        now: at(silent),
+    };
+    let elsewhere = Holder { host: "another-host".to_owned(), ..here("far") };
+    let contained = Holder { pid_namespace: "pid:[1]".to_owned(), pid: u32::MAX, ..here("contained") };
+    for holder in [elsewhere, contained] {
+        for (silent, expected) in
+            [(0, Life::Alive), (60, Life::Alive), (61, Life::Silent), (-5_000, Life::Alive)]
+        {
+            assert_eq!(
+                life(&lease(holder.clone(), silent)),
+                expected,
+                "{} silent for {silent} s",
+                holder.what
+            );
+        }
+    }
+    // On this machine the process decides, however long it was silent: a laptop may have slept.
+    assert_eq!(life(&lease(here("near"), 1_000_000)), Life::Alive);
+    assert_eq!(life(&lease(Holder { boot_id: "before".to_owned(), ..here("near") }, 0)), Life::Rebooted);
+}
+
+#[test]
+fn a_driver_elsewhere_that_just_spoke_is_left_alone() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let elsewhere = Holder { host: "another-host".to_owned(), ..here("far") };
+    let id = driven_by(&room, &engine, elsewhere);
+    assert_eq!(engine.settle().unwrap(), []);
+    let Err(error) = engine.drive(id, "near") else { panic!("two drivers") };
+    assert!(error.to_string().contains("on another-host"), "{error}");
+}
+
+#[test]
+fn what_was_paused_before_its_driver_died_stays_paused_but_its_calls_are_in_doubt() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = driven_by(&room, &engine, Holder { pid: u32::MAX, ..here("gone") });
+    let under = room.engine_as(1);
+    // Its driver paused it and died before it let go.
+    engine.store().acquire(id, &here("alive"), Some(1)).unwrap();
+    room.engine_as(2).act(id, Command::Pause { reason: PauseReason::Signal, details: None }).unwrap();
+    engine.store().acquire(id, &Holder { pid: u32::MAX, ..here("gone") }, Some(2)).unwrap();
+    drop(under);
+    assert_eq!(engine.settle().unwrap(), [], "nothing was interrupted");
+    let state = engine.load(id).unwrap().state;
+    assert_eq!((state.status, state.reason.unwrap().what.as_str()), (Status::Paused, "user interrupt"));
+    assert!(state.driver.is_none());
+    assert_eq!((state.calls.open.len(), state.calls.in_doubt.len()), (0, 1));
+    assert!(engine.store().lease(id).unwrap().is_none());
+}
+
+#[test]
+fn a_settling_that_was_cut_short_is_finished_by_the_next() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let gone = Holder { boot_id: "before".to_owned(), ..here("driver") };
+    for settler in [here("segno settle"), Holder { pid: u32::MAX, ..here("segno settle") }] {
+        let id = driven_by(&room, &engine, gone.clone());
+        // It took the lease to say that the driver died, and said no more.
+        engine.store().acquire(id, &settler, Some(1)).unwrap();
+        assert_eq!(engine.settle().unwrap(), [id]);
+        assert_interrupted(&engine, id, "power loss");
+        let details = engine.load(id).unwrap().state.reason.unwrap().details.unwrap();
+        assert!(details.starts_with("driver (pid "), "{details}");
+    }
+}
+
+#[test]
+fn many_that_settle_at_once_say_it_once() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = driven_by(&room, &engine, Holder { pid: u32::MAX, ..here("gone") });
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let engine = room.quiet();
+            scope.spawn(move || engine.settle().unwrap());
+        }
+    });
+    engine.settle().unwrap();
+    assert_interrupted(&engine, id, "crash");
+    let history = engine.items(id, segno_core::List::History).unwrap();
+    let said = history.iter().filter(|item| item.body["action"] == "session_interrupted");
+    assert_eq!(said.count(), 1);
+}
+
+#[test]
+fn a_command_meets_a_dead_driver_and_settles_it_first() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = driven_by(&room, &engine, Holder { pid: u32::MAX, ..here("gone") });
+    let acted = engine.act(id, Command::Abort { reason: Some("enough".into()) }).unwrap();
+    assert_eq!((acted.requested, acted.state.status), (None, Status::Aborted));
+    let history = engine.items(id, segno_core::List::History).unwrap();
+    assert!(history.iter().any(|item| item.body["action"] == "session_interrupted"));
+}
+
+#[test]
+fn a_session_whose_driver_died_can_be_removed() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = driven_by(&room, &engine, Holder { pid: u32::MAX, ..here("gone") });
+    assert!(engine.delete(id).unwrap());
+}

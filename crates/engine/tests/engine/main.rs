@@ -1,0 +1,23 @@
+//! The engine's tests: one binary, a module per topic.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "the second process answers on its standard output")]
+
+mod acceptance;
+mod acceptance_lifecycle;
+mod acceptance_work;
+mod child;
+mod common;
+mod damaged_views;
+mod drivers;
+mod edge_cases;
+mod emit;
+mod example;
+mod leases;
+mod markdown;
+mod retry;
+mod secrets;
+mod transfer;
+mod upkeep;
+mod view;
+mod view_files;
