@@ -1,0 +1,228 @@
+//! The command line: global flags, and the tree of commands grouped under headings.
+//!
+//! Doc comments in this file and in `commands/` are the help that users read.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::commands;
+use crate::commands::args::SessionRef;
+use crate::output::style::Choice;
+
+/// Keeps the session of a coding agent, so that the work goes on whatever dies
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "segno",
+    version,
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Flags that every command takes
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// The command
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every command takes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// Where sessions are kept: sqlite:PATH or postgres://…
+    #[arg(long, global = true, value_name = "URL", display_order = 900)]
+    pub store: Option<String>,
+    /// The session the command is about
+    #[arg(long, global = true, value_name = "ID", display_order = 901)]
+    pub session: Option<SessionRef>,
+    /// The project directory, instead of searching upward for one
+    #[arg(long, global = true, value_name = "DIR", display_order = 902)]
+    pub project: Option<PathBuf>,
+    /// A name for this change: repeating it with the same key changes nothing
+    // Its id is its own: a global argument would take the value of any other argument with the same id, and
+    // commands do have a `key`.
+    #[arg(id = "event_key", long = "key", global = true, value_name = "KEY", display_order = 907)]
+    pub key: Option<String>,
+    /// Print JSON: one document, or one per line for commands that stream
+    #[arg(long, global = true, display_order = 903)]
+    pub json: bool,
+    /// When to use colour: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        hide_possible_values = true,
+        display_order = 904
+    )]
+    pub color: Option<Choice>,
+    /// Say nothing but data, warnings and errors
+    #[arg(long, short, global = true, display_order = 905)]
+    pub quiet: bool,
+    /// Say more; may be repeated
+    #[arg(long, short, global = true, action = ArgAction::Count, display_order = 906)]
+    pub verbose: u8,
+}
+
+/// What can be done.
+#[derive(Clone, Debug, Subcommand)]
+#[expect(missing_docs, reason = "the doc comment of each argument struct is the help of its command")]
+pub enum Command {
+    New(commands::new::Args),
+    Resume(commands::lifecycle::ResumeArgs),
+    Pause(commands::lifecycle::PauseArgs),
+    Complete(commands::lifecycle::CompleteArgs),
+    Abort(commands::lifecycle::AbortArgs),
+    Abandon(commands::lifecycle::AbandonArgs),
+    Fail(commands::lifecycle::FailArgs),
+    Phase(commands::phase::Args),
+    Attempt(commands::phase::AttemptArgs),
+    Iteration(commands::phase::IterationArgs),
+    Progress(commands::phase::ProgressArgs),
+    Budget(commands::budget::Args),
+    Checkpoint(commands::checkpoint::Args),
+
+    Ls(commands::ls::Args),
+    Show(commands::show::Args),
+    Log(commands::log::Args),
+    History(commands::log::HistoryArgs),
+    State(commands::state::Args),
+
+    Tokens(commands::tokens::Args),
+    Artifact(commands::artifact::Args),
+    File(commands::artifact::FileArgs),
+    At(commands::artifact::AtArgs),
+    Output(commands::output::Args),
+    Metric(commands::metric::Args),
+    Task(commands::task::Args),
+    Agent(commands::agent::Args),
+    Decide(commands::decide::Args),
+    Milestone(commands::mark::MilestoneArgs),
+    Breakpoint(commands::mark::BreakpointArgs),
+    Error(commands::mark::ErrorArgs),
+    Note(commands::mark::NoteArgs),
+    Memory(commands::memory::Args),
+    Intent(commands::phase::IntentArgs),
+    WorkflowState(commands::workflow_state::Args),
+
+    Export(commands::export::Args),
+    Import(commands::export::ImportArgs),
+    Backup(commands::doctor::BackupArgs),
+    Cleanup(commands::cleanup::Args),
+    Rm(commands::rm::Args),
+    Doctor(commands::doctor::Args),
+
+    Config(commands::config::Args),
+    Trust(commands::trust::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
+}
+
+/// The headings of the main help, each with its commands. clap knows one heading for all subcommands, so the list is
+/// laid out here; a test keeps it complete.
+pub const HEADINGS: &[(&str, &[&str])] = &[
+    (
+        "Work",
+        &[
+            "new",
+            "resume",
+            "pause",
+            "complete",
+            "abort",
+            "abandon",
+            "fail",
+            "phase",
+            "attempt",
+            "iteration",
+            "progress",
+            "budget",
+            "checkpoint",
+        ],
+    ),
+    ("Look", &["ls", "show", "log", "history", "state"]),
+    (
+        "Record",
+        &[
+            "tokens",
+            "artifact",
+            "file",
+            "at",
+            "output",
+            "metric",
+            "task",
+            "agent",
+            "decide",
+            "milestone",
+            "breakpoint",
+            "error",
+            "note",
+            "memory",
+            "intent",
+            "workflow-state",
+        ],
+    ),
+    ("Keep", &["export", "import", "backup", "cleanup", "rm", "doctor"]),
+    ("Set up", &["config", "trust", "completions", "man"]),
+];
+
+/// The whole tree, with the grouped main help.
+pub fn command() -> clap::Command {
+    let command = Cli::command();
+    let template = template(&command);
+    command.help_template(template)
+}
+
+fn template(command: &clap::Command) -> String {
+    let header = command.get_styles().get_header();
+    let literal = command.get_styles().get_literal();
+    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    // Writing to a String cannot fail.
+    for (heading, names) in HEADINGS {
+        let _ = writeln!(text, "\n{header}{heading}:{header:#}");
+        for name in *names {
+            let about = command
+                .find_subcommand(name)
+                .and_then(|below| below.get_about())
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let padding = " ".repeat(16_usize.saturating_sub(name.len()));
+            let _ = writeln!(text, "  {literal}{name}{literal:#}{padding}{about}");
+        }
+    }
+    let _ = writeln!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    let _ = write!(text, "\n`segno COMMAND --help` says more about a command.\n");
+    text
+}
+
+/// The help of the whole tree as Markdown, for the documentation.
+pub fn markdown() -> String {
+    let mut command = command().term_width(100).color(clap::ColorChoice::Never);
+    command.build();
+    let mut text = String::from("# The command line\n");
+    section(&mut command, "segno", 2, &mut text);
+    text
+}
+
+fn section(command: &mut clap::Command, name: &str, level: usize, text: &mut String) {
+    let help = command.render_long_help().to_string();
+    // Writing to a String cannot fail.
+    let _ = write!(text, "\n{} {name}\n\n```text\n{}\n```\n", "#".repeat(level), help.trim_end());
+    for below in command.get_subcommands_mut() {
+        // Said once, at the top.
+        *below = std::mem::take(below).mut_args(|arg| {
+            let global = arg.is_global_set();
+            if global { arg.hide(true) } else { arg }
+        });
+        let name = format!("{name} {}", below.get_name());
+        section(below, &name, (level + 1).min(4), text);
+    }
+}
+
+#[cfg(test)]
+#[path = "cli_tests.rs"]
+mod tests;

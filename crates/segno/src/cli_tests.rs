@@ -1,0 +1,92 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once(&"segno").chain(args))
+}
+
+#[test]
+fn the_tree_is_sound() {
+    command().debug_assert();
+}
+
+#[test]
+fn every_command_has_one_heading() {
+    let tree = command();
+    let known: BTreeSet<&str> = tree.get_subcommands().map(clap::Command::get_name).collect();
+    let listed: Vec<&str> = HEADINGS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    assert_eq!(listed.len(), known.len());
+    assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), known);
+}
+
+#[test]
+fn every_command_is_explained_and_has_an_example() {
+    for command in command().get_subcommands() {
+        let name = command.get_name();
+        assert!(command.get_about().is_some(), "{name} has no help");
+        let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(example.contains(&format!("segno {name}")), "{name} has no example: {example}");
+    }
+}
+
+/// Examples in the help are promises.
+#[test]
+fn every_example_parses() {
+    for command in command().get_subcommands() {
+        let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        for line in example.lines().filter(|line| line.trim_start().starts_with("segno ")) {
+            let line = line.split(" | ").next().unwrap_or_default().split(" > ").next().unwrap_or_default();
+            let mut words: Vec<String> = Vec::new();
+            let mut rest = line.trim();
+            while !rest.is_empty() {
+                let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
+                let (word, after) = match quote {
+                    Some(quote) => rest[1..].split_once(quote).unwrap(),
+                    None => rest.split_once(' ').unwrap_or((rest, "")),
+                };
+                words.push(word.to_owned());
+                rest = after.trim_start();
+            }
+            assert!(Cli::try_parse_from(&words).is_ok(), "{line}: {:?}", Cli::try_parse_from(&words).err());
+        }
+    }
+}
+
+#[test]
+fn global_flags_work_after_the_command() {
+    let cli = parse(&["ls", "--json", "-q", "-vv", "--store", "sqlite:x", "--session", "…804211"]).unwrap();
+    assert!(cli.global.json && cli.global.quiet);
+    assert_eq!(cli.global.verbose, 2);
+    assert_eq!(cli.global.session.unwrap().as_str(), "804211");
+}
+
+#[test]
+fn nonsense_is_refused() {
+    for args in [
+        &["show", "../etc"][..],
+        &["show", "--tools", "--files"],
+        &["progress", "101"],
+        &["ls", "--since", "yesterday"],
+        &["tokens", "5", "--input", "5"],
+        &["budget", "set", "5", "--hard", "--advisory"],
+        &["rm"],
+        &["artifact", "add", "x", "deleted"],
+    ] {
+        let error = parse(args).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{args:?}");
+    }
+}
+
+#[test]
+fn text_may_begin_with_a_dash_where_a_dash_means_standard_input() {
+    for args in [
+        &["output", "set", "x", "-"][..],
+        &["tokens", "--estimate", "-"],
+        &["workflow-state", "set", "-"],
+        &["memory", "cache", "set", "k", "-5"],
+        &["metric", "set", "delta", "-5"],
+    ] {
+        assert!(parse(args).is_ok(), "{args:?}: {:?}", parse(args).err());
+    }
+}

@@ -1,0 +1,135 @@
+//! What the work produced and where it is: artifacts, files, the place in the code.
+
+use clap::{Args as ClapArgs, Subcommand};
+use segno_engine::core::event::Change;
+use segno_engine::core::{Command as Act, List};
+
+use super::args::{ArtifactChange, FileChange, Page};
+use super::doing::record;
+use super::lists;
+use crate::context::Context;
+use crate::error::Outcome;
+
+/// Record and list artifacts
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno artifact add docs/design.md created")]
+pub struct Args {
+    /// What to do; lists the artifacts if nothing is said
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to do with artifacts.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Record an artifact
+    Add {
+        /// Its path
+        path: String,
+        /// What happened to it
+        #[arg(value_enum)]
+        change: ArtifactChange,
+        /// The phase it belongs to, if not the present one
+        #[arg(long, value_name = "NAME")]
+        phase: Option<String>,
+    },
+    /// List artifacts
+    List {
+        /// Which page
+        #[command(flatten)]
+        page: Page,
+    },
+}
+
+/// Record and list files that were touched
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno file add src/auth.rs modified")]
+pub struct FileArgs {
+    /// What to do; lists the files if nothing is said
+    #[command(subcommand)]
+    pub command: Option<FileCommand>,
+}
+
+/// What to do with files.
+#[derive(Clone, Debug, Subcommand)]
+pub enum FileCommand {
+    /// Record that a file was touched
+    Add {
+        /// Its path
+        path: String,
+        /// What happened to it
+        #[arg(value_enum)]
+        change: FileChange,
+    },
+    /// List files
+    List {
+        /// Which page
+        #[command(flatten)]
+        page: Page,
+    },
+}
+
+/// Say where in the code the work is
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno at src/auth.rs:42")]
+pub struct AtArgs {
+    /// The file, with a line number if it is known
+    #[arg(value_name = "FILE[:LINE]")]
+    pub place: String,
+}
+
+/// Runs `segno artifact`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    match &args.command {
+        None => lists::show(context, None, List::Artifacts, &Page::default()),
+        Some(Command::List { page }) => lists::show(context, None, List::Artifacts, page),
+        Some(Command::Add { path, change, phase }) => {
+            let artifact_type = match change {
+                ArtifactChange::Created => Change::Created,
+                ArtifactChange::Modified => Change::Modified,
+            };
+            let said = format!("artifact {path} {}", artifact_type.as_str());
+            let (path, phase) = (path.clone(), phase.clone());
+            record(context, vec![Act::RecordArtifact { path, artifact_type, phase }], |_| said.into())
+        }
+    }
+}
+
+/// Runs `segno file`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn file(context: &Context, args: &FileArgs) -> Outcome {
+    let (path, change) = match &args.command {
+        None => return lists::show(context, None, List::Files, &Page::default()),
+        Some(FileCommand::List { page }) => return lists::show(context, None, List::Files, page),
+        Some(FileCommand::Add { path, change }) => (path, change),
+    };
+    let change = match change {
+        FileChange::Created => Change::Created,
+        FileChange::Modified => Change::Modified,
+        FileChange::Deleted => Change::Deleted,
+    };
+    let said = format!("file {path} {}", change.as_str());
+    record(context, vec![Act::RecordFile { path: path.clone(), change, call: None }], |_| said.into())
+}
+
+/// Runs `segno at`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn at(context: &Context, args: &AtArgs) -> Outcome {
+    // Only a number after the last colon is a line: paths may hold colons too.
+    let (file, line) = match args.place.rsplit_once(':') {
+        Some((file, line)) if !file.is_empty() => match line.parse() {
+            Ok(line) => (file.to_owned(), Some(line)),
+            Err(_) => (args.place.clone(), None),
+        },
+        _ => (args.place.clone(), None),
+    };
+    let said = format!("at {}", args.place);
+    record(context, vec![Act::SetPosition { file: Some(file), line }], |_| said.into())
+}

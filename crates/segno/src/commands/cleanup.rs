@@ -1,0 +1,89 @@
+//! `segno cleanup`: removes old sessions.
+
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::desk::{Desk, short};
+use crate::error::Outcome;
+use crate::output::table::{Column, Table};
+use crate::output::units;
+
+/// Remove old finished sessions
+///
+/// Open sessions are never removed. Asks first on a terminal; elsewhere --yes is needed.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno cleanup --days 90 --keep 20 --dry-run")]
+pub struct Args {
+    /// Older than this many days (default: cleanup.days)
+    #[arg(long, value_name = "N")]
+    pub days: Option<u32>,
+    /// Also remove what is beyond this many of the newest (default: cleanup.keep; 0: no such limit)
+    #[arg(long, value_name = "N")]
+    pub keep: Option<u32>,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Runs `segno cleanup`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open(context)?;
+    let config = &context.config()?.cleanup;
+    let days = args.days.unwrap_or(config.days);
+    let keep = Some(args.keep.unwrap_or(config.keep)).filter(|keep| *keep > 0);
+    let removals = desk.engine.old_sessions(days, keep.map(|keep| keep as usize), None)?;
+    let printer = &context.printer;
+    if removals.is_empty() {
+        if printer.is_json() {
+            return printer.json(&json!({ "dry_run": args.dry_run, "removed": [] }));
+        }
+        printer.talk("nothing to clean up");
+        return Ok(());
+    }
+    if !printer.is_json() {
+        let mut table =
+            Table::new([Column::left("session"), Column::left("topic").elastic(), Column::left("why")]);
+        for removal in &removals {
+            let topic = removal.summary.topic.clone().unwrap_or_default();
+            table.row([short(removal.summary.session_id), topic, removal.why.clone()]);
+        }
+        printer.table(&table)?;
+    }
+    if !args.dry_run {
+        super::rm::confirm(
+            context,
+            args.yes,
+            &format!("remove {}?", units::things(removals.len() as u64, "session")),
+        )?;
+    }
+    let archive = context.paths.data.join("archive");
+    let mut removed = Vec::new();
+    for removal in &removals {
+        let id = removal.summary.session_id;
+        if !args.dry_run {
+            if config.archive {
+                super::export::archive(&desk, id, &archive)?;
+            }
+            desk.engine.delete(id)?;
+        }
+        removed.push(id);
+    }
+    if printer.is_json() {
+        printer.json(&json!({ "dry_run": args.dry_run, "removed": removed }))?;
+    } else if args.dry_run {
+        printer.talk(format!("{} would be removed", units::things(removed.len() as u64, "session")));
+    } else {
+        let kept =
+            if config.archive { format!(", archived in {}", archive.display()) } else { String::new() };
+        printer.talk(format!("removed {}{kept}", units::things(removed.len() as u64, "session")));
+    }
+    desk.finish();
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! `segno doctor` and `segno backup`: the health of the store.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use segno_engine::doctor::{self, Diagnosis};
+use segno_engine::store::sqlite::salvage::Salvaged;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::desk::{Desk, store_path};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::files;
+use crate::output::style::{Meaning, Symbol};
+use crate::output::{Text, units};
+
+/// Look for problems, and repair them if asked
+///
+/// Checks the store and every event of every session against its hash, takes in the spool, and settles sessions whose
+/// driver died. Damaged files and events are set apart, never deleted.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno doctor --deep")]
+pub struct Args {
+    /// Repair what can be repaired; nothing is deleted
+    #[arg(long)]
+    pub repair: bool,
+    /// Check the indexes of the store too
+    #[arg(long)]
+    pub deep: bool,
+}
+
+/// Copy the store while it is in use
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno backup /mnt/backup/segno.db")]
+pub struct BackupArgs {
+    /// Where to; a new file in the data directory if nothing is said
+    #[arg(value_name = "DEST")]
+    pub destination: Option<PathBuf>,
+}
+
+/// Runs `segno doctor`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let printer = &context.printer;
+    let path = store_path(context)?;
+    let mut salvaged = None;
+    let desk = match Desk::open(context) {
+        Err(error) if error.code() == "store_damaged" => {
+            if !args.repair {
+                return Err(error);
+            }
+            salvaged = Some(save(context, &path)?);
+            Desk::open(context)?
+        }
+        // Nothing is wrong with nothing.
+        Err(error) if error.code() == "no_store" => {
+            if printer.is_json() {
+                return printer
+                    .json(&json!({ "store": path, "diagnosis": null, "salvaged": null, "well": true }));
+            }
+            printer.talk(format!("nothing to look at: there is no store at {} yet", path.display()));
+            return Ok(());
+        }
+        other => other?,
+    };
+    let examined = match examine(&desk, args) {
+        // Some damage shows only when everything is read.
+        Err(error) if error.code() == "store_damaged" && args.repair && salvaged.is_none() => {
+            drop(desk);
+            salvaged = Some(save(context, &path)?);
+            examine(&Desk::open(context)?, args)?
+        }
+        Ok(found) if !found.report.store.is_empty() && args.repair && salvaged.is_none() => {
+            drop(desk);
+            salvaged = Some(save(context, &path)?);
+            examine(&Desk::open(context)?, args)?
+        }
+        other => other?,
+    };
+    if printer.is_json() {
+        printer.json(&json!({ "store": path, "diagnosis": examined, "salvaged": salvaged, "well": examined.is_well() }))?;
+    } else {
+        show(context, &path, &examined, salvaged.as_ref())?;
+    }
+    if examined.is_well() {
+        return Ok(());
+    }
+    let error = CommandError::new(ExitCode::StoreDamaged, "damage_found", "not everything is well");
+    Err(if args.repair { error } else { error.hint("segno doctor --repair") })
+}
+
+fn examine(desk: &Desk<'_>, args: &Args) -> Outcome<Diagnosis> {
+    let context = desk.context;
+    Ok(doctor::examine(&desk.engine, args.deep, args.repair, |done, total| {
+        if done % 2_000 == 0 {
+            context.printer.talk(format!("looked at {done} of {total} sessions"));
+        }
+    })?)
+}
+
+/// Moves the damaged store aside and puts what can be read in its place.
+fn save(context: &Context, path: &Path) -> Outcome<Salvaged> {
+    let stamp = format!("{}", context.now).replace([':', '.'], "-");
+    context.printer.talk("the store is damaged; saving what can be read");
+    Ok(doctor::salvage_store(path, &stamp)?)
+}
+
+fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Salvaged>) -> Outcome {
+    let printer = &context.printer;
+    let palette = printer.palette();
+    let line = |ok: bool, label: &str, text: String| {
+        let (symbol, meaning) =
+            if ok { (Symbol::Done, Meaning::Done) } else { (Symbol::Lost, Meaning::Lost) };
+        Text::new().painted(meaning, palette.symbol(symbol)).plain(format!(" {label:<12} {text}"))
+    };
+    if let Some(salvaged) = salvaged {
+        printer.data(line(
+            salvaged.lost.is_empty(),
+            "salvaged",
+            format!(
+                "{} whole, {} in part, {} events; the damaged files are in {}",
+                salvaged.whole.len(),
+                salvaged.partly.len(),
+                salvaged.events,
+                salvaged.kept_in.display()
+            ),
+        ))?;
+        for (session, what) in &salvaged.partly {
+            printer.data(line(false, "in part", format!("{session}: {what}")))?;
+        }
+        for lost in &salvaged.lost {
+            printer.data(line(false, "lost", lost.clone()))?;
+        }
+    }
+    printer.data(line(found.report.store.is_empty(), "store", path.display().to_string()))?;
+    for problem in &found.report.store {
+        printer.data(line(false, "", problem.clone()))?;
+    }
+    let clean = found.report.problems.is_empty();
+    printer.data(line(
+        clean,
+        "sessions",
+        format!(
+            "{}, {}, every hash checked",
+            units::things(found.report.sessions, "session"),
+            units::things(found.report.events, "event")
+        ),
+    ))?;
+    for mended in &found.mended {
+        printer.data(line(true, "mended", mended.clone()))?;
+    }
+    for remains in &found.remains {
+        printer.data(line(false, "", remains.clone()))?;
+    }
+    if found.spooled > 0 {
+        printer.data(line(
+            false,
+            "spool",
+            format!("{} waiting to be taken in", units::things(found.spooled, "fact")),
+        ))?;
+    }
+    for id in &found.settled {
+        printer.data(line(true, "settled", format!("{id} was interrupted: its driver had died")))?;
+    }
+    if !found.quarantined.is_empty() {
+        printer.data(line(
+            true,
+            "quarantine",
+            format!("{} set apart", units::things(found.quarantined.len() as u64, "damaged event")),
+        ))?;
+    }
+    if found.garbage.blobs > 0 {
+        let text = format!(
+            "{} that nothing refers to, {}",
+            units::things(found.garbage.blobs, "text"),
+            units::bytes(found.garbage.bytes)
+        );
+        printer.data(line(true, "cleared", text))?;
+    }
+    Ok(())
+}
+
+/// Runs `segno backup`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn backup(context: &Context, args: &BackupArgs) -> Outcome {
+    let desk = Desk::open(context)?;
+    let to = match &args.destination {
+        Some(path) => path.clone(),
+        None => {
+            let folder = context.paths.data.join("backup");
+            files::private_directory(&folder)
+                .map_err(|error| CommandError::io("cannot make the folder", error))?;
+            folder.join(format!("segno-{}.db", format!("{:.0}", context.now).replace(':', "")))
+        }
+    };
+    let bytes = desk.engine.store().backup(&to).map_err(|error| not_copied(error, &to))?;
+    if context.printer.is_json() {
+        return context.printer.json(&json!({ "file": to, "bytes": bytes }));
+    }
+    context.printer.data(to.display().to_string())?;
+    context.printer.talk(format!("{}, checked", units::bytes(bytes)));
+    Ok(())
+}
+
+/// Why a copy was not made. Its place is no place for a store that is used, so it is spoken of as what it is.
+fn not_copied(error: segno_engine::store::Error, to: &Path) -> CommandError {
+    match error {
+        segno_engine::store::Error::BadPlace { why, .. } => CommandError::new(
+            ExitCode::Environment,
+            "bad_place",
+            format!("cannot write the copy {}: {why}", to.display()),
+        )
+        .hint("segno backup PATH   with a file that does not exist, in a directory that does"),
+        other => segno_engine::Error::from(other).into(),
+    }
+}

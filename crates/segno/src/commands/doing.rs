@@ -1,0 +1,51 @@
+//! What commands that record something have in common.
+
+use segno_engine::Acted;
+use segno_engine::core::{Command, State, Status};
+
+use crate::context::Context;
+use crate::desk::{Desk, tail};
+use crate::error::Outcome;
+use crate::exit::ExitCode;
+use crate::output::Text;
+
+/// Records something in the session that is meant, and says so.
+pub(super) fn record(
+    context: &Context,
+    commands: Vec<Command>,
+    said: impl FnOnce(&Acted) -> Text,
+) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(None)?;
+    let acted = desk.act(id, commands).map_err(|error| {
+        if !error.hints().is_empty() {
+            return error;
+        }
+        let tail = tail(id);
+        match desk.engine.load(id).map(|loaded| loaded.state.status) {
+            Ok(Status::Paused | Status::Interrupted) => {
+                error.hint(format!("segno resume {tail}   (or: segno abort {tail})"))
+            }
+            Ok(Status::Halted) => {
+                error.hint(format!("segno resume {tail} --reset-breaker   (or: segno abort {tail})"))
+            }
+            Ok(status) if status.is_terminal() => {
+                error.hint(format!("segno new   starts another session   (or: segno show {tail})"))
+            }
+            Ok(_) if error.exit() == ExitCode::Refused => {
+                error.hint(format!("segno show {tail}   says where it stands"))
+            }
+            Ok(_) | Err(_) => error,
+        }
+    })?;
+    let line = said(&acted);
+    desk.report(&acted, line)
+}
+
+/// Reads the session that is meant.
+pub(super) fn look<'a>(context: &'a Context) -> Outcome<(Desk<'a>, State)> {
+    let desk = Desk::open(context)?;
+    let id = desk.session(None)?;
+    let state = desk.load(id)?;
+    Ok((desk, state))
+}

@@ -1,0 +1,302 @@
+//! `segno export` and `segno import`: sessions as files.
+
+use std::io::{BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, ValueEnum};
+use segno_engine::core::event::Project;
+use segno_engine::core::{SessionId, TokenBudget};
+use segno_engine::transfer::{Options, export, import as take_in};
+use serde_json::json;
+
+use super::args::OneSession;
+use crate::context::Context;
+use crate::desk::{Desk, short};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::files;
+use crate::output::units;
+
+/// What an import may grow to when it is unpacked: a small file must not fill the memory.
+const UNPACKED: u64 = 512 << 20;
+/// What any file may unpack to, however small it is: the same line again and again packs very well.
+const PLAUSIBLE: u64 = 64 << 20;
+/// How much larger than the file its content may be beyond that.
+const GROWTH: u64 = 1_000;
+
+/// What is true of every file that was refused.
+const UNTOUCHED: &str = "nothing was imported from it, and the file is as it was";
+
+/// The form of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Everything, for machines
+    #[default]
+    Json,
+    /// Everything, readable
+    Yaml,
+    /// A report, for people
+    Md,
+}
+
+/// Write a session to a file
+///
+/// Without -o it goes to standard output. A file that ends in .gz or .zst is compressed.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno export last -o session.json.zst")]
+pub struct Args {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// The form; guessed from the file name if it is not said
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// The file
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Take sessions in from files
+///
+/// Takes exports and session.yaml views, compressed or not. A session that is known already is left as it is.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno import session.json.zst")]
+pub struct ImportArgs {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Keep the project that the file names, instead of this one
+    #[arg(long)]
+    pub keep_project: bool,
+    /// Take over the budget that the file claims
+    #[arg(long)]
+    pub keep_budget: bool,
+}
+
+/// Runs `segno export`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    let Some(path) = &args.output else {
+        let format = args.format.unwrap_or_default().into();
+        let mut sink = Sink { context, closed: false };
+        let mut buffered = BufWriter::with_capacity(1 << 16, &mut sink);
+        let written = export(&desk.engine, id, format, &mut buffered);
+        let flushed = buffered.flush();
+        drop(buffered);
+        if sink.closed {
+            return Err(CommandError::broken_pipe());
+        }
+        written?;
+        return flushed.map_err(|error| CommandError::io("cannot write the export", error));
+    };
+    let (format, packing) = guess(path, args.format);
+    let bytes = write_file(&desk, id, format, packing, path)?;
+    if context.printer.is_json() {
+        return context.printer.json(&json!({ "session_id": id, "file": path, "bytes": bytes }));
+    }
+    context.printer.talk(format!("exported {} to {}   {}", short(id), path.display(), units::bytes(bytes)));
+    Ok(())
+}
+
+/// How a file is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// What the name of a file says about its form.
+fn guess(path: &Path, format: Option<Format>) -> (Format, Packing) {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
+    let (name, packing) = match (name.strip_suffix(".gz"), name.strip_suffix(".zst")) {
+        (Some(rest), _) => (rest.to_owned(), Packing::Gzip),
+        (_, Some(rest)) => (rest.to_owned(), Packing::Zstd),
+        (None, None) => (name, Packing::Plain),
+    };
+    let by_name = if name.ends_with(".yaml") || name.ends_with(".yml") {
+        Format::Yaml
+    } else if name.ends_with(".md") {
+        Format::Md
+    } else {
+        Format::Json
+    };
+    (format.unwrap_or(by_name), packing)
+}
+
+/// Writes an export to a file that is there whole or not at all.
+fn write_file(desk: &Desk<'_>, id: SessionId, format: Format, packing: Packing, path: &Path) -> Outcome<u64> {
+    let io = |error| CommandError::io(format!("cannot write {}", path.display()), error);
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let unfit = |why: String| {
+        CommandError::failure("unwritable", format!("cannot write {}: {why}", path.display()))
+            .hint("-o FILE   in a directory that exists")
+    };
+    if !folder.is_dir() {
+        return Err(unfit(format!("there is no directory {}", folder.display())));
+    }
+    if path.is_dir() {
+        return Err(unfit("it is a directory".to_owned()));
+    }
+    // The temporary name is nobody's business, so only the kind of the error is told.
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| io(error.kind().into()))?;
+    {
+        let mut out = BufWriter::with_capacity(1 << 16, file.as_file_mut());
+        match packing {
+            Packing::Plain => export(&desk.engine, id, format.into(), &mut out)?,
+            Packing::Gzip => {
+                let mut packed = flate2::write::GzEncoder::new(&mut out, flate2::Compression::default());
+                export(&desk.engine, id, format.into(), &mut packed)?;
+                packed.finish().map_err(io)?;
+            }
+            Packing::Zstd => {
+                let mut packed = zstd::Encoder::new(&mut out, 3).map_err(io)?;
+                export(&desk.engine, id, format.into(), &mut packed)?;
+                packed.finish().map_err(io)?;
+            }
+        }
+        out.flush().map_err(io)?;
+    }
+    file.as_file().sync_all().map_err(io)?;
+    let bytes = file.as_file().metadata().map_err(io)?.len();
+    file.persist(path).map_err(|error| io(error.error))?;
+    Ok(bytes)
+}
+
+/// Keeps a session as a compressed export in the archive.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn archive(desk: &Desk<'_>, id: SessionId, folder: &Path) -> Outcome {
+    files::private_directory(folder).map_err(|error| CommandError::io("cannot make the archive", error))?;
+    write_file(desk, id, Format::Json, Packing::Zstd, &folder.join(format!("{id}.json.zst"))).map(|_| ())
+}
+
+/// Standard output as a stream for exports.
+struct Sink<'a> {
+    context: &'a Context,
+    /// Whether the reader went away, which is no failure.
+    closed: bool,
+}
+
+impl Write for Sink<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.context.printer.raw(bytes).map_err(|error| {
+            if error.is_silent() {
+                self.closed = true;
+                std::io::ErrorKind::BrokenPipe.into()
+            } else {
+                std::io::Error::other(error.to_string())
+            }
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl From<Format> for segno_engine::transfer::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Json => Self::Json,
+            Format::Yaml => Self::Yaml,
+            Format::Md => Self::Markdown,
+        }
+    }
+}
+
+/// Runs `segno import`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
+    let desk = Desk::open_or_make(context)?;
+    let config = &context.config()?.session;
+    let root = &context.project.root;
+    let mut taken = Vec::new();
+    for path in &args.files {
+        let text = read_packed(path)?;
+        let project = (!args.keep_project).then(|| Project {
+            path: root.display().to_string(),
+            name: root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            kind: None,
+        });
+        let options = Options {
+            source: path.display().to_string(),
+            project,
+            keep_budget: args.keep_budget,
+            budget: TokenBudget {
+                total_budget: config.budget,
+                warn_percent: config.warn_percent,
+                hard: config.hard,
+                tokens_used: 0,
+            },
+        };
+        let imported = take_in(&desk.engine, &text, &options).map_err(untaken)?;
+        for notice in &imported.notices {
+            context.printer.warn(notice.clone());
+        }
+        context.printer.talk(format!("imported {} as {}", path.display(), imported.state.session_id));
+        taken.push(imported.state.session_id);
+    }
+    if context.printer.is_json() {
+        context.printer.json(&json!({ "imported": taken }))?;
+    }
+    desk.finish();
+    Ok(())
+}
+
+/// Why a file was not taken in. The store is well, so what helps a damaged store does not help here.
+fn untaken(error: segno_engine::Error) -> CommandError {
+    use segno_engine::Error as E;
+    match &error {
+        E::SessionCorrupted { session_id, details } => damaged(session_id, details),
+        E::NotImportable(_) => CommandError::from(error).hint(UNTOUCHED),
+        _ => error.into(),
+    }
+}
+
+fn damaged(file: impl std::fmt::Display, why: impl std::fmt::Display) -> CommandError {
+    CommandError::new(
+        ExitCode::StoreDamaged,
+        "session_corrupted",
+        format!("Session {file} state file is corrupted: {why}"),
+    )
+    .hint(UNTOUCHED)
+}
+
+/// A file's text, unpacked if it is packed. What it is packed with is seen in its first bytes, not in its name.
+fn read_packed(path: &Path) -> Outcome<String> {
+    let said = path.display();
+    let io = |error| CommandError::io(format!("cannot read {said}"), error);
+    let meta = std::fs::metadata(path).map_err(io)?;
+    if !meta.is_file() || meta.len() > UNPACKED {
+        let why = if meta.is_file() { "it is too large" } else { "it is not a file" };
+        return Err(CommandError::failure("session_corrupted", format!("{said} cannot be imported: {why}")));
+    }
+    let mut file = std::fs::File::open(path).map_err(io)?;
+    let mut start = [0; 4];
+    let length = file.read(&mut start).map_err(io)?;
+    let whole = std::io::Cursor::new(start[..length].to_vec()).chain(file);
+    let mut unpacked: Box<dyn std::io::Read> = match &start[..length] {
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(whole)),
+        [0x28, 0xb5, 0x2f, 0xfd] => {
+            Box::new(zstd::Decoder::new(whole).map_err(|why| damaged(said.to_string(), why))?)
+        }
+        _ => Box::new(whole),
+    };
+    // A large file must be large for a reason: what grows a thousandfold was made to fill the memory.
+    let most = UNPACKED.min(PLAUSIBLE.max(meta.len().saturating_mul(GROWTH)));
+    let mut bytes = Vec::new();
+    unpacked.by_ref().take(most + 1).read_to_end(&mut bytes).map_err(|why| damaged(said.to_string(), why))?;
+    if bytes.len() as u64 > most {
+        return Err(damaged(said.to_string(), format!("it unpacks to more than {}", units::bytes(most))));
+    }
+    String::from_utf8(bytes).map_err(|why| damaged(said.to_string(), format!("it is not UTF-8 text ({why})")))
+}

@@ -1,0 +1,202 @@
+//! The commands that change the status of a session.
+
+use clap::Args as ClapArgs;
+use segno_engine::core::event::PauseReason;
+use segno_engine::core::{Command, Status};
+
+use super::args::OneSession;
+use crate::context::Context;
+use crate::desk::{Desk, tail, title};
+use crate::error::{CommandError, Outcome};
+use crate::output::Text;
+
+/// Pause a session
+///
+/// It can be resumed at any time. If it is being driven, its driver stops first.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno pause --reason \"waiting for review\"")]
+pub struct PauseArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// Take up a session again
+///
+/// Works for paused and interrupted sessions, and for halted ones with --reset-breaker.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno resume 804211")]
+pub struct ResumeArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Close the breaker of a halted session
+    #[arg(long)]
+    pub reset_breaker: bool,
+}
+
+/// Finish a session
+///
+/// Finished is final; going on starts a new session that continues this one.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno complete --summary \"login form works\"")]
+pub struct CompleteArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// What was achieved
+    #[arg(long, value_name = "TEXT")]
+    pub summary: Option<String>,
+}
+
+/// Give a session up
+///
+/// Its record stays.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno abort --reason \"wrong approach\"")]
+pub struct AbortArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// Give a session up without a reason
+///
+/// The same as abort, under the name other tools use.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno abandon 804211")]
+pub struct AbandonArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+}
+
+/// Mark a session as failed for good
+///
+/// An error alone does not fail a session: it can be resumed. This is the last word about it.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno fail --reason \"the service is gone\"")]
+pub struct FailArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// Runs `segno pause`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
+    change(
+        context,
+        &args.session,
+        Command::Pause { reason: PauseReason::Asked, details: text(args.reason.as_deref()) },
+        "paused",
+    )
+}
+
+/// Runs `segno resume`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn resume(context: &Context, args: &ResumeArgs) -> Outcome {
+    change(
+        context,
+        &args.session,
+        Command::Resume { reset_breaker: args.reset_breaker, details: None },
+        "resumed",
+    )
+}
+
+/// Runs `segno complete`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
+    change(context, &args.session, Command::Complete { summary: text(args.summary.as_deref()) }, "completed")
+}
+
+/// Runs `segno abort`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn abort(context: &Context, args: &AbortArgs) -> Outcome {
+    change(context, &args.session, Command::Abort { reason: text(args.reason.as_deref()) }, "aborted")
+}
+
+/// Runs `segno abandon`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn abandon(context: &Context, args: &AbandonArgs) -> Outcome {
+    change(context, &args.session, Command::Abort { reason: text(Some("abandoned")) }, "abandoned")
+}
+
+/// Runs `segno fail`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn fail(context: &Context, args: &FailArgs) -> Outcome {
+    change(context, &args.session, Command::Fail { reason: text(args.reason.as_deref()) }, "marked as failed")
+}
+
+fn text(words: Option<&str>) -> Option<segno_engine::core::Text> {
+    words.map(Into::into)
+}
+
+fn change(context: &Context, session: &OneSession, command: Command, said: &str) -> Outcome {
+    let desk = Desk::open(context)?;
+    let resuming = matches!(command, Command::Resume { .. });
+    let id = match (&session.id, resuming) {
+        // Without a name, resuming means the session of this project that waits for it.
+        (None, true) if context.session(None)?.is_none() => waiting(&desk)?,
+        (named, _) => desk.session(named.as_ref())?,
+    };
+    let acted = desk.act(id, vec![command]).map_err(|error| explain(&desk, id, error))?;
+    let mut line = Text::new().plain(format!("{said} ")).then(title(&acted.state));
+    if resuming && let Some(phase) = acted.state.phase_label() {
+        line = line.plain(format!("   phase {phase}"));
+    }
+    desk.report(&acted, line)
+}
+
+/// The most recently changed session of the project that can be resumed.
+fn waiting(desk: &Desk<'_>) -> Outcome<segno_engine::core::SessionId> {
+    let filter = segno_engine::store::Filter {
+        project: Some(desk.context.project.root.display().to_string()),
+        statuses: vec![Status::Paused, Status::Interrupted, Status::Halted],
+        limit: Some(1),
+        ..segno_engine::store::Filter::default()
+    };
+    match desk.engine.list(&filter)?.first() {
+        Some(summary) => Ok(summary.session_id),
+        None => desk.session(None),
+    }
+}
+
+/// What to type next depends on where the session stands.
+fn explain(desk: &Desk<'_>, id: segno_engine::core::SessionId, error: CommandError) -> CommandError {
+    if !error.hints().is_empty() {
+        return error;
+    }
+    let Ok(loaded) = desk.engine.load(id) else { return error };
+    let tail = tail(id);
+    let hint = match loaded.state.status {
+        Status::Active => format!("segno pause {tail}   (or: segno complete {tail})"),
+        Status::Paused | Status::Interrupted => format!("segno resume {tail}   (or: segno abort {tail})"),
+        Status::Halted => format!("segno resume {tail} --reset-breaker   (or: segno abort {tail})"),
+        Status::Completed | Status::Aborted | Status::Failed => {
+            format!("segno new   starts another session   (or: segno show {tail})")
+        }
+    };
+    error.hint(hint)
+}

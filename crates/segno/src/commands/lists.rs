@@ -1,0 +1,197 @@
+//! The lists of a session, as tables.
+
+use segno_engine::core::{List, SessionId};
+use segno_engine::store::{self, Item};
+use serde_json::{Value, json};
+
+use super::args::Page;
+use crate::context::Context;
+use crate::desk::Desk;
+use crate::error::Outcome;
+use crate::output::style::Meaning;
+use crate::output::table::{Column, Table};
+use crate::output::{Text, units};
+
+/// How many rows are shown unless somebody says otherwise.
+const ROWS: usize = 100;
+
+/// Shows a page of a list of a session, or of the one that is meant.
+///
+/// # Errors
+/// If it cannot be read or written.
+pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, page: &Page) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = match session {
+        Some(id) => id,
+        None => desk.session(None)?,
+    };
+    show_at(&desk, id, list, page)
+}
+
+/// The same for a store that is open already.
+pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -> Outcome {
+    let limit = page.limit.map_or(ROWS, |limit| limit as usize);
+    // Without a place to start from, the newest rows are what people want; with one, what came after it.
+    let asked = match page.after {
+        Some(seq) => store::Page {
+            after: Some(store::ItemPlace { seq, key: start_key(list, seq) }),
+            limit,
+            newest_first: false,
+        },
+        None => store::Page::newest(limit),
+    };
+    let mut found = desk.engine.store().items(id, list, &asked).map_err(segno_engine::Error::from)?;
+    if page.after.is_none() {
+        found.items.reverse();
+    }
+    let printer = &desk.context.printer;
+    if printer.is_json() {
+        let items: Vec<Value> = found
+            .items
+            .iter()
+            .map(|item| {
+                let mut body = item.body.clone();
+                if let Value::Object(members) = &mut body {
+                    members.insert("seq".to_owned(), json!(item.seq));
+                }
+                body
+            })
+            .collect();
+        return printer
+            .json(&json!({ "session_id": id, "list": list.as_str(), "total": found.total, "items": items }));
+    }
+    if found.items.is_empty() {
+        let what = if list == List::Tools { "tool calls" } else { list.as_str() };
+        printer.talk(format!("no {what} yet"));
+        return Ok(());
+    }
+    let table = table(desk.context, list, &found.items);
+    printer.table(&table)?;
+    let shown = found.items.len() as u64;
+    // What came after a place is less than everything, but it is everything that was asked for.
+    let cut = if page.after.is_some() { found.items.len() >= limit } else { shown < found.total };
+    if cut {
+        let go_on = match found.items.last() {
+            Some(last) if page.after.is_some() => format!("--after {} goes on", last.seq),
+            _ => "--limit N shows more, --after SEQ starts there".to_owned(),
+        };
+        printer.talk(Text::new().painted(Meaning::Dim, format!("{shown} of {} shown; {go_on}", found.total)));
+    }
+    Ok(())
+}
+
+/// Where reading starts after an event: keys of logs are their event's number, others come after every key.
+fn start_key(list: List, seq: u64) -> String {
+    match list {
+        List::Tools | List::Files | List::Outputs => "\u{10ffff}".to_owned(),
+        List::Tasks | List::Decisions | List::Checkpoints => String::new(),
+        List::History
+        | List::Artifacts
+        | List::Errors
+        | List::Memory
+        | List::Milestones
+        | List::Verifications => {
+            format!("{seq:020}")
+        }
+    }
+}
+
+fn columns(list: List) -> &'static [(&'static str, &'static str)] {
+    match list {
+        List::History => {
+            &[("", "timestamp"), ("action", "action"), ("phase", "phase"), ("details", "details")]
+        }
+        List::Artifacts => &[("", "timestamp"), ("", "artifact_type"), ("phase", "phase"), ("path", "path")],
+        List::Outputs => &[("name", "name"), ("kind", "kind"), ("size", "size"), ("", "content")],
+        List::Tasks => &[("#", "task"), ("", "state"), ("task", "text")],
+        List::Decisions => &[
+            ("#", "decision"),
+            ("after", "parent"),
+            ("branch", "branch"),
+            ("question", "question"),
+            ("choice", "choice"),
+            ("because", "reason"),
+        ],
+        List::Tools => {
+            &[("", "started_at"), ("tool", "tool"), ("", "state"), ("took", "took"), ("input", "input")]
+        }
+        List::Files => &[("", "changed_at"), ("", "change"), ("path", "path")],
+        List::Errors => {
+            &[("", "timestamp"), ("phase", "phase"), ("fingerprint", "fingerprint"), ("error", "message")]
+        }
+        List::Memory => &[("", "timestamp"), ("", "usage"), ("source", "source"), ("query", "query")],
+        List::Milestones => &[("", "reached_at"), ("milestone", "name"), ("details", "details")],
+        List::Checkpoints => &[
+            ("checkpoint", "id"),
+            ("reason", "reason"),
+            ("phase", "phase"),
+            ("", "created_at"),
+            ("seq", "seq"),
+        ],
+        List::Verifications => {
+            &[("phase", "phase"), ("check", "check"), ("", "verdict"), ("details", "details")]
+        }
+    }
+}
+
+fn table(context: &Context, list: List, items: &[Item]) -> Table {
+    let columns = columns(list);
+    let last = columns.len() - 1;
+    let mut table = Table::new(columns.iter().enumerate().map(|(index, (title, field))| {
+        let column = if matches!(*field, "task" | "decision" | "parent" | "seq" | "size" | "took") {
+            Column::right(*title)
+        } else {
+            Column::left(*title)
+        };
+        if index == last { column.elastic() } else { column }
+    }));
+    for item in items {
+        table.row(columns.iter().map(|(_, field)| cell(context, &item.body, field)));
+    }
+    table
+}
+
+fn cell(context: &Context, body: &Value, field: &str) -> Text {
+    match field {
+        "size" => {
+            let bytes = match body.get("content") {
+                Some(Value::String(text)) => text.len() as u64,
+                Some(aside) => aside.get("bytes").and_then(Value::as_u64).unwrap_or(0),
+                None => 0,
+            };
+            return units::bytes(bytes).into();
+        }
+        "took" => {
+            let moment = |name: &str| body.get(name)?.as_str()?.parse::<jiff::Timestamp>().ok();
+            return match (moment("started_at"), moment("ended_at")) {
+                (Some(start), Some(end)) => {
+                    let took = end.duration_since(start).unsigned_abs();
+                    units::duration(took).into()
+                }
+                _ => Text::new(),
+            };
+        }
+        _ => {}
+    }
+    let text = match body.get(field) {
+        None | Some(Value::Null) => return Text::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Object(members)) if members.contains_key("excerpt") => {
+            format!("{}…", members.get("excerpt").and_then(Value::as_str).unwrap_or(""))
+        }
+        Some(other) => other.to_string(),
+    };
+    if field.ends_with("_at") || field == "timestamp" {
+        let shown = text.parse().map_or(text, |at| context.time(at));
+        return Text::new().painted(Meaning::Dim, shown);
+    }
+    let meaning = match (field, text.as_str()) {
+        ("state", "completed" | "done") | ("verdict", "pass") => Meaning::Done,
+        ("state", "open" | "in_doubt") | ("verdict", "skip") => Meaning::Waiting,
+        ("state", "failed" | "denied") | ("verdict", "fail") => Meaning::Lost,
+        ("fingerprint", _) => Meaning::Dim,
+        _ => Meaning::Plain,
+    };
+    let text = if field == "state" { text.replace('_', " ") } else { text };
+    Text::new().painted(meaning, segno_engine::core::text::shorten(&text, 400))
+}

@@ -1,0 +1,141 @@
+//! `segno log` and `segno history`: the journal, and the story it tells.
+
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use segno_engine::core::List;
+use segno_engine::store::EventRow;
+use segno_engine::transfer::event_json;
+
+use super::args::{OneSession, Page};
+use super::lists;
+use crate::context::Context;
+use crate::desk::Desk;
+use crate::error::Outcome;
+use crate::output::Text;
+use crate::output::style::Meaning;
+
+/// How many events are read at once.
+const PAGE: usize = 500;
+/// How long one wait for new events lasts.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Read the journal of a session
+///
+/// Every event in order, exactly as it was recorded. With --json, one event per line.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno log --follow --kind tool_started")]
+pub struct Args {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Which page
+    #[command(flatten)]
+    pub page: Page,
+    /// Go on as events arrive, until Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only events of this kind; may be repeated
+    #[arg(long, value_name = "KIND")]
+    pub kind: Vec<String>,
+}
+
+/// Read what was done in a session
+///
+/// The actions of the session in order, one line each, with their phase.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno history last --limit 50")]
+pub struct HistoryArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Which page
+    #[command(flatten)]
+    pub page: Page,
+}
+
+/// Runs `segno log`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    let head = desk.load(id)?.seq;
+    let limit = args.page.limit.map(u64::from);
+    let mut after = match (args.page.after, args.follow, limit) {
+        (Some(after), ..) => after,
+        // Without a place to start from, the newest are what people want.
+        (None, _, Some(limit)) => head.saturating_sub(limit),
+        (None, true, None) => head.saturating_sub(10),
+        (None, false, None) => 0,
+    };
+    let mut left = if args.follow { u64::MAX } else { limit.unwrap_or(u64::MAX) };
+    loop {
+        let rows = desk.engine.store().events(id, after, PAGE).map_err(segno_engine::Error::from)?;
+        if rows.is_empty() {
+            if !args.follow {
+                return Ok(());
+            }
+            context.printer.flush()?;
+            desk.engine.store().wait_after(id, after, WAIT).map_err(segno_engine::Error::from)?;
+            continue;
+        }
+        for row in rows {
+            after = match &row {
+                EventRow::Whole(event) => event.seq,
+                EventRow::Damaged { seq, .. } => *seq,
+            };
+            if left == 0 {
+                return Ok(());
+            }
+            if wanted(&row, &args.kind) {
+                left -= 1;
+                print(context, &row)?;
+            }
+        }
+    }
+}
+
+fn wanted(row: &EventRow, kinds: &[String]) -> bool {
+    match row {
+        EventRow::Whole(event) => kinds.is_empty() || kinds.contains(&event.kind),
+        // Damage is never filtered away.
+        EventRow::Damaged { .. } => true,
+    }
+}
+
+fn print(context: &Context, row: &EventRow) -> Outcome {
+    let printer = &context.printer;
+    match row {
+        EventRow::Whole(event) if printer.is_json() => printer.json_line(&event_json(event)),
+        EventRow::Damaged { seq, what } if printer.is_json() => {
+            printer.json_line(&serde_json::json!({ "seq": seq, "damaged": what }))
+        }
+        EventRow::Whole(event) => {
+            let at = context.moment(event.at);
+            let body = segno_engine::core::text::shorten(&event.body, 300);
+            printer.data(
+                Text::new()
+                    .painted(Meaning::Dim, format!("{:>6}  {at:>8}  ", event.seq))
+                    .plain(format!("{:<20}  ", event.kind))
+                    .painted(Meaning::Dim, body),
+            )
+        }
+        EventRow::Damaged { seq, what } => printer.data(
+            Text::new()
+                .painted(Meaning::Dim, format!("{seq:>6}  {:>8}  ", ""))
+                .painted(Meaning::Lost, format!("damaged: {what}")),
+        ),
+    }
+}
+
+/// Runs `segno history`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn history(context: &Context, args: &HistoryArgs) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    lists::show_at(&desk, id, List::History, &args.page)
+}

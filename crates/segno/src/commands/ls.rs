@@ -1,0 +1,274 @@
+//! `segno ls`: lists sessions.
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use segno_engine::core::Summary;
+use segno_engine::store::Filter;
+use serde_json::json;
+
+use super::args::age;
+use crate::config::TimeStyle;
+use crate::context::Context;
+use crate::desk::{Desk, short};
+use crate::error::Outcome;
+use crate::output::style::{Meaning, Symbol};
+use crate::output::table::{Column, Table};
+use crate::output::{Text, units};
+use crate::recent;
+
+/// A status, as a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Status {
+    /// Being worked on, or ready to be
+    Active,
+    /// Stopped on purpose or by a policy
+    Paused,
+    /// Its driver died
+    Interrupted,
+    /// The breaker is open
+    Halted,
+    /// Done
+    Completed,
+    /// Given up
+    Aborted,
+    /// Gone wrong for good
+    Failed,
+}
+
+/// List sessions
+///
+/// Shows the open sessions of this project, newest first. The numbers can be used in place of ids afterwards.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(
+    visible_alias = "list",
+    after_help = "Example:\n  segno ls --everywhere --status paused --since 7d"
+)]
+pub struct Args {
+    /// Only sessions with this status; may be repeated
+    #[arg(long, value_name = "STATUS", value_enum)]
+    pub status: Vec<Status>,
+    /// Finished sessions too
+    #[arg(long, conflicts_with = "status")]
+    pub all: bool,
+    /// Sessions of all projects
+    #[arg(long)]
+    pub everywhere: bool,
+    /// Only sessions of projects whose path contains this text
+    #[arg(long, value_name = "TEXT", conflicts_with = "everywhere")]
+    pub project_filter: Option<String>,
+    /// Only sessions that changed within this time, like 12h or 7d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub since: Option<Duration>,
+    /// Show at most this many
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+}
+
+/// Runs `segno ls`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let printer = &context.printer;
+    let desk = match Desk::open(context) {
+        Ok(desk) => desk,
+        // No store is an empty store to somebody who only looks.
+        Err(error) if error.code() == "no_store" => {
+            if printer.is_json() {
+                return printer.json(&json!({ "sessions": [], "total": 0 }));
+            }
+            printer.talk("no sessions yet");
+            printer.hint("segno new \"what it is about\"");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let everywhere = args.everywhere || args.project_filter.is_some();
+    let filter = Filter {
+        project: (!everywhere).then(|| context.project.root.display().to_string()),
+        statuses: statuses(args),
+        since: args
+            .since
+            .map(|age| desk.engine.now().plus_seconds(-i64::try_from(age.as_secs()).unwrap_or(i64::MAX))),
+        // A filter on the path is applied afterwards, so everything must be read for it. Programs get everything.
+        limit: match (args.limit, args.project_filter.is_some() || printer.is_json()) {
+            (Some(limit), false) => Some(limit as usize),
+            (Some(limit), true) if args.project_filter.is_none() => Some(limit as usize),
+            (None, false) => Some(context.config()?.ls.limit as usize),
+            _ => None,
+        },
+        ..Filter::default()
+    };
+    let listing = desk.engine.store().list(&filter).map_err(segno_engine::Error::from)?;
+    if printer.is_json() && args.project_filter.is_none() {
+        return raw(context, &listing.sessions, listing.total);
+    }
+    let mut sessions: Vec<Summary> = Vec::with_capacity(listing.sessions.len());
+    for text in &listing.sessions {
+        match serde_json::from_str(text) {
+            Ok(summary) => sessions.push(summary),
+            Err(_) => printer
+                .warn_with("the summary of a session cannot be read", &["segno doctor --repair".into()]),
+        }
+    }
+    let mut total = listing.total;
+    if let Some(part) = &args.project_filter {
+        sessions.retain(|summary| summary.project.contains(part.as_str()));
+        total = sessions.len() as u64;
+        sessions.truncate(args.limit.map_or(usize::MAX, |limit| limit as usize));
+        if printer.is_json() {
+            return printer.json(&json!({ "sessions": sessions, "total": total }));
+        }
+    }
+    recent::remember(
+        &context.paths.state,
+        &sessions.iter().map(|summary| summary.session_id).collect::<Vec<_>>(),
+    );
+    if sessions.is_empty() {
+        let narrowed = !args.status.is_empty() || args.since.is_some() || args.project_filter.is_some();
+        let what = match (narrowed, args.all) {
+            (true, _) => "no such sessions",
+            (false, true) => "no sessions",
+            (false, false) => "no open sessions",
+        };
+        printer.talk(format!("{what}{}", if everywhere { "" } else { " in this project" }));
+        let wider = match (args.all, args.everywhere) {
+            (true, true) => "",
+            (false, false) if !narrowed => "   (or: segno ls --all, segno ls --everywhere)",
+            _ => "   (or: segno ls --all --everywhere)",
+        };
+        printer.hint(format!("segno new \"what it is about\"{wider}"));
+        return Ok(());
+    }
+    show(&desk, &sessions, everywhere)?;
+    let shown = sessions.len() as u64;
+    if shown < total {
+        printer.talk(
+            Text::new().painted(Meaning::Dim, format!("{shown} of {total} shown; --limit N shows more")),
+        );
+    }
+    desk.finish();
+    Ok(())
+}
+
+fn statuses(args: &Args) -> Vec<segno_engine::core::Status> {
+    use segno_engine::core::Status as S;
+    let own = |status: &Status| match status {
+        Status::Active => S::Active,
+        Status::Paused => S::Paused,
+        Status::Interrupted => S::Interrupted,
+        Status::Halted => S::Halted,
+        Status::Completed => S::Completed,
+        Status::Aborted => S::Aborted,
+        Status::Failed => S::Failed,
+    };
+    if args.all {
+        Vec::new()
+    } else if args.status.is_empty() {
+        S::ALL.into_iter().filter(|status| status.is_open()).collect()
+    } else {
+        args.status.iter().map(own).collect()
+    }
+}
+
+/// Summaries are stored ready to print: nothing is read and written again on the way.
+fn raw(context: &Context, sessions: &[String], total: u64) -> Outcome {
+    let size = sessions.iter().map(String::len).sum::<usize>() + sessions.len() * 2 + 64;
+    let mut text = String::with_capacity(size);
+    text.push_str("{\"sessions\":[");
+    for (index, summary) in sessions.iter().enumerate() {
+        text.push_str(if index == 0 { "\n" } else { ",\n" });
+        text.push_str(summary);
+    }
+    text.push_str(&format!("],\"total\":{total}}}\n"));
+    context.printer.json_text(&text)
+}
+
+fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
+    let context = desk.context;
+    let driven: Vec<_> = desk.engine.store().leases().unwrap_or_default();
+    let iso = context.config()?.ui.time == TimeStyle::Iso;
+    let mut columns = vec![
+        Column::right("#"),
+        Column::left("session"),
+        Column::left("topic").elastic(),
+        Column::left("phase"),
+        Column::left("status"),
+        Column::right("progress"),
+        Column::right(if iso { "changed" } else { "age" }),
+        Column::right("tokens"),
+        Column::right("cost"),
+    ];
+    if everywhere {
+        columns.push(Column::left("project"));
+    }
+    let mut table = Table::new(columns).indented(1);
+    let nothing = || Text::new().painted(Meaning::Dim, context.printer.palette().symbol(Symbol::Nothing));
+    for (index, summary) in sessions.iter().enumerate() {
+        let pid = driven.iter().find(|(id, _)| *id == summary.session_id).map(|(_, lease)| lease.holder.pid);
+        let phase = match (&summary.phase, summary.step, summary.of) {
+            (Some(phase), Some(step), Some(of)) => format!("{phase} {step}/{of}").into(),
+            (Some(phase), ..) => phase.clone().into(),
+            (None, Some(step), Some(of)) => format!("{step}/{of}").into(),
+            _ => nothing(),
+        };
+        let age = if iso {
+            context.moment(summary.updated_at)
+        } else {
+            units::age(Duration::from_micros(desk.engine.now().micros_since(summary.updated_at)))
+        };
+        let mut row = vec![
+            (index + 1).to_string().into(),
+            Text::new().painted(Meaning::Dim, short(summary.session_id)),
+            summary.topic.as_ref().map_or_else(nothing, Text::from),
+            phase,
+            status(context, summary.status, summary.reason.as_ref(), pid),
+            summary.progress.map_or_else(nothing, |percent| format!("{percent} %").into()),
+            Text::new().painted(Meaning::Dim, age),
+            Text::new().painted(
+                if summary.over_budget { Meaning::Lost } else { Meaning::Plain },
+                units::count(summary.tokens_used),
+            ),
+            if summary.cost_micros == 0 { nothing() } else { units::dollars(summary.cost_micros).into() },
+        ];
+        if everywhere {
+            row.push(Text::new().painted(Meaning::Dim, summary.project.clone()));
+        }
+        table.row(row);
+    }
+    context.printer.table(&table)
+}
+
+/// A status with its symbol, its reason and who drives.
+pub(super) fn status(
+    context: &Context,
+    status: segno_engine::core::Status,
+    reason: Option<&segno_engine::core::state::Reason>,
+    pid: Option<u32>,
+) -> Text {
+    use segno_engine::core::Status as S;
+    let (symbol, meaning) = match status {
+        S::Active => (Symbol::Running, Meaning::Done),
+        S::Paused => (Symbol::Paused, Meaning::Waiting),
+        S::Interrupted | S::Halted | S::Failed | S::Aborted => (Symbol::Lost, Meaning::Lost),
+        S::Completed => (Symbol::Done, Meaning::Done),
+    };
+    let word = match pid {
+        Some(pid) => format!("running (pid {pid})"),
+        None => status.to_string(),
+    };
+    let text = Text::new()
+        .painted(meaning, context.printer.palette().symbol(symbol))
+        .plain(" ")
+        .painted(meaning, word);
+    // That somebody asked for a pause goes without saying; why they did does not.
+    let parts = reason.map(|reason| {
+        let what = Some(reason.what.as_str()).filter(|what| !what.is_empty() && *what != "asked");
+        [what, reason.details.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    });
+    match parts.filter(|parts| !parts.is_empty()) {
+        Some(parts) => text.plain(format!(": {}", segno_engine::core::text::shorten(&parts, 60))),
+        None => text,
+    }
+}

@@ -1,0 +1,139 @@
+//! Marks along the way: milestones, breakpoints, errors, notes.
+
+use clap::{Args as ClapArgs, Subcommand};
+use segno_engine::core::Command;
+
+use super::doing::{look, record};
+use crate::context::Context;
+use crate::error::Outcome;
+
+/// Record that a milestone was reached
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno milestone \"all tests pass\"")]
+pub struct MilestoneArgs {
+    /// Its name
+    pub name: String,
+    /// More about it
+    #[arg(long, value_name = "TEXT")]
+    pub details: Option<String>,
+}
+
+/// Stop for someone to look, and go on
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno breakpoint wait \"review the plan\"")]
+pub struct BreakpointArgs {
+    /// What to do; shows the breakpoint if nothing is said
+    #[command(subcommand)]
+    pub command: Option<BreakpointCommand>,
+}
+
+/// What to do with a breakpoint.
+#[derive(Clone, Debug, Subcommand)]
+pub enum BreakpointCommand {
+    /// Wait at a breakpoint
+    Wait {
+        /// Its name
+        name: String,
+    },
+    /// Go on
+    Continue {
+        /// What was found
+        #[arg(long, value_name = "TEXT")]
+        details: Option<String>,
+    },
+}
+
+/// Record an error
+///
+/// The session goes on; `segno fail` ends it.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno error \"connection refused\" --kind network")]
+pub struct ErrorArgs {
+    /// What went wrong
+    pub message: String,
+    /// What kind of error it is
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<String>,
+}
+
+/// Add a note to the history
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno note \"the flaky test is not ours\"")]
+pub struct NoteArgs {
+    /// The note
+    pub text: String,
+}
+
+/// Runs `segno milestone`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn milestone(context: &Context, args: &MilestoneArgs) -> Outcome {
+    let details = args.details.as_deref().map(Into::into);
+    let said = format!("milestone {} reached", args.name);
+    record(context, vec![Command::ReachMilestone { name: args.name.clone(), details }], |_| said.into())
+}
+
+/// Runs `segno breakpoint`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn breakpoint(context: &Context, args: &BreakpointArgs) -> Outcome {
+    match &args.command {
+        Some(BreakpointCommand::Wait { name }) => {
+            let said = format!("waiting at {name}   to go on: segno breakpoint continue");
+            record(context, vec![Command::ReachBreakpoint { name: name.clone(), details: None }], |_| {
+                said.into()
+            })
+        }
+        Some(BreakpointCommand::Continue { details }) => {
+            let details = details.as_deref().map(Into::into);
+            record(context, vec![Command::ContinueBreakpoint { details }], |_| "going on".into())
+        }
+        None => {
+            let (_desk, state) = look(context)?;
+            if context.printer.is_json() {
+                return context.printer.json(&serde_json::json!({ "breakpoint": state.breakpoint }));
+            }
+            match state.breakpoint {
+                Some(waiting) => {
+                    let since = context.moment(waiting.since);
+                    context.printer.data(format!("waiting at {}   since {since}", waiting.name))?;
+                    context.printer.hint("segno breakpoint continue");
+                    Ok(())
+                }
+                None => context.printer.data("not waiting"),
+            }
+        }
+    }
+}
+
+/// Runs `segno error`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn error(context: &Context, args: &ErrorArgs) -> Outcome {
+    let command =
+        Command::RecordError { message: args.message.as_str().into(), error_kind: args.kind.clone() };
+    record(context, vec![command], |acted| {
+        let errors = &acted.state.errors;
+        match errors.in_a_row {
+            0 | 1 => format!("error recorded   {} in all", errors.count).into(),
+            times => format!("error recorded   the same one {times} times in a row, {} in all", errors.count)
+                .into(),
+        }
+    })
+}
+
+/// Runs `segno note`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn note(context: &Context, args: &NoteArgs) -> Outcome {
+    let command = Command::NoteHistory {
+        action: "note".to_owned(),
+        phase: None,
+        details: Some(args.text.as_str().into()),
+    };
+    record(context, vec![command], |_| "noted".into())
+}

@@ -1,0 +1,117 @@
+//! The commands: one file each, with its arguments and its `run`. Tiny related ones share a file.
+
+use crate::cli::Command;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+
+pub mod agent;
+pub mod args;
+pub mod artifact;
+pub mod budget;
+pub mod checkpoint;
+pub mod cleanup;
+pub mod completions;
+pub mod config;
+pub mod decide;
+pub mod doctor;
+mod doing;
+pub mod export;
+pub mod lifecycle;
+mod lists;
+pub mod log;
+pub mod ls;
+pub mod man;
+pub mod mark;
+pub mod memory;
+pub mod metric;
+pub mod new;
+pub mod output;
+pub mod phase;
+pub mod rm;
+pub mod show;
+pub mod state;
+pub mod task;
+pub mod tokens;
+pub mod trust;
+pub mod workflow_state;
+
+/// Runs a command.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, command: &Command) -> Outcome {
+    if context.global.key.is_some() && !records(command) {
+        return Err(CommandError::usage("--key is for commands that record something in a session")
+            .hint("leave --key out: this command cannot be made to happen only once by it"));
+    }
+    match command {
+        Command::New(args) => new::run(context, args),
+        Command::Resume(args) => lifecycle::resume(context, args),
+        Command::Pause(args) => lifecycle::pause(context, args),
+        Command::Complete(args) => lifecycle::complete(context, args),
+        Command::Abort(args) => lifecycle::abort(context, args),
+        Command::Abandon(args) => lifecycle::abandon(context, args),
+        Command::Fail(args) => lifecycle::fail(context, args),
+        Command::Phase(args) => phase::run(context, args),
+        Command::Attempt(args) => phase::attempt(context, args),
+        Command::Iteration(args) => phase::iteration(context, args),
+        Command::Progress(args) => phase::progress(context, args),
+        Command::Budget(args) => budget::run(context, args),
+        Command::Checkpoint(args) => checkpoint::run(context, args),
+        Command::Ls(args) => ls::run(context, args),
+        Command::Show(args) => show::run(context, args),
+        Command::Log(args) => log::run(context, args),
+        Command::History(args) => log::history(context, args),
+        Command::State(args) => state::run(context, args),
+        Command::Tokens(args) => tokens::run(context, args),
+        Command::Artifact(args) => artifact::run(context, args),
+        Command::File(args) => artifact::file(context, args),
+        Command::At(args) => artifact::at(context, args),
+        Command::Output(args) => output::run(context, args),
+        Command::Metric(args) => metric::run(context, args),
+        Command::Task(args) => task::run(context, args),
+        Command::Agent(args) => agent::run(context, args),
+        Command::Decide(args) => decide::run(context, args),
+        Command::Milestone(args) => mark::milestone(context, args),
+        Command::Breakpoint(args) => mark::breakpoint(context, args),
+        Command::Error(args) => mark::error(context, args),
+        Command::Note(args) => mark::note(context, args),
+        Command::Memory(args) => memory::run(context, args),
+        Command::Intent(args) => phase::intent(context, args),
+        Command::WorkflowState(args) => workflow_state::run(context, args),
+        Command::Export(args) => export::run(context, args),
+        Command::Import(args) => export::import(context, args),
+        Command::Backup(args) => doctor::backup(context, args),
+        Command::Cleanup(args) => cleanup::run(context, args),
+        Command::Rm(args) => rm::run(context, args),
+        Command::Doctor(args) => doctor::run(context, args),
+        Command::Config(args) => config::run(context, args),
+        Command::Trust(args) => trust::run(context, args),
+        Command::Completions(args) => completions::run(context, args),
+        Command::Man(args) => man::run(context, args),
+    }
+}
+
+/// Whether a command records events in a session that is there, which is what a key can name. Taking a key and not
+/// heeding it would let somebody who repeats the command believe that it happened once.
+fn records(command: &Command) -> bool {
+    !matches!(
+        command,
+        Command::New(_)
+            | Command::Ls(_)
+            | Command::Show(_)
+            | Command::Log(_)
+            | Command::History(_)
+            | Command::State(_)
+            | Command::Export(_)
+            | Command::Import(_)
+            | Command::Backup(_)
+            | Command::Cleanup(_)
+            | Command::Rm(_)
+            | Command::Doctor(_)
+            | Command::Config(_)
+            | Command::Trust(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+    )
+}

@@ -1,0 +1,175 @@
+//! `segno new`: starts a session.
+
+use clap::Args as ClapArgs;
+use segno_engine::NewSession;
+use segno_engine::core::event::{Maker, Project, Workflow};
+use segno_engine::core::{CostBudget, Status, Summary, TokenBudget};
+
+use super::args::{count, dollars};
+use crate::context::Context;
+use crate::desk::{Desk, tail, title};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::output::style::Meaning;
+use crate::output::{Text, units};
+
+/// Start a session
+///
+/// The session belongs to the project and is active at once. If the project has an open session already, say
+/// --parallel to have another one beside it.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno new \"login form\" --phases red,green,refactor --budget 200k")]
+pub struct Args {
+    /// What the session is about, in a few words
+    pub topic: Option<String>,
+    /// Follow this workflow
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Go through these phases, in this order
+    #[arg(long, value_name = "A,B,C", value_delimiter = ',')]
+    pub phases: Vec<String>,
+    /// Start in this phase instead of the first one
+    #[arg(long, value_name = "NAME")]
+    pub phase: Option<String>,
+    /// Tokens the session may use, like 50000 or 50k; using them up stops the work
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
+    pub budget: Option<u64>,
+    /// Only warn when that budget is used up, instead of stopping the work
+    #[arg(long)]
+    pub advisory: bool,
+    /// Dollars the session may cost; reaching them stops the work
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
+    pub cost: Option<u64>,
+    /// What should be true when the work is done
+    #[arg(long, value_name = "TEXT")]
+    pub intent: Option<String>,
+    /// Allow another open session beside this one
+    #[arg(long)]
+    pub parallel: bool,
+}
+
+/// Runs `segno new`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open_or_make(context)?;
+    let config = context.config()?;
+    let name = args
+        .workflow
+        .clone()
+        .or_else(|| Some(config.session.workflow.clone()).filter(|name| !name.is_empty()));
+    let workflow = match name {
+        Some(name) => {
+            let phases =
+                if args.phases.is_empty() { workflow_phases(context, &name)? } else { args.phases.clone() };
+            Some(Workflow { name, phases })
+        }
+        None if args.phases.is_empty() => None,
+        None => Some(Workflow { name: "custom".to_owned(), phases: args.phases.clone() }),
+    };
+    let root = &context.project.root;
+    let acted = desk.engine.create(NewSession {
+        topic: args.topic.clone(),
+        intent: args.intent.as_deref().map(Into::into),
+        project: Project {
+            path: root.display().to_string(),
+            name: root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            kind: project_kind(root).map(ToOwned::to_owned),
+        },
+        workflow,
+        phase: args.phase.clone(),
+        budget: TokenBudget {
+            total_budget: args.budget.unwrap_or(config.session.budget),
+            tokens_used: 0,
+            warn_percent: config.session.warn_percent,
+            // A budget that somebody set on purpose is a cap that stops; the default only warns.
+            hard: !args.advisory && (args.budget.is_some() || config.session.hard),
+        },
+        cost: CostBudget {
+            limit_micros: args.cost,
+            used_micros: 0,
+            warn_percent: config.session.warn_percent,
+            hard: !args.advisory && args.cost.is_some(),
+        },
+        made_by: Maker::New,
+        continues: None,
+        alone: !args.parallel,
+    });
+    let acted = acted.map_err(|error| in_the_way(&desk, error))?;
+    let printer = &context.printer;
+    for notice in &acted.notices {
+        printer.warn(notice.clone());
+    }
+    if printer.is_json() {
+        printer.json(&Summary::from(&acted.state))?;
+    } else {
+        printer.data(acted.state.session_id.to_string())?;
+        printer.talk(describe(&acted.state));
+        printer.hint(format!(
+            "segno show {0}   segno phase NAME   segno complete {0}",
+            tail(acted.state.session_id)
+        ));
+    }
+    desk.finish();
+    Ok(())
+}
+
+/// What to do with the session that is open already depends on where it stands.
+fn in_the_way(desk: &Desk<'_>, error: segno_engine::Error) -> CommandError {
+    let segno_engine::Error::SessionAlreadyActive { session } = error else { return error.into() };
+    let active = desk.engine.load(session).is_ok_and(|loaded| loaded.state.status == Status::Active);
+    let first = if active { "complete" } else { "resume" };
+    CommandError::new(ExitCode::AlreadyActive, error.code(), error.to_string())
+        .hint(format!("segno {first} {0}   (or: segno abort {0}, or: segno new --parallel)", tail(session)))
+}
+
+fn describe(state: &segno_engine::core::State) -> Text {
+    let mut text = Text::new().plain("started ").then(title(state));
+    if let Some(phase) = state.phase_label() {
+        text = text.plain(format!("   phase {phase}"));
+    }
+    let stops = if state.budget.hard { ", stops there" } else { "" };
+    text.painted(Meaning::Dim, format!("   budget {}{stops}", units::tokens(state.budget.total_budget)))
+}
+
+/// The phases that a trusted project lists in `.segno/workflows/NAME.toml`; none if it has no such file.
+fn workflow_phases(context: &Context, name: &str) -> Outcome<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct File {
+        phases: Vec<String>,
+    }
+    let loaded = context.loaded()?;
+    let file = format!("workflows/{name}.toml");
+    let Some(bytes) = loaded.content.as_ref().and_then(|content| content.get(&file)) else {
+        // Only a plain name is looked for: it must not lead out of the directory.
+        let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+        if plain && !loaded.trust.is_trusted() && context.project.directory().join(&file).is_file() {
+            context.printer.warn_with(
+                format!(
+                    ".segno/{file} is ignored, so the session has no phases: this project is not trusted"
+                ),
+                &["segno trust --show, then: segno trust   (or: segno new --phases A,B,C)".to_owned()],
+            );
+        } else {
+            context.printer.talk(format!("no phases: there is no .segno/{file}, and no --phases A,B,C"));
+        }
+        return Ok(Vec::new());
+    };
+    let bad = |why: String| CommandError::config("config_invalid", format!(".segno/{file}: {why}"));
+    let text = std::str::from_utf8(bytes).map_err(|why| bad(why.to_string()))?;
+    toml::from_str::<File>(text).map(|file| file.phases).map_err(|why| bad(why.message().to_owned()))
+}
+
+/// What kind of project it is, by the file that every project of that kind has.
+fn project_kind(root: &std::path::Path) -> Option<&'static str> {
+    const KINDS: &[(&str, &str)] = &[
+        ("Cargo.toml", "rust"),
+        ("package.json", "node"),
+        ("pyproject.toml", "python"),
+        ("go.mod", "go"),
+        ("pom.xml", "java"),
+        ("Gemfile", "ruby"),
+    ];
+    KINDS.iter().find(|(file, _)| root.join(file).exists()).map(|(_, kind)| *kind)
+}

@@ -1,0 +1,109 @@
+//! `segno output`: results kept with the session.
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use segno_engine::core::event::OutputKind;
+use segno_engine::core::{Command as Act, List};
+
+use super::args::{Page, TextSource};
+use super::doing::{look, record};
+use super::lists;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::output::units;
+
+/// The largest output that is kept.
+const LIMIT: u64 = 64 << 20;
+
+/// What an output is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Text for people
+    #[default]
+    Document,
+    /// Text for machines
+    Code,
+    /// Not finished
+    Partial,
+}
+
+/// Keep results with the session
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno output set plan @plan.md --kind document")]
+pub struct Args {
+    /// What to do; lists the outputs if nothing is said
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to do with outputs.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Keep a result under a name
+    Set {
+        /// The name
+        name: String,
+        /// The text, `-` for standard input, or @FILE
+        #[arg(value_name = "TEXT|-|@FILE", allow_hyphen_values = true)]
+        content: TextSource,
+        /// What it is
+        #[arg(long, value_enum, default_value_t)]
+        kind: Kind,
+    },
+    /// List the names
+    List,
+    /// Print a result as it was kept
+    Get {
+        /// The name
+        name: String,
+    },
+}
+
+/// Runs `segno output`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    match &args.command {
+        None | Some(Command::List) => lists::show(context, None, List::Outputs, &Page::default()),
+        Some(Command::Set { name, content, kind }) => {
+            let kind = match kind {
+                Kind::Document => OutputKind::Document,
+                Kind::Code => OutputKind::Code,
+                Kind::Partial => OutputKind::Partial,
+            };
+            let text = content.read(LIMIT)?;
+            let said = format!("output {name}   {}", units::bytes(text.len() as u64));
+            record(
+                context,
+                vec![Act::RecordOutput { name: name.clone(), kind, content: text.into() }],
+                |_| said.into(),
+            )
+        }
+        Some(Command::Get { name }) => get(context, name),
+    }
+}
+
+fn get(context: &Context, name: &str) -> Outcome {
+    let (desk, state) = look(context)?;
+    let missing = || {
+        CommandError::new(ExitCode::Refused, "unknown_item", format!("no output {name} in this session"))
+            .hint("segno output list")
+    };
+    if !state.outputs.contains_key(name) {
+        return Err(missing());
+    }
+    let items = desk.engine.items(state.session_id, List::Outputs)?;
+    let item = items.into_iter().find(|item| item.key == name).ok_or_else(missing)?;
+    let content = item.body.get("content").cloned().unwrap_or_default();
+    let text: segno_engine::core::Text = serde_json::from_value(content).map_err(|why| {
+        CommandError::failure("session_corrupted", format!("the output {name} cannot be read: {why}"))
+    })?;
+    let whole = desk.engine.whole(&text)?;
+    if context.printer.is_json() {
+        return context
+            .printer
+            .json(&serde_json::json!({ "name": name, "kind": item.body.get("kind"), "content": whole }));
+    }
+    context.printer.raw(whole.as_bytes())
+}

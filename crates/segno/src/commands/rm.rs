@@ -1,0 +1,88 @@
+//! `segno rm`: removes sessions.
+
+use std::io::IsTerminal as _;
+
+use clap::Args as ClapArgs;
+
+use super::args::SessionRef;
+use crate::context::Context;
+use crate::desk::{Desk, short};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::output::units;
+
+/// Remove sessions and everything recorded about them
+///
+/// Asks first on a terminal; elsewhere --yes is needed. `segno export` keeps a copy.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno rm 804211 118830 --yes")]
+pub struct Args {
+    /// The sessions
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<SessionRef>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Runs `segno rm`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open(context)?;
+    let mut ids = Vec::new();
+    for named in &args.ids {
+        let id = desk.named(named)?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    for id in &ids {
+        // Named things that are not there are an error before anything is removed.
+        desk.engine.store().lease(*id).map_err(segno_engine::Error::from)?;
+    }
+    let names = ids.iter().map(|id| short(*id)).collect::<Vec<_>>().join(", ");
+    confirm(
+        context,
+        args.yes,
+        &format!("remove {} for good ({names})?", units::things(ids.len() as u64, "session")),
+    )?;
+    let mut removed = Vec::new();
+    for id in ids {
+        if desk.engine.delete(id)? {
+            removed.push(id);
+        }
+    }
+    if context.printer.is_json() {
+        context.printer.json(&serde_json::json!({ "removed": removed }))?;
+    } else {
+        context.printer.talk(format!("removed {names}"));
+    }
+    desk.finish();
+    Ok(())
+}
+
+/// Asks on a terminal; elsewhere only an explicit yes will do.
+///
+/// # Errors
+/// If the answer is no, or nobody can be asked.
+pub(super) fn confirm(context: &Context, yes: bool, question: &str) -> Outcome {
+    if yes {
+        return Ok(());
+    }
+    let refused = |why| CommandError::new(ExitCode::Cancelled, "cancelled", why);
+    if !std::io::stdin().is_terminal() || context.printer.is_json() {
+        return Err(refused("nothing was removed: there is nobody to ask")
+            .hint("add --yes to remove without being asked"));
+    }
+    context.printer.talk(format!("{question} [y/N]"));
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| CommandError::io("cannot read the answer", error))?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(refused("nothing was removed")),
+    }
+}

@@ -1,0 +1,282 @@
+//! `segno show`: one session, or one part of it.
+
+use clap::Args as ClapArgs;
+use segno_engine::core::{List, State, Status, Summary};
+use segno_engine::store::Lease;
+
+use super::args::{OneSession, Page};
+use super::lists;
+use crate::context::Context;
+use crate::desk::{Desk, tail};
+use crate::error::Outcome;
+use crate::output::style::{Meaning, Symbol};
+use crate::output::table::{Column, Table};
+use crate::output::{Text, units};
+
+/// Show a session
+///
+/// Without a flag: where it stands, what it used, and what to type next. With a flag: one of its lists, in pages.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno show last --tools --limit 20")]
+pub struct Args {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Which part
+    #[command(flatten)]
+    pub part: Part,
+    /// Which page of it
+    #[command(flatten)]
+    pub page: Page,
+}
+
+/// The lists of a session; at most one is asked for.
+#[derive(ClapArgs, Clone, Copy, Debug)]
+#[group(id = "part", multiple = false)]
+pub struct Part {
+    /// Tool calls, with those in doubt
+    #[arg(long)]
+    pub tools: bool,
+    /// What was done, in order
+    #[arg(long)]
+    pub history: bool,
+    /// Decisions and their alternatives
+    #[arg(long)]
+    pub decisions: bool,
+    /// Files that were touched
+    #[arg(long)]
+    pub files: bool,
+    /// Errors
+    #[arg(long)]
+    pub errors: bool,
+    /// What was asked of memory, and the cache
+    #[arg(long)]
+    pub memory: bool,
+    /// Artifacts
+    #[arg(long)]
+    pub artifacts: bool,
+    /// Stored outputs
+    #[arg(long)]
+    pub outputs: bool,
+    /// Tasks
+    #[arg(long)]
+    pub tasks: bool,
+    /// Checkpoints
+    #[arg(long)]
+    pub checkpoints: bool,
+    /// Milestones
+    #[arg(long)]
+    pub milestones: bool,
+    /// How checks of phases came out
+    #[arg(long)]
+    pub verifications: bool,
+}
+
+/// Runs `segno show`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    if let Some(list) = args.part.list() {
+        if list == List::Memory && !context.printer.is_json() {
+            let state = desk.load(id)?;
+            for (key, value) in &state.cache {
+                context.printer.data(format!("cache {key} = {value}"))?;
+            }
+        }
+        return lists::show_at(&desk, id, list, &args.page);
+    }
+    let state = desk.load(id)?;
+    let lease = desk.engine.store().lease(id).map_err(segno_engine::Error::from)?;
+    if context.printer.is_json() {
+        return context.printer.json(&serde_json::json!({
+            "session": Summary::from(&state),
+            "state": state,
+            "driver": lease,
+        }));
+    }
+    let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
+    for (label, value) in facts(context, &state, lease.as_ref()) {
+        table.row([Text::new().painted(Meaning::Dim, label), value]);
+    }
+    context.printer.table(&table)?;
+    context.printer.hint(next(&state));
+    Ok(())
+}
+
+fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'static str, Text)> {
+    let mut facts: Vec<(&'static str, Text)> = Vec::new();
+    let mut fact = |label, value: Text| {
+        if !value.is_empty() {
+            facts.push((label, value));
+        }
+    };
+    let time = |at| context.moment(at);
+    let count = units::things;
+    fact("session", Text::new().plain(state.session_id.to_string()));
+    fact(
+        "topic",
+        state.topic.as_ref().map(|topic| Text::new().painted(Meaning::Strong, topic)).unwrap_or_default(),
+    );
+    let pid = lease.map(|lease| lease.holder.pid);
+    fact("status", super::ls::status(context, state.status, state.reason.as_ref(), pid));
+    let kind = state.project.kind.as_ref().map_or(String::new(), |kind| format!(" ({kind})"));
+    fact("project", format!("{}{kind}", state.project.path).into());
+    fact("continues", state.continues.map(|id| id.to_string().into()).unwrap_or_default());
+    fact("intent", state.intent.as_ref().map(Text::from).unwrap_or_default());
+    fact("workflow", workflow(context, state));
+    if let Some(phase) = state.phase_label() {
+        let more = format!("   iteration {}, attempt {}", state.iteration, state.attempt);
+        fact("phase", Text::new().plain(phase).painted(Meaning::Dim, more));
+    }
+    fact("progress", state.progress().map(|percent| format!("{percent} %").into()).unwrap_or_default());
+    let budget = &state.budget;
+    let meaning = if budget.is_over() {
+        Meaning::Lost
+    } else if budget.is_warning() {
+        Meaning::Waiting
+    } else {
+        Meaning::Plain
+    };
+    let over = if budget.is_over() { ", over budget" } else { "" };
+    let stops = if budget.hard { ", stops there" } else { "" };
+    fact(
+        "tokens",
+        Text::new().painted(
+            meaning,
+            format!(
+                "{} of {} ({:.0} %), {} left{over}{stops}",
+                units::count(budget.tokens_used),
+                units::tokens(budget.total_budget),
+                budget.utilization_percent(),
+                units::count(budget.tokens_remaining()),
+            ),
+        ),
+    );
+    if state.cost.used_micros > 0 || state.cost.limit_micros.is_some() {
+        let limit =
+            state.cost.limit_micros.map_or(String::new(), |limit| format!(" of {}", units::dollars(limit)));
+        fact("cost", format!("{}{limit}", units::dollars(state.cost.used_micros)).into());
+    }
+    fact("agent", state.agent.as_ref().map(Text::from).unwrap_or_default());
+    if let Some(position) = &state.position {
+        let line = position.line.map_or(String::new(), |line| format!(":{line}"));
+        fact("at", format!("{}{line}", position.file).into());
+    }
+    fact("last action", state.last_action.as_ref().map(Text::from).unwrap_or_default());
+    if let Some(waiting) = &state.breakpoint {
+        fact("waiting", Text::new().painted(Meaning::Waiting, format!("at breakpoint {}", waiting.name)));
+    }
+    let open = state.tasks.open.len() as u64;
+    if state.tasks.added > 0 {
+        fact("tasks", format!("{} open, {} done", open, state.tasks.done).into());
+    }
+    if !state.metrics.is_empty() {
+        let metrics: Vec<String> = state
+            .metrics
+            .iter()
+            .map(|(name, value)| format!("{name} {}", serde_json::json!(value)))
+            .collect();
+        fact("metrics", metrics.join(", ").into());
+    }
+    if !state.outputs.is_empty() {
+        fact("outputs", state.outputs.keys().cloned().collect::<Vec<_>>().join(", ").into());
+    }
+    let calls = &state.calls;
+    if calls.total > 0 {
+        let doubt = calls.in_doubt.len();
+        let mut text = Text::new().plain(format!(
+            "{}: {} completed, {} failed, {} denied, {} open",
+            count(calls.total, "call"),
+            calls.completed,
+            calls.failed,
+            calls.denied,
+            calls.open.len() as u64 + calls.open_beyond,
+        ));
+        if doubt > 0 {
+            text = text.plain(", ").painted(Meaning::Waiting, format!("{doubt} in doubt"));
+        }
+        fact("tools", text);
+    }
+    let counts = &state.counts;
+    let mut recorded = Vec::new();
+    for (n, one) in [
+        (counts.artifacts, "artifact"),
+        (state.decisions.count, "decision"),
+        (counts.milestones, "milestone"),
+        (state.errors.count, "error"),
+        (counts.files_created + counts.files_modified + counts.files_deleted, "file change"),
+    ] {
+        if n > 0 {
+            recorded.push(count(n, one));
+        }
+    }
+    fact("recorded", recorded.join(", ").into());
+    if let Some(mark) = &state.checkpoint {
+        let since = state.actions_since_checkpoint;
+        fact("checkpoint", format!("{}   {} since", mark.id, count(since, "action")).into());
+    }
+    fact("created", Text::new().painted(Meaning::Dim, time(state.created_at)));
+    fact("updated", Text::new().painted(Meaning::Dim, time(state.updated_at)));
+    fact(
+        "ended",
+        state.completed_at.map(|at| Text::new().painted(Meaning::Dim, time(at))).unwrap_or_default(),
+    );
+    fact("journal", Text::new().painted(Meaning::Dim, count(state.seq, "event")));
+    facts
+}
+
+/// The phases of a workflow with what is done, what is current and what is to come.
+fn workflow(context: &Context, state: &State) -> Text {
+    let Some(workflow) = &state.workflow else { return Text::new() };
+    let mut text = Text::new().plain(workflow.name.clone());
+    let palette = context.printer.palette();
+    for phase in &workflow.phases {
+        text = text.plain("   ");
+        text = if state.phase.as_ref() == Some(phase) {
+            text.painted(Meaning::Strong, format!("{} {phase}", palette.symbol(Symbol::Step)))
+        } else if state.phases_completed.contains(phase) {
+            text.painted(Meaning::Done, format!("{} {phase}", palette.symbol(Symbol::Done)))
+        } else {
+            text.painted(Meaning::Dim, phase.clone())
+        };
+    }
+    text
+}
+
+/// What to type next.
+fn next(state: &State) -> String {
+    let id = tail(state.session_id);
+    match state.status {
+        Status::Active => format!("segno log {id}   segno pause {id}   segno complete {id}"),
+        Status::Paused | Status::Interrupted => format!("segno resume {id}   segno abort {id}"),
+        Status::Halted => format!("segno resume {id} --reset-breaker   segno abort {id}"),
+        Status::Completed | Status::Aborted | Status::Failed => {
+            format!("segno export {id}   segno history {id}")
+        }
+    }
+}
+
+impl Part {
+    /// The list that was asked for.
+    fn list(self) -> Option<List> {
+        [
+            (self.tools, List::Tools),
+            (self.history, List::History),
+            (self.decisions, List::Decisions),
+            (self.files, List::Files),
+            (self.errors, List::Errors),
+            (self.memory, List::Memory),
+            (self.artifacts, List::Artifacts),
+            (self.outputs, List::Outputs),
+            (self.tasks, List::Tasks),
+            (self.checkpoints, List::Checkpoints),
+            (self.milestones, List::Milestones),
+            (self.verifications, List::Verifications),
+        ]
+        .into_iter()
+        .find_map(|(asked, list)| asked.then_some(list))
+    }
+}

@@ -1,0 +1,66 @@
+//! `segno task`: what is left to do.
+
+use clap::{Args as ClapArgs, Subcommand};
+use segno_engine::core::{Command as Act, List};
+
+use super::args::Page;
+use super::doing::record;
+use super::lists;
+use crate::context::Context;
+use crate::error::Outcome;
+
+/// Keep a list of what is left to do
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno task add \"handle expired tokens\"")]
+pub struct Args {
+    /// What to do; lists the tasks if nothing is said
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What to do with tasks.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Add a task
+    Add {
+        /// What is to be done
+        text: String,
+    },
+    /// Mark a task as done
+    Done {
+        /// Its number
+        id: u64,
+    },
+    /// Take a task off the list undone
+    Drop {
+        /// Its number
+        id: u64,
+    },
+    /// List the tasks
+    List,
+}
+
+/// Runs `segno task`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    match &args.command {
+        None | Some(Command::List) => lists::show(context, None, List::Tasks, &Page::default()),
+        Some(Command::Add { text }) => {
+            record(context, vec![Act::AddTask { text: text.as_str().into() }], |acted| {
+                format!("task {} added   {} open", acted.state.tasks.added, acted.state.tasks.open.len())
+                    .into()
+            })
+        }
+        Some(Command::Done { id }) => end(context, *id, true),
+        Some(Command::Drop { id }) => end(context, *id, false),
+    }
+}
+
+fn end(context: &Context, task: u64, done: bool) -> Outcome {
+    record(context, vec![Act::EndTask { task, done }], |acted| {
+        let word = if done { "done" } else { "dropped" };
+        format!("task {task} {word}   {} open", acted.state.tasks.open.len()).into()
+    })
+}

@@ -1,0 +1,134 @@
+//! The layers of the configuration, merged in order, with the origin of every value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::Deserialize as _;
+use toml::{Table, Value};
+
+use super::error::{Error, Place};
+use super::file::{self, Level};
+use super::schema::{KEYS, Key, Kind};
+use super::{Config, DEFAULT};
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The embedded defaults.
+    Default,
+    /// The user's file.
+    User(Place),
+    /// The project's file.
+    Project(Place),
+    /// A variable.
+    Variable(String),
+    /// A flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::User(place) | Self::Project(place) => write!(f, "{}:{}", place.path.display(), place.line),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One value and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The key.
+    pub key: &'static Key,
+    /// The value.
+    pub value: Value,
+    /// The layer that decided it.
+    pub origin: Origin,
+}
+
+/// All layers laid over each other.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    settings: BTreeMap<&'static str, Setting>,
+}
+
+impl Layers {
+    /// The defaults alone.
+    ///
+    /// # Errors
+    /// Never, in a program whose tests passed.
+    pub fn defaults() -> Result<Self, Error> {
+        let layer = file::read(Path::new("default.toml"), DEFAULT.as_bytes(), Level::User)?;
+        let settings = layer
+            .settings
+            .into_iter()
+            .map(|setting| (setting.key.name, Setting { origin: Origin::Default, ..setting }));
+        Ok(Self { settings: settings.collect() })
+    }
+
+    /// Lays settings over what is there. Rules for secrets add up: no layer can take away what another one protects.
+    pub fn lay(&mut self, settings: impl IntoIterator<Item = Setting>) {
+        for mut setting in settings {
+            if setting.key.kind == Kind::Rules
+                && let Some(Setting { value: Value::Array(below), .. }) = self.settings.get(setting.key.name)
+                && let Value::Array(added) = setting.value
+            {
+                setting.value = Value::Array(below.iter().cloned().chain(added).collect());
+            }
+            self.settings.insert(setting.key.name, setting);
+        }
+    }
+
+    /// Lays a value given as text over what is there.
+    ///
+    /// # Errors
+    /// If it is not right for the key.
+    pub fn lay_text(&mut self, key: &'static Key, text: &str, origin: Origin) -> Result<(), Error> {
+        let value = key.parse(text).map_err(|problem| Error::Invalid {
+            origin: origin.to_string(),
+            key: key.name.to_owned(),
+            problem,
+        })?;
+        self.lay([Setting { key, value, origin }]);
+        Ok(())
+    }
+
+    /// One setting.
+    pub fn get(&self, key: &str) -> Option<&Setting> {
+        self.settings.get(key)
+    }
+
+    /// All settings in the order of the defaults.
+    pub fn iter(&self) -> impl Iterator<Item = &Setting> {
+        KEYS.iter().filter_map(|key| self.settings.get(key.name))
+    }
+
+    /// The values as sections.
+    pub fn table(&self) -> Table {
+        let mut table = Table::new();
+        for setting in self.iter() {
+            let (section, name) = setting.key.name.split_once('.').unwrap_or((setting.key.name, ""));
+            if let Value::Table(values) =
+                table.entry(section.to_owned()).or_insert_with(|| Value::Table(Table::new()))
+            {
+                values.insert(name.to_owned(), setting.value.clone());
+            }
+        }
+        table
+    }
+
+    /// The values with their types.
+    ///
+    /// # Errors
+    /// Never, in a program whose tests passed.
+    pub fn config(&self) -> Result<Config, Error> {
+        Config::deserialize(Value::Table(self.table())).map_err(|error| Error::Types(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+mod tests;

@@ -1,0 +1,37 @@
+use super::super::schema;
+use super::*;
+
+fn user(text: &str) -> Vec<Setting> {
+    file::read(Path::new("config.toml"), text.as_bytes(), Level::User).unwrap().settings
+}
+
+#[test]
+fn the_defaults_fit_their_types() {
+    let config = Layers::defaults().unwrap().config().unwrap();
+    assert_eq!(config.session.budget, 100_000);
+    assert_eq!(config.store.busy_timeout_ms, 10_000);
+    assert!(config.cleanup.archive && config.view.enabled && config.redact.env && !config.session.hard);
+}
+
+#[test]
+fn later_layers_win_and_are_remembered() {
+    let mut layers = Layers::defaults().unwrap();
+    layers.lay(user("[ls]\nlimit = 5\n"));
+    assert_eq!(layers.get("ls.limit").unwrap().origin.to_string(), "config.toml:2");
+    let key = schema::find("ls.limit").unwrap();
+    layers.lay_text(key, "6", Origin::Variable("SEGNO_LS_LIMIT".into())).unwrap();
+    assert_eq!(layers.config().unwrap().ls.limit, 6);
+    assert_eq!(layers.get("ls.limit").unwrap().origin.to_string(), "$SEGNO_LS_LIMIT");
+    assert_eq!(layers.get("session.budget").unwrap().origin, Origin::Default);
+}
+
+#[test]
+fn rules_add_up() {
+    let mut layers = Layers::defaults().unwrap();
+    for id in ["a", "b"] {
+        let text = format!("[[redact.rules]]\nid = '{id}'\nregex = 'x'\n");
+        layers.lay(user(&text));
+    }
+    let ids: Vec<String> = layers.config().unwrap().redact.rules.into_iter().map(|rule| rule.id).collect();
+    assert_eq!(ids, ["a", "b"]);
+}

@@ -1,0 +1,273 @@
+//! The configuration: typed, layered, and honest about where each value comes from.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `default.toml` | the defaults and, at the same time, the documentation |
+//! | [`schema`] | every key with its type, limits and class |
+//! | [`mod@file`] | one file: what it sets, what means nothing, what waits for trust |
+//! | [`layers`] | default < user < project < environment < flags |
+//! | [`paths`] | the user's directories and the root of the project |
+//! | [`mod@env`] | every variable |
+//! | [`set`] | changing a file, keeping its comments |
+//! | [`content`], [`trust`] | what a project's files are worth |
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub mod content;
+pub mod env;
+pub mod error;
+pub mod file;
+pub mod layers;
+pub mod paths;
+pub mod schema;
+pub mod set;
+mod suggest;
+pub mod trust;
+
+pub use error::Error;
+pub use file::{Level, Notice, Topic};
+pub use layers::{Layers, Origin, Setting};
+pub use paths::{Paths, Project};
+
+use crate::files::{self, Links, ReadError};
+use crate::output::style::Choice;
+use content::Content;
+use env::Environment;
+use trust::{Status, Trust};
+
+/// The embedded defaults, commented.
+pub const DEFAULT: &str = include_str!("default.toml");
+
+/// The largest configuration file.
+pub const MAX_SIZE: u64 = 1024 * 1024;
+
+/// The whole configuration. The meaning of each key is in `default.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the sections and keys are explained in default.toml, and only there")]
+pub struct Config {
+    pub store: Store,
+    pub session: Session,
+    pub view: View,
+    pub cleanup: Cleanup,
+    pub ls: Ls,
+    pub redact: Redact,
+    pub ui: Ui,
+}
+
+/// The section `[store]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Store {
+    pub url: String,
+    pub busy_timeout_ms: u64,
+}
+
+/// The section `[session]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Session {
+    pub budget: u64,
+    pub warn_percent: u8,
+    pub hard: bool,
+    pub workflow: String,
+}
+
+/// The section `[view]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct View {
+    pub enabled: bool,
+    pub max_items: u32,
+}
+
+/// The section `[cleanup]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Cleanup {
+    pub days: u32,
+    pub keep: u32,
+    pub archive: bool,
+}
+
+/// The section `[ls]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Ls {
+    pub limit: u32,
+}
+
+/// The section `[redact]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Redact {
+    pub env: bool,
+    pub rules: Vec<Rule>,
+}
+
+/// A rule of `redact.rules`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// A name for the rule.
+    pub id: String,
+    /// The text must contain one of these; none means always look.
+    #[serde(default)]
+    pub keywords: Vec<String>,
+    /// What the secret looks like.
+    pub regex: String,
+    /// Which part of the match is the secret; 0 is all of it.
+    #[serde(default)]
+    pub group: usize,
+}
+
+/// The section `[ui]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Ui {
+    pub color: Choice,
+    pub pager: String,
+    pub time: TimeStyle,
+}
+
+/// How times are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeStyle {
+    /// `3h ago`.
+    Relative,
+    /// `2026-01-31T12:00:00Z`.
+    Iso,
+}
+
+/// The configuration with everything that led to it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The values.
+    pub config: Config,
+    /// The values with their origins.
+    pub layers: Layers,
+    /// What the user should know.
+    pub notices: Vec<Notice>,
+    /// How the project stands.
+    pub trust: Status,
+    /// The files of a trusted project exactly as they were judged. `None` unless it is trusted.
+    pub content: Option<Content>,
+}
+
+/// Reads all layers. `flags` are keys set on the command line, with the name of the flag.
+///
+/// # Errors
+/// The first thing that makes the configuration unusable.
+pub fn load(
+    paths: &Paths,
+    project: &Project,
+    environment: &Environment,
+    flags: &[(&'static str, &'static str, String)],
+    now: Timestamp,
+) -> Result<Loaded, Error> {
+    let mut layers = Layers::defaults()?;
+    let mut notices = Vec::new();
+
+    match read_file(&paths.config, Links::Follow)? {
+        Some(bytes) => {
+            let layer = file::read(&paths.config, &bytes, Level::User)?;
+            layers.lay(layer.settings);
+            notices.extend(layer.notices);
+        }
+        None if paths.config_named => {
+            return Err(Error::Missing { path: paths.config.clone(), asked_by: env::CONFIG });
+        }
+        None => {}
+    }
+
+    let Judged { trust, content, file } = judge(paths, project, now, &mut notices)?;
+    if let Some(bytes) = file {
+        let level = Level::Project { trusted: trust.is_trusted() };
+        let layer = file::read(&project.config(), &bytes, level)?;
+        layers.lay(layer.settings);
+        notices.extend(layer.notices);
+    }
+
+    for (key, name, value) in environment.settings() {
+        layers.lay_text(key, value, Origin::Variable(name))?;
+    }
+    notices.extend(environment.slips().into_iter().map(|(name, meant)| Notice {
+        topic: Topic::Ignored,
+        message: format!("the variable {name} means nothing; it is ignored"),
+        hints: vec![format!("did you mean {meant}?")],
+    }));
+    for (key, flag, value) in flags {
+        let key = schema::find(key).ok_or_else(|| Error::Types(format!("there is no key {key}")))?;
+        layers.lay_text(key, value, Origin::Flag(flag))?;
+    }
+    Ok(Loaded { config: layers.config()?, layers, notices, trust, content })
+}
+
+/// What is known about a project before its settings are read.
+struct Judged {
+    trust: Status,
+    content: Option<Content>,
+    file: Option<Vec<u8>>,
+}
+
+/// How the project stands, its trusted content, and the bytes of its configuration file. A trusted file is taken from
+/// the content that was judged; reading it again could give another one.
+fn judge(
+    paths: &Paths,
+    project: &Project,
+    now: Timestamp,
+    notices: &mut Vec<Notice>,
+) -> Result<Judged, Error> {
+    let standing = Trust::in_directory(&paths.data).status(&project.root, now).unwrap_or_else(|error| {
+        notices.push(Notice {
+            topic: Topic::Problem,
+            message: error.to_string(),
+            hints: error.hint().into_iter().collect(),
+        });
+        trust::Standing { status: Status::Untrusted { reason: None }, content: None }
+    });
+    match &standing.status {
+        Status::Trusted { .. } => {
+            let file = standing.content.as_ref().and_then(|content| content.get(paths::CONFIG_FILE));
+            let file = file.map(<[u8]>::to_vec);
+            return Ok(Judged { trust: standing.status, content: standing.content, file });
+        }
+        Status::Changed { since } => notices.push(Notice {
+            topic: Topic::Untrusted,
+            message: format!("the files in .segno have changed since you trusted them ({since:.0})"),
+            hints: vec!["segno trust --show, then: segno trust".to_owned()],
+        }),
+        Status::Untrusted { reason: Some(reason) } => notices.push(Notice {
+            topic: Topic::Untrusted,
+            message: format!("this project is not trusted any more: {reason}"),
+            hints: vec!["segno trust --show".to_owned()],
+        }),
+        Status::Untrusted { reason: None } => {}
+    }
+    let directory = project.directory();
+    let is_link = std::fs::symlink_metadata(&directory).is_ok_and(|metadata| metadata.is_symlink());
+    let file = if is_link {
+        Err(Error::Read { path: directory, source: ReadError::NotRegular })
+    } else {
+        read_file(&project.config(), Links::Refuse)
+    };
+    let file = match file {
+        // A link could lead anywhere; the project's file is then treated as absent, which is said.
+        Err(Error::Read { path, source: ReadError::NotRegular }) => {
+            notices.push(Notice {
+                topic: Topic::Problem,
+                message: format!("{} is ignored: it is a link, or not a file", path.display()),
+                hints: Vec::new(),
+            });
+            None
+        }
+        other => other?,
+    };
+    Ok(Judged { trust: standing.status, content: None, file })
+}
+
+fn read_file(path: &Path, links: Links) -> Result<Option<Vec<u8>>, Error> {
+    files::read_bounded(path, MAX_SIZE, links).map_err(|source| Error::Read { path: path.to_owned(), source })
+}

@@ -1,0 +1,211 @@
+//! What every command gets: who asks, where, with which settings, and a way to answer.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::cli::{Command, GlobalArgs};
+use crate::commands::args::SessionRef;
+use crate::config::env::{self, Environment};
+use crate::config::{self, Config, Loaded, Paths, Project, TimeStyle, Topic};
+use crate::error::{CommandError, Outcome};
+use crate::output::printer::Manner;
+use crate::output::{Printer, Text, pager, units};
+
+/// The surroundings of one command.
+#[derive(Debug)]
+pub struct Context {
+    /// Flags that every command takes.
+    pub global: GlobalArgs,
+    /// The environment as it was at the start.
+    pub environment: Environment,
+    /// The user's directories.
+    pub paths: Paths,
+    /// The project.
+    pub project: Project,
+    /// Where words go.
+    pub printer: Printer,
+    /// When the command started.
+    pub now: Timestamp,
+    loaded: Result<Loaded, config::Error>,
+}
+
+/// The driver's marks on a command that runs under an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnderRun {
+    /// The run, from `SEGNO_RUN`.
+    pub run: String,
+    /// The fencing number, from `SEGNO_EPOCH`.
+    pub epoch: Option<u64>,
+}
+
+impl Context {
+    /// Looks around. A broken configuration is not yet an error here: some commands do not need one, and some are
+    /// there to repair it.
+    ///
+    /// # Errors
+    /// If the project that was named is not there.
+    pub fn new(
+        global: GlobalArgs,
+        environment: Environment,
+        paths: Paths,
+        directory: &Path,
+        now: Timestamp,
+    ) -> Outcome<Self> {
+        let project = match (&global.project, environment.non_empty(env::PROJECT)) {
+            (Some(named), _) => Project::named(&directory.join(named))?,
+            (None, Some(named)) => Project::named(&directory.join(named))?,
+            (None, None) => Project::search(directory, &paths.home)?,
+        };
+        let loaded = config::load(&paths, &project, &environment, &flags(&global), now);
+        let mut manner = manner(&global, &environment);
+        if let Ok(loaded) = &loaded {
+            manner.color = loaded.config.ui.color;
+        }
+        let printer = Printer::new(manner, &environment);
+        Ok(Self { global, environment, paths, project, printer, now, loaded })
+    }
+
+    /// The configuration.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn config(&self) -> Outcome<&Config> {
+        Ok(&self.loaded()?.config)
+    }
+
+    /// The configuration with its origins, and how the project stands.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn loaded(&self) -> Outcome<&Loaded> {
+        self.loaded.as_ref().map_err(CommandError::from)
+    }
+
+    /// Reads the configuration again, after a file was changed.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn reload(&self) -> Outcome<Loaded> {
+        Ok(config::load(&self.paths, &self.project, &self.environment, &flags(&self.global), self.now)?)
+    }
+
+    /// Says what there is to say about the configuration, as far as it matters to a command.
+    pub fn give_notices(&self, command: &Command) {
+        let matters = |topic| match command {
+            // It says all this itself.
+            Command::Trust(_) => topic != Topic::Untrusted,
+            // These have nothing to do with settings.
+            Command::Completions(_) | Command::Man(_) => topic == Topic::Problem,
+            _ => true,
+        };
+        if let Ok(loaded) = &self.loaded {
+            for notice in loaded.notices.iter().filter(|notice| matters(notice.topic)) {
+                self.printer.warn_with(notice.message.as_str(), &notice.hints);
+            }
+        }
+    }
+
+    /// The session a command is about: its argument, `--session`, or `SEGNO_SESSION`. `None` means the command has to
+    /// find the session of the project.
+    ///
+    /// # Errors
+    /// If `SEGNO_SESSION` is not the name of a session.
+    pub fn session(&self, argument: Option<&SessionRef>) -> Outcome<Option<SessionRef>> {
+        if let Some(named) = argument.or(self.global.session.as_ref()) {
+            return Ok(Some(named.clone()));
+        }
+        let Some(text) = self.environment.non_empty(env::SESSION) else { return Ok(None) };
+        text.parse().map(Some).map_err(|problem: String| {
+            CommandError::config("config_invalid", format!("${} is not right: {problem}", env::SESSION))
+                .hint(format!("unset {}", env::SESSION))
+        })
+    }
+
+    /// The run this command belongs to, if an agent under a driver started it.
+    ///
+    /// # Errors
+    /// If `SEGNO_EPOCH` is not a number.
+    pub fn under_run(&self) -> Outcome<Option<UnderRun>> {
+        let Some(run) = self.environment.non_empty(env::RUN) else { return Ok(None) };
+        let epoch = self.environment.non_empty(env::EPOCH).map(str::parse).transpose().map_err(|_| {
+            CommandError::config("config_invalid", format!("${} is not a number", env::EPOCH))
+        })?;
+        Ok(Some(UnderRun { run: run.to_owned(), epoch }))
+    }
+
+    /// The URL of the store: as configured, or the default one.
+    ///
+    /// # Errors
+    /// If the configuration is wrong, or the default path is not text.
+    pub fn store_url(&self) -> Outcome<String> {
+        let url = &self.config()?.store.url;
+        if !url.is_empty() {
+            return Ok(url.clone());
+        }
+        let path = self.paths.store();
+        let path = path.to_str().ok_or_else(|| {
+            CommandError::config("config_invalid", "the path of the store is not UTF-8")
+                .hint("segno --store sqlite:PATH …")
+        })?;
+        Ok(format!("sqlite:{path}"))
+    }
+
+    /// Shows a text that may be longer than the screen, through the user's pager if there is one.
+    ///
+    /// # Errors
+    /// If the output cannot be written.
+    pub fn page(&self, text: &Text) -> Outcome {
+        let pager = self.loaded.as_ref().map_or("", |loaded| loaded.config.ui.pager.as_str());
+        pager::show(&self.printer, &self.environment, pager, text)
+    }
+
+    /// A time from a journal as the user wants to see it.
+    pub fn moment(&self, at: segno_engine::core::Timestamp) -> String {
+        let text = at.to_string();
+        text.parse().map_or(text, |at| self.time(at))
+    }
+
+    /// A time as the user wants to see it.
+    pub fn time(&self, time: Timestamp) -> String {
+        let style = self.loaded.as_ref().map_or(TimeStyle::Relative, |loaded| loaded.config.ui.time);
+        match style {
+            TimeStyle::Iso => format!("{time:.0}"),
+            TimeStyle::Relative => {
+                let seconds = self.now.as_second().saturating_sub(time.as_second());
+                match units::age(std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))) {
+                    now if now == "now" => now,
+                    age => format!("{age} ago"),
+                }
+            }
+        }
+    }
+}
+
+/// The manner that can be known before any file was read.
+pub fn manner(global: &GlobalArgs, environment: &Environment) -> Manner {
+    let named = environment.non_empty("SEGNO_COLOR");
+    let choice = named.and_then(|name| <_ as clap::ValueEnum>::from_str(name, false).ok());
+    Manner {
+        json: global.json,
+        quiet: global.quiet,
+        verbose: global.verbose,
+        color: global.color.or(choice).unwrap_or_default(),
+    }
+}
+
+/// The settings made by global flags: key, flag, value.
+fn flags(global: &GlobalArgs) -> Vec<(&'static str, &'static str, String)> {
+    let mut flags = Vec::new();
+    if let Some(url) = &global.store {
+        flags.push(("store.url", "--store", url.clone()));
+    }
+    if let Some(choice) = global.color.as_ref().and_then(clap::ValueEnum::to_possible_value) {
+        flags.push(("ui.color", "--color", choice.get_name().to_owned()));
+    }
+    flags
+}
+
+#[cfg(test)]
+#[path = "context_tests.rs"]
+mod tests;

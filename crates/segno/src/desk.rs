@@ -1,0 +1,389 @@
+//! Where commands meet the engine: opening the store, finding the session, doing something, saying what came of it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use segno_engine::core::{Command, EventKey, SessionId, State, Summary};
+use segno_engine::redact::{self, Redactor};
+use segno_engine::store::sqlite::{self, SqliteStore};
+use segno_engine::{Acted, Actor, Choice, Engine, EngineOptions, view};
+use serde_json::json;
+
+use crate::commands::args::SessionRef;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::output::style::Meaning;
+use crate::output::{Text, units};
+use crate::recent;
+
+/// An open store with everything a command needs around it.
+pub struct Desk<'a> {
+    /// The surroundings.
+    pub context: &'a Context,
+    /// The engine.
+    pub engine: Engine,
+}
+
+impl<'a> Desk<'a> {
+    /// Opens the store; it must be there.
+    pub fn open(context: &'a Context) -> Outcome<Self> {
+        Self::open_with(context, false)
+    }
+
+    /// Opens the store, making it if there is none.
+    pub fn open_or_make(context: &'a Context) -> Outcome<Self> {
+        Self::open_with(context, true)
+    }
+
+    fn open_with(context: &'a Context, create: bool) -> Outcome<Self> {
+        let config = context.config()?;
+        let path = store_path(context)?;
+        let options = sqlite::Options {
+            purpose: sqlite::Purpose::OneShot,
+            create,
+            busy: Duration::from_millis(config.store.busy_timeout_ms),
+        };
+        let store = SqliteStore::open(&path, options).map_err(segno_engine::Error::from)?;
+        let actor = match context.under_run()? {
+            Some(under) => Actor { run: Some(under.run), epoch: under.epoch },
+            None => Actor::default(),
+        };
+        let options = EngineOptions {
+            redactor: redactor(context)?,
+            actor,
+            view: view::Options {
+                enabled: config.view.enabled,
+                most_items: usize::try_from(config.view.max_items).unwrap_or(10_000),
+                ..view::Options::default()
+            },
+            spool: Some(context.paths.state.join("spool")),
+            ..EngineOptions::default()
+        };
+        let desk = Self { context, engine: Engine::new(Box::new(store), options) };
+        desk.look_around();
+        Ok(desk)
+    }
+
+    /// There is no daemon: whoever opens the store takes in what waits and settles what died.
+    fn look_around(&self) {
+        let printer = &self.context.printer;
+        match self.engine.take_in_spool() {
+            Ok(taken) => {
+                if taken.facts > 0 {
+                    printer
+                        .detail(1, format!("took in {} from the spool", units::things(taken.facts, "fact")));
+                }
+                for (path, why) in taken.set_apart {
+                    printer.warn(format!(
+                        "a spooled fact could not be taken in ({why}); it is kept in {}",
+                        path.display()
+                    ));
+                }
+            }
+            Err(why) => printer.warn(format!("the spool could not be taken in: {why}")),
+        }
+        match self.engine.settle() {
+            Ok(settled) => {
+                for id in settled {
+                    let hint = [format!("segno show {}", short(id))];
+                    printer
+                        .warn_with(format!("session {} was interrupted: its driver died", short(id)), &hint);
+                }
+            }
+            // Looking is enough here: the command itself will say what is wrong with the store.
+            Err(why) => printer.detail(1, format!("leases were not settled: {why}")),
+        }
+    }
+
+    /// The session a command means.
+    pub fn session(&self, argument: Option<&SessionRef>) -> Outcome<SessionId> {
+        if let Some(named) = self.context.session(argument)? {
+            return self.named(&named);
+        }
+        match self.engine.open_session(&self.context.project.root)? {
+            Choice::One(id) => Ok(id),
+            Choice::None => Err(CommandError::new(
+                ExitCode::SessionNotFound,
+                "no_active_session",
+                "No active session. Create or load a session first.",
+            )
+            .hint("segno new \"what it is about\"   (or: segno ls --all, then segno --session ID …)")),
+            Choice::Several(sessions) => Err(self.choose(&sessions)),
+        }
+    }
+
+    /// The session a text names: a number of the last list, an id, the end of one, or `last`.
+    pub fn named(&self, named: &SessionRef) -> Outcome<SessionId> {
+        let text = named.as_str();
+        if let Some(id) = recent::numbered(&self.context.paths.state, text) {
+            return Ok(id);
+        }
+        // A number that is not in the list must not fall through to whatever session happens to end in that digit.
+        if text.len() < recent::SHORTEST_ENDING && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(CommandError::new(
+                ExitCode::SessionNotFound,
+                "session_not_found",
+                format!("there is no number {text} in the last list on this terminal"),
+            )
+            .hint(format!(
+                "segno ls   gives numbers   (or: at least {} digits of the end of the id)",
+                recent::SHORTEST_ENDING
+            )));
+        }
+        self.engine.find(text, Some(&self.context.project.root)).map_err(|error| match error {
+            segno_engine::Error::SessionNotFound { .. } if text == "last" => CommandError::new(
+                ExitCode::SessionNotFound,
+                "session_not_found",
+                "this project has no sessions yet",
+            )
+            .hint("segno new \"what it is about\"   (or: segno ls --all --everywhere)"),
+            other => other.into(),
+        })
+    }
+
+    fn choose(&self, sessions: &[Summary]) -> CommandError {
+        let mut error = CommandError::new(
+            ExitCode::Ambiguous,
+            "ambiguous",
+            format!("{} sessions are open in this project; say which one", sessions.len()),
+        );
+        for summary in sessions.iter().take(8) {
+            let topic = summary.topic.as_deref().unwrap_or("");
+            error =
+                error.hint(format!("--session {}   {} {topic}", &tail(summary.session_id), summary.status));
+        }
+        error
+    }
+
+    /// Does something to a session.
+    pub fn act(&self, session: SessionId, commands: Vec<Command>) -> Outcome<Acted> {
+        let key = match &self.context.global.key {
+            Some(text) => Some(
+                text.parse::<EventKey>()
+                    .map_err(|bad| CommandError::usage(format!("bad --key: {}", bad.why)))?,
+            ),
+            None => None,
+        };
+        self.engine.act_all(session, commands, key).map_err(|error| {
+            CommandError::from(error).map_message(|text| self.engine.redactor().text(text).into_owned())
+        })
+    }
+
+    /// Says what came of a change: a document for programs, a line for people.
+    pub fn report(&self, acted: &Acted, said: impl Into<Text>) -> Outcome {
+        let printer = &self.context.printer;
+        for notice in &acted.notices {
+            printer.warn(notice.clone());
+        }
+        if printer.is_json() {
+            let events: Vec<&str> = acted.events.iter().map(|event| event.kind()).collect();
+            printer.json(&json!({
+                "session_id": acted.state.session_id,
+                "seq": acted.seq,
+                "status": acted.state.status,
+                "events": events,
+                "repeated": acted.repeated,
+                "late": acted.late,
+                "spooled": acted.spooled,
+                "requested": acted.requested,
+                "session": Summary::from(&acted.state),
+            }))?;
+        } else if acted.repeated {
+            printer.talk(Text::new().plain("nothing to do: this key was recorded already"));
+        } else if acted.late {
+            printer.warn("recorded as late: another driver has taken over this session");
+        } else if let Some(request) = acted.requested {
+            let asked = format!("{request:?}").to_lowercase();
+            printer.talk(
+                Text::new().plain(format!("the session is being driven; its driver was asked to {asked}")),
+            );
+        } else if !acted.spooled {
+            // What was typed is repeated here, and may be read by others than the one who typed it.
+            printer.talk(said.into().map(|text| self.engine.redactor().text(text).into_owned()));
+        }
+        self.warn_budget(acted);
+        self.finish();
+        Ok(())
+    }
+
+    fn warn_budget(&self, acted: &Acted) {
+        use segno_engine::core::Event;
+        use segno_engine::core::event::Unit;
+        for event in &acted.events {
+            let (word, unit, used, total) = match event {
+                Event::BudgetWarned(e) => ("runs low", e.unit, e.used, e.total),
+                Event::BudgetExceeded(e) => ("exceeded", e.unit, e.used, e.total),
+                _ => continue,
+            };
+            let message = match unit {
+                Unit::Tokens => {
+                    format!("token budget {word}: {} of {}", units::count(used), units::tokens(total))
+                }
+                Unit::Cost => {
+                    format!("cost budget {word}: {} of {}", units::dollars(used), units::dollars(total))
+                }
+            };
+            let extend = match unit {
+                Unit::Tokens => "segno budget extend 50k",
+                Unit::Cost => "segno budget cost 5 --extend",
+            };
+            self.context.printer.warn_with(message, &[format!("{extend}   (or: segno complete)")]);
+        }
+    }
+
+    /// Upkeep that may take a while, after the answer has been given.
+    pub fn finish(&self) {
+        if let Err(why) = self.engine.store().tend() {
+            self.context.printer.detail(1, format!("the store's log was not folded in: {why}"));
+        }
+    }
+
+    /// The state of a session, with a warning for each thing that is wrong with its record.
+    pub fn load(&self, session: SessionId) -> Outcome<State> {
+        let loaded = self.engine.load(session)?;
+        for notice in &loaded.notices {
+            self.context.printer.warn_with(
+                format!("session {}: {notice}", short(session)),
+                &["segno doctor --repair".to_owned()],
+            );
+        }
+        Ok(loaded.state)
+    }
+}
+
+/// The file of the embedded store.
+pub fn store_path(context: &Context) -> Outcome<PathBuf> {
+    let url = context.store_url()?;
+    if let Some(path) = url.strip_prefix("sqlite:") {
+        let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+        if path.is_empty() {
+            return Err(
+                CommandError::config("config_invalid", "sqlite: needs a path").hint("--store sqlite:PATH")
+            );
+        }
+        return Ok(PathBuf::from(path));
+    }
+    let kind = url.split(':').next().unwrap_or_default();
+    Err(CommandError::config(
+        "unsupported_store",
+        format!("this segno keeps sessions in SQLite only, not in {kind}:"),
+    )
+    .hint("--store sqlite:PATH"))
+}
+
+fn redactor(context: &Context) -> Outcome<Redactor> {
+    let config = context.config()?;
+    let exact = if config.redact.env { context.environment.secrets() } else { Vec::new() };
+    let extra_rules = config
+        .redact
+        .rules
+        .iter()
+        .map(|rule| redact::RuleSpec {
+            id: rule.id.clone(),
+            keywords: rule.keywords.clone(),
+            regex: rule.regex.clone(),
+            group: rule.group,
+            ..redact::RuleSpec::default()
+        })
+        .collect();
+    let tag_key = recent::tag_key(&context.paths.data);
+    redact::Redactor::try_new(redact::Options { extra_rules, exact, tag_key }).map_err(|why| {
+        CommandError::config("config_invalid", format!("redact.rules: {why}"))
+            .hint("segno config show --origin")
+    })
+}
+
+/// The last part of an id, enough to tell sessions apart in daily use.
+pub fn tail(id: SessionId) -> String {
+    let text = id.to_string();
+    text[text.len() - 6..].to_owned()
+}
+
+/// How an id is shown to people.
+pub fn short(id: SessionId) -> String {
+    format!("…{}", tail(id))
+}
+
+/// An id and what the session is about.
+pub fn title(state: &State) -> Text {
+    let text = Text::new().painted(Meaning::Dim, short(state.session_id));
+    match &state.topic {
+        Some(topic) => text.plain("  ").plain(topic.clone()),
+        None => text,
+    }
+}
+
+impl From<segno_engine::Error> for CommandError {
+    fn from(error: segno_engine::Error) -> Self {
+        use segno_engine::Error as E;
+        use segno_engine::core::Refusal;
+        use segno_engine::store::Error as S;
+        let code = error.code();
+        let message = error.to_string();
+        let (exit, hint): (ExitCode, Option<String>) = match &error {
+            E::SessionAlreadyActive { session } => (
+                ExitCode::AlreadyActive,
+                Some(format!(
+                    "segno complete {0}   (or: segno abort {0}, or: segno new --parallel)",
+                    tail(*session)
+                )),
+            ),
+            E::NoActiveSession => (ExitCode::SessionNotFound, Some("segno new".to_owned())),
+            E::InvalidStateTransition { .. } | E::InvalidStateForPhaseAdvance { .. } => {
+                (ExitCode::Refused, None)
+            }
+            E::SessionNotFound { .. } => (
+                ExitCode::SessionNotFound,
+                Some("segno ls --all --everywhere   lists every session".to_owned()),
+            ),
+            E::SessionCorrupted { .. } => (ExitCode::StoreDamaged, Some("segno doctor".to_owned())),
+            E::BudgetExceeded => (ExitCode::BudgetExhausted, Some("segno budget extend N".to_owned())),
+            E::WriteError { .. } => {
+                (ExitCode::Environment, Some("free some room or mend the disk, then try again".to_owned()))
+            }
+            E::Refused(Refusal::BadValue { .. } | Refusal::TooMany { .. }) => (ExitCode::Usage, None),
+            E::Refused(Refusal::Unknown { what, .. }) => {
+                let list = match *what {
+                    "open task" => Some("segno task list"),
+                    "decision" => Some("segno show --decisions"),
+                    "cache entry" => Some("segno show --memory"),
+                    _ => None,
+                };
+                (ExitCode::Refused, list.map(ToOwned::to_owned))
+            }
+            E::Refused(_) => (ExitCode::Refused, None),
+            E::Store(S::Held(_) | S::StaleEpoch { .. }) => (ExitCode::HeldElsewhere, None),
+            E::Store(S::Busy { .. } | S::DriversAlive { .. }) => {
+                (ExitCode::StoreBusy, Some("try again in a moment".to_owned()))
+            }
+            E::Store(S::Damaged { .. } | S::SessionDamaged { .. } | S::NoBlob(_)) => (
+                ExitCode::StoreDamaged,
+                Some(
+                    "segno doctor --repair   moves the damaged file aside and saves what can be read"
+                        .to_owned(),
+                ),
+            ),
+            E::Store(S::Newer { .. }) => (ExitCode::StoreNewer, Some("update segno".to_owned())),
+            E::Store(S::NoStore(_)) => {
+                (ExitCode::SessionNotFound, Some("segno new \"what it is about\"".to_owned()))
+            }
+            E::Store(S::ReadOnly { .. }) => (
+                ExitCode::Environment,
+                Some("its file and its directory must be writable, for looking too".to_owned()),
+            ),
+            E::Store(S::BadPlace { .. } | S::Full { .. }) => {
+                (ExitCode::Environment, Some("--store sqlite:PATH   names another place".to_owned()))
+            }
+            E::Store(_) => (ExitCode::Failure, None),
+            E::File { .. } => (ExitCode::Environment, None),
+            E::Ambiguous(_) => (ExitCode::Ambiguous, Some("say more of the id".to_owned())),
+            E::NotImportable(_) => (ExitCode::Refused, None),
+        };
+        let message = match &error {
+            E::Store(S::NoStore(_)) => "there are no sessions yet".to_owned(),
+            _ => message,
+        };
+        Self::new(exit, code, message).maybe_hint(hint)
+    }
+}

@@ -1,0 +1,129 @@
+//! The command-line face of segno: configuration, trust, output, errors and the commands.
+//!
+//! This is a library so that its parts can be tested and documentation can be made from them; the program in
+//! `main.rs` only calls [`run`].
+
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod context;
+pub mod desk;
+pub mod error;
+pub mod exit;
+pub mod files;
+pub mod output;
+pub mod recent;
+
+use std::ffi::OsString;
+
+use clap::FromArgMatches as _;
+use jiff::Timestamp;
+
+use cli::{Cli, GlobalArgs};
+use config::Paths;
+use config::env::Environment;
+use context::Context;
+use error::{CommandError, Outcome};
+use exit::ExitCode;
+use output::Printer;
+use output::style::Choice;
+
+/// Runs the program with these arguments, the first being its own name.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let environment = Environment::capture();
+    let early = early(&arguments);
+    let parsed =
+        cli::command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return answer(&error, &early, &environment),
+    };
+    let manner = context::manner(&cli.global, &environment);
+    match start(cli.global, environment.clone()) {
+        Err(error) => {
+            Printer::new(manner, &environment).error(&error);
+            error.exit()
+        }
+        Ok(context) => {
+            context.give_notices(&cli.command);
+            let outcome = commands::run(&context, &cli.command).and_then(|()| context.printer.flush());
+            match outcome {
+                Ok(()) => ExitCode::Ok,
+                Err(error) => {
+                    context.printer.error(&error);
+                    error.exit()
+                }
+            }
+        }
+    }
+}
+
+fn start(global: GlobalArgs, environment: Environment) -> Outcome<Context> {
+    let directory = std::env::current_dir().map_err(|error| {
+        CommandError::new(
+            ExitCode::Environment,
+            "no_directory",
+            format!("there is no current directory: {error}"),
+        )
+        .hint("cd to a directory that exists")
+    })?;
+    let paths = Paths::find(&environment)?;
+    Context::new(global, environment, paths, &directory, Timestamp::now())
+}
+
+/// What clap says instead of a parsed command line: help and version are data, the rest is an error of ours.
+fn answer(error: &clap::Error, early: &GlobalArgs, environment: &Environment) -> ExitCode {
+    let printer = Printer::new(context::manner(early, environment), environment);
+    if !error.use_stderr() {
+        return match printer.help(&error.render()).and_then(|()| printer.flush()) {
+            Ok(()) => ExitCode::Ok,
+            Err(error) => {
+                printer.error(&error);
+                error.exit()
+            }
+        };
+    }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !early.json {
+        printer.help_unasked(&error.render());
+        return ExitCode::Usage;
+    }
+    let error = usage(&error.render().to_string());
+    printer.error(&error);
+    error.exit()
+}
+
+/// clap's report in the form of all our errors. It repeats what was typed, so it must pass the sanitizer too.
+fn usage(report: &str) -> CommandError {
+    let mut paragraphs = report.trim().split("\n\n");
+    let message = paragraphs.next().unwrap_or_default().trim_start_matches("error: ");
+    let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let mut error = CommandError::usage(message);
+    for line in paragraphs.flat_map(str::lines).map(str::trim) {
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            error = error.hint(tip);
+        } else if let Some(usage) = line.strip_prefix("Usage: ") {
+            error = error.hint(format!("usage: {usage}"));
+        }
+    }
+    if error.hints().is_empty() { error.hint("segno --help   (or --help after a command)") } else { error }
+}
+
+/// The few flags that must be known even if the rest cannot be parsed.
+fn early(arguments: &[OsString]) -> GlobalArgs {
+    let mut early = GlobalArgs::default();
+    let words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
+    let mut words = words.take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        let color = match word {
+            "--json" => {
+                early.json = true;
+                continue;
+            }
+            "--color" => words.next(),
+            _ => word.strip_prefix("--color="),
+        };
+        early.color =
+            color.and_then(|name| <Choice as clap::ValueEnum>::from_str(name, false).ok()).or(early.color);
+    }
+    early
+}

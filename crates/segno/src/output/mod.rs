@@ -1,0 +1,18 @@
+//! Everything the program says: data on standard output, talk on standard error.
+//!
+//! Nothing else in the program prints. Text goes out as [`text::Text`], whose pieces all pass the sanitizer, so text
+//! that an agent or a project wrote can never command the terminal.
+
+pub mod json;
+pub mod pager;
+pub mod printer;
+pub mod sanitize;
+pub mod style;
+pub mod table;
+pub mod text;
+pub mod units;
+
+pub use printer::Printer;
+pub use style::{Meaning, Palette};
+pub use table::{Column, Table};
+pub use text::Text;

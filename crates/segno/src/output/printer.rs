@@ -1,0 +1,265 @@
+//! The printer owns both streams. Data goes to standard output, everything else to standard error.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, IsTerminal as _, Write};
+
+use clap::builder::StyledStr;
+use serde::Serialize;
+use serde_json::json;
+
+use super::json as json_text;
+use super::style::{Choice, Meaning, Palette};
+use super::table::Table;
+use super::text::Text;
+use crate::config::env::Environment;
+use crate::error::{CommandError, Outcome};
+
+/// How much is said, and in which form.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// JSON instead of text.
+    pub json: bool,
+    /// No talk on standard error; warnings and errors stay.
+    pub quiet: bool,
+    /// How often `-v` was given.
+    pub verbose: u8,
+    /// When to use colour.
+    pub color: Choice,
+}
+
+/// One stream and what it can show.
+struct Sink {
+    stream: RefCell<Box<dyn Write>>,
+    palette: Palette,
+    is_terminal: bool,
+    width: Option<usize>,
+}
+
+/// Where all words of the program go.
+pub struct Printer {
+    out: Sink,
+    err: Sink,
+    manner: Manner,
+}
+
+impl fmt::Debug for Printer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Printer").field("manner", &self.manner).finish_non_exhaustive()
+    }
+}
+
+impl Printer {
+    /// The printer of the real program.
+    pub fn new(manner: Manner, environment: &Environment) -> Self {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let sink = |stream: Box<dyn Write>, is_terminal, width| Sink {
+            stream: RefCell::new(stream),
+            palette: Palette::of(manner.color, environment, is_terminal),
+            is_terminal,
+            width,
+        };
+        let width = |is_terminal, found| if is_terminal { found } else { None };
+        let out_width = width(stdout.is_terminal(), terminal_width(&stdout));
+        let err_width = width(stderr.is_terminal(), terminal_width(&stderr));
+        Self {
+            out: sink(Box::new(stdout), io::stdout().is_terminal(), out_width),
+            err: sink(Box::new(stderr), io::stderr().is_terminal(), err_width),
+            manner,
+        }
+    }
+
+    /// A printer on streams of the caller's choice, never a terminal.
+    pub fn to(out: Box<dyn Write>, err: Box<dyn Write>, manner: Manner) -> Self {
+        let palette = Palette::new(manner.color == Choice::Always, true);
+        let sink = |stream| Sink { stream: RefCell::new(stream), palette, is_terminal: false, width: None };
+        Self { out: sink(out), err: sink(err), manner }
+    }
+
+    /// Whether the caller asked for JSON.
+    pub const fn is_json(&self) -> bool {
+        self.manner.json
+    }
+
+    /// How often `-v` was given.
+    pub const fn verbosity(&self) -> u8 {
+        self.manner.verbose
+    }
+
+    /// Whether standard output is a terminal.
+    pub const fn is_terminal(&self) -> bool {
+        self.out.is_terminal
+    }
+
+    /// What standard output can show.
+    pub const fn palette(&self) -> Palette {
+        self.out.palette
+    }
+
+    /// Writes a line of data to standard output.
+    ///
+    /// # Errors
+    /// [`CommandError::broken_pipe`] if the reader went away, or another failure to write.
+    pub fn data(&self, text: impl Into<Text>) -> Outcome {
+        let mut line = text.into().render(self.out.palette);
+        line.push('\n');
+        self.write(line.as_bytes())
+    }
+
+    /// Writes a table to standard output, cut to the width of the terminal.
+    ///
+    /// # Errors
+    /// As [`Printer::data`].
+    pub fn table(&self, table: &Table) -> Outcome {
+        self.write(table.render(self.out.palette, self.out.width).as_bytes())
+    }
+
+    /// Writes one JSON document to standard output.
+    ///
+    /// # Errors
+    /// As [`Printer::data`].
+    pub fn json(&self, value: &impl Serialize) -> Outcome {
+        let mut text = json_text::document(value)?;
+        text.push('\n');
+        self.write(text.as_bytes())
+    }
+
+    /// Writes a JSON document that is text already, made as harmless as those made here.
+    ///
+    /// # Errors
+    /// As [`Printer::data`].
+    pub fn json_text(&self, text: &str) -> Outcome {
+        self.write(json_text::escape(text).as_bytes())
+    }
+
+    /// Writes one JSON document on one line and flushes it, for commands that stream.
+    ///
+    /// # Errors
+    /// As [`Printer::data`].
+    pub fn json_line(&self, value: &impl Serialize) -> Outcome {
+        let mut text = json_text::compact(value)?;
+        text.push('\n');
+        self.write(text.as_bytes())?;
+        self.flush()
+    }
+
+    /// Writes bytes to standard output exactly as they are: exports, stored outputs, generated scripts. On a terminal
+    /// they are made harmless first.
+    ///
+    /// # Errors
+    /// As [`Printer::data`].
+    pub fn raw(&self, bytes: &[u8]) -> Outcome {
+        if self.out.is_terminal {
+            return self.write(super::sanitize::block_bytes(bytes).as_bytes());
+        }
+        self.write(bytes)
+    }
+
+    /// Writes the help that clap has laid out. It is text of ours with styles of ours, so it is not sanitized.
+    ///
+    /// # Errors
+    /// As [`Printer::data`].
+    pub fn help(&self, text: &StyledStr) -> Outcome {
+        self.write(styled(text, self.out.palette).as_bytes())
+    }
+
+    /// Says the help to someone who did not ask for it.
+    pub fn help_unasked(&self, text: &StyledStr) {
+        self.say(styled(text, self.err.palette).trim_end());
+    }
+
+    /// Writes what was held back.
+    ///
+    /// # Errors
+    /// As [`Printer::data`].
+    pub fn flush(&self) -> Outcome {
+        self.out.stream.borrow_mut().flush().map_err(broken)
+    }
+
+    /// Says something to the person at the terminal. Silent with `--quiet` and with `--json`.
+    pub fn talk(&self, text: impl Into<Text>) {
+        if !self.manner.quiet && !self.manner.json {
+            self.say(&text.into().render(self.err.palette));
+        }
+    }
+
+    /// Says something only if `-v` was given at least `level` times.
+    pub fn detail(&self, level: u8, text: impl Into<Text>) {
+        if self.manner.verbose >= level {
+            self.say(&text.into().render(self.err.palette));
+        }
+    }
+
+    /// Warns, also with `--quiet`: a warning is about something the person will miss later.
+    pub fn warn(&self, message: impl Into<String>) {
+        self.warn_with(message, &[]);
+    }
+
+    /// Warns and says what to do about it.
+    pub fn warn_with(&self, message: impl Into<String>, hints: &[String]) {
+        let message = message.into();
+        if self.manner.json {
+            let hint = if hints.is_empty() { None } else { Some(hints.join("\n")) };
+            self.say(&json_text::line(&json!({ "warning": { "message": message, "hint": hint } })));
+            return;
+        }
+        self.say(
+            &Text::new()
+                .painted(Meaning::Waiting, "warning:")
+                .plain(" ")
+                .plain(message)
+                .render(self.err.palette),
+        );
+        for hint in hints {
+            self.hint(hint.as_str());
+        }
+    }
+
+    /// Says what could be typed next. Silent with `--quiet` and with `--json`.
+    pub fn hint(&self, text: impl Into<Text>) {
+        self.talk(Text::new().plain("  ").painted(Meaning::Dim, "hint:").plain(" ").then(text));
+    }
+
+    /// Reports why the command failed.
+    pub fn error(&self, error: &CommandError) {
+        if error.is_silent() {
+            return;
+        }
+        if self.manner.json {
+            self.say(&error.json());
+        } else {
+            self.say(&error.human(self.err.palette, self.manner.verbose > 0));
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> Outcome {
+        self.out.stream.borrow_mut().write_all(bytes).map_err(broken)
+    }
+
+    /// Standard error is the last resort: if it is gone there is nobody left to tell.
+    fn say(&self, text: &str) {
+        let _ = self.out.stream.borrow_mut().flush();
+        let _ = writeln!(self.err.stream.borrow_mut(), "{text}");
+    }
+}
+
+fn styled(text: &StyledStr, palette: Palette) -> String {
+    if palette.colour() { text.ansi().to_string() } else { text.to_string() }
+}
+
+fn broken(error: io::Error) -> CommandError {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        CommandError::broken_pipe()
+    } else {
+        CommandError::io("cannot write the output", error)
+    }
+}
+
+fn terminal_width(stream: &impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+#[cfg(test)]
+#[path = "printer_tests.rs"]
+mod tests;

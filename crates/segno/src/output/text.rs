@@ -1,0 +1,115 @@
+//! Text made of pieces with a meaning. Every piece is sanitized when it is rendered, so there is no way to print
+//! something raw by mistake; only the palette adds escape sequences.
+
+use super::sanitize;
+use super::style::{Meaning, Palette};
+
+/// Some text to show: pieces, each with a meaning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    pieces: Vec<(Meaning, String)>,
+}
+
+impl Text {
+    /// Empty text.
+    pub const fn new() -> Self {
+        Self { pieces: Vec::new() }
+    }
+
+    /// Adds ordinary text.
+    #[must_use]
+    pub fn plain(self, text: impl Into<String>) -> Self {
+        self.painted(Meaning::Plain, text)
+    }
+
+    /// Adds text with a meaning.
+    #[must_use]
+    pub fn painted(mut self, meaning: Meaning, text: impl Into<String>) -> Self {
+        self.pieces.push((meaning, text.into()));
+        self
+    }
+
+    /// Adds all pieces of another text.
+    #[must_use]
+    pub fn then(mut self, other: impl Into<Self>) -> Self {
+        self.pieces.extend(other.into().pieces);
+        self
+    }
+
+    /// The same text with every piece changed, for example to take secrets out.
+    #[must_use]
+    pub fn map(self, change: impl Fn(&str) -> String) -> Self {
+        Self { pieces: self.pieces.into_iter().map(|(meaning, text)| (meaning, change(&text))).collect() }
+    }
+
+    /// Adds a line break.
+    #[must_use]
+    pub fn newline(self) -> Self {
+        self.plain("\n")
+    }
+
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.iter().all(|(_, text)| text.is_empty())
+    }
+
+    /// The text as it goes to a stream; line breaks stay.
+    pub fn render(&self, palette: Palette) -> String {
+        self.render_with(palette, sanitize::block_marked)
+    }
+
+    /// The text as it goes to one line of a stream; line breaks are made visible.
+    pub fn render_line(&self, palette: Palette) -> String {
+        self.render_with(palette, sanitize::line_marked)
+    }
+
+    /// The text without colour, on one line, for measuring.
+    pub fn to_line(&self) -> String {
+        self.render_line(Palette::plain())
+    }
+
+    /// The pieces, for those who cut text to a width.
+    pub(super) fn pieces(&self) -> &[(Meaning, String)] {
+        &self.pieces
+    }
+
+    fn render_with(
+        &self,
+        palette: Palette,
+        clean: for<'a> fn(&'a str, (&str, &str)) -> std::borrow::Cow<'a, str>,
+    ) -> String {
+        let (dim, undim) = palette.marks(Meaning::Dim);
+        let mut out = String::new();
+        for (meaning, text) in &self.pieces {
+            let (before, after) = palette.marks(*meaning);
+            // Inside a coloured piece the reset of a dim mark would end the piece's own colour.
+            let marks = if before.is_empty() { (dim.as_str(), undim.as_str()) } else { ("", "") };
+            out.push_str(&before);
+            out.push_str(&clean(text, marks));
+            out.push_str(&after);
+        }
+        out
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self::new().plain(text)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self::new().plain(text)
+    }
+}
+
+impl From<&String> for Text {
+    fn from(text: &String) -> Self {
+        Self::new().plain(text.as_str())
+    }
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

@@ -1,0 +1,18 @@
+use super::*;
+
+#[test]
+fn every_piece_is_sanitized() {
+    let text = Text::from("a\u{1b}[2J").painted(Meaning::Lost, "b\u{202e}");
+    assert_eq!(text.render(Palette::plain()), "a\\e[2Jb<U+202E>");
+}
+
+#[test]
+fn only_our_own_escapes_remain() {
+    let text = Text::from("x").painted(Meaning::Done, "ok\u{1b}").plain("\u{7}");
+    insta::assert_snapshot!(text.render(Palette::new(true, true)).replace('\u{1b}', "ESC"), @r"xESC[32mok\eESC[0mESC[2m\x07ESC[0m");
+}
+
+#[test]
+fn one_line_stays_one_line() {
+    assert_eq!(Text::from("a\nb").render_line(Palette::plain()), "a\\nb");
+}

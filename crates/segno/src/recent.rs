@@ -1,0 +1,74 @@
+//! Small things remembered between commands: the numbers of the last list, and the key of redaction tags.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use segno_engine::core::SessionId;
+
+use crate::files::{self, Access, Links};
+
+/// Lists of terminals that are gone are forgotten when there are more than this.
+const MOST_LISTS: usize = 64;
+
+/// Fewer digits than this are the number of a list, never the end of an id.
+pub const SHORTEST_ENDING: usize = 4;
+
+/// Remembers the order in which sessions were shown on this terminal.
+pub fn remember(state: &Path, ids: &[SessionId]) {
+    let directory = state.join("lists");
+    let text = ids.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    // A number that cannot be used later is no reason to fail a list.
+    if files::private_directory(&directory).is_ok() {
+        let _ = files::replace(&file(&directory), text.as_bytes(), Access::Private);
+        forget(&directory);
+    }
+}
+
+/// The session with this number in the last list of this terminal.
+pub fn numbered(state: &Path, text: &str) -> Option<SessionId> {
+    if text.len() > 5 || text.starts_with('0') || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: usize = text.parse().ok()?;
+    let list = files::read_bounded(&file(&state.join("lists")), 1 << 20, Links::Refuse).ok()??;
+    std::str::from_utf8(&list).ok()?.lines().nth(number.checked_sub(1)?)?.parse().ok()
+}
+
+/// One list per login session: each terminal has its own numbers.
+fn file(directory: &Path) -> PathBuf {
+    let terminal = rustix::process::getsid(None).map_or(0, |sid| sid.as_raw_nonzero().get());
+    directory.join(format!("terminal-{terminal}"))
+}
+
+fn forget(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let mut lists: Vec<_> = entries
+        .filter_map(|entry| {
+            entry.ok().and_then(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        })
+        .collect();
+    if lists.len() > MOST_LISTS {
+        lists.sort();
+        let surplus = lists.len() - MOST_LISTS;
+        for (_, path) in lists.into_iter().take(surplus) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The key that makes redaction tags recognisable to this user and to nobody else. Made on first use; if it can be
+/// neither read nor kept, tags are only less useful, never less safe.
+pub fn tag_key(data: &Path) -> [u8; 32] {
+    let path = data.join("redact.key");
+    if let Ok(Some(bytes)) = files::read_bounded(&path, 64, Links::Refuse)
+        && let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice())
+    {
+        return key;
+    }
+    let mut key = [0; 32];
+    let random = std::fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut key));
+    if random.is_ok() && files::private_directory(data).is_ok() && !path.exists() {
+        let _ = files::replace(&path, &key, Access::Private);
+    }
+    key
+}

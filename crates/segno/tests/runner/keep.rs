@@ -1,0 +1,92 @@
+//! What is kept and what is removed: cleanup, rm, abandon, fail.
+
+use std::fs;
+
+use crate::common::TestEnv;
+
+#[test]
+fn cleaning_up() {
+    let env = TestEnv::new();
+    env.start(&["still open", "--parallel"]);
+    for (topic, end) in [("done", "complete"), ("given up", "abandon"), ("gone wrong", "fail")] {
+        let id = env.start(&[topic, "--parallel"]);
+        env.ok(&["note", "worth keeping", "--session", &id]);
+        env.ok(&[end, &id]);
+    }
+    insta::assert_snapshot!(
+        "keep_cleanup",
+        env.show_all(&[
+            &["cleanup", "--dry-run"],
+            &["cleanup", "--days", "0", "--dry-run"],
+            &["cleanup", "--days", "0", "--dry-run", "--json"],
+            &["cleanup", "--days", "0"],
+            &["cleanup", "--days", "0", "--json"],
+            &["cleanup", "--keep", "0", "--yes"],
+            &["cleanup", "--keep", "2", "--yes"],
+            &["ls", "--all"],
+            &["cleanup", "--days", "0", "--yes"],
+            &["ls", "--all"],
+            &["cleanup", "--days", "0", "--yes"],
+        ])
+    );
+    // What was removed can be had back.
+    let archive = env.path("data/segno/archive");
+    let files: Vec<_> = fs::read_dir(&archive).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 3);
+    for file in &files {
+        env.ok(&["import", file.to_str().unwrap()]);
+    }
+    let sessions = env.json(&["ls", "--all"]);
+    assert_eq!(sessions["total"], 4);
+    assert_eq!(env.json(&["ls", "--status", "failed"])["sessions"][0]["topic"], "gone wrong");
+    let history = env.run(&["ls", "--status", "aborted"]).stdout;
+    assert!(history.contains("given up"), "{history}");
+    env.write("config/segno/config.toml", "[cleanup]\narchive = false\n");
+    fs::remove_dir_all(&archive).unwrap();
+    env.ok(&["cleanup", "--days", "0", "--yes"]);
+    assert!(!archive.exists());
+}
+
+#[test]
+fn removing() {
+    let env = TestEnv::new();
+    let one = env.start(&["one", "--parallel"]);
+    let two = env.start(&["two", "--parallel"]);
+    let view = env.path("project/.segno/sessions").join(&one);
+    assert!(view.exists());
+    insta::assert_snapshot!(
+        "keep_rm",
+        env.show_all(&[
+            &["rm", &one],
+            &["rm", &one, "--json"],
+            &["rm"],
+            &["rm", &one, "session_20200101_000000_000000", "--yes"],
+            &["ls"],
+            &["rm", &one, &one, "--yes"],
+            &["rm", &one, "--yes"],
+            &["rm", &two, "--yes", "--json"],
+            &["ls", "--all"],
+        ])
+    );
+    assert!(!view.exists());
+}
+
+/// On a terminal the person is asked, and only a yes is a yes.
+#[test]
+fn a_person_is_asked() {
+    let env = TestEnv::new();
+    let id = env.start(&["asked for"]);
+    let Some(no) = env.on_terminal(&format!("$SEGNO rm {id}"), "n\n") else {
+        println!("skipped: there is no `script` to make a terminal with");
+        return;
+    };
+    assert_eq!(no.status.code(), Some(14));
+    assert!(
+        env.normalise(&String::from_utf8_lossy(&no.stdout)).contains("remove 1 session for good"),
+        "{no:?}"
+    );
+    assert_eq!(env.on_terminal(&format!("$SEGNO rm {id}"), "\n").unwrap().status.code(), Some(14));
+    assert_eq!(env.json(&["ls"])["total"], 1);
+    assert_eq!(env.on_terminal(&format!("$SEGNO rm {id}"), "y\n").unwrap().status.code(), Some(0));
+    assert_eq!(env.json(&["ls"])["total"], 0);
+}

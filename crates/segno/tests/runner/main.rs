@@ -1,0 +1,23 @@
+//! Tests of the built program, in one binary so that it is linked once.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should stop")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod concurrency;
+mod config;
+mod damage;
+mod day;
+mod docs;
+mod help;
+mod keep;
+mod new;
+mod place;
+mod secrets;
+mod status;
+mod surroundings;
+mod terminal;
+mod transfer;
+mod trust;
+mod view;
+mod which;
