@@ -27,8 +27,8 @@ use crate::Error;
 use crate::error::Certainty;
 use crate::types::*;
 
-/// A log larger than this is copied into the database by the next command that is not in a hurry.
-const LOG_OVER: u64 = 1024 * 1024;
+/// A short process that opens the store alone reads the whole log first, so it is kept short. A log larger than this is copied into the database by the next command that is not in a hurry.
+const LOG_OVER: u64 = 256 * 1024;
 
 /// Copies the log into the database if it has grown, as far as readers allow.
 pub(super) fn tend(direct: &mut Direct, path: &Path) -> Result<(), Error> {
