@@ -1,0 +1,156 @@
+//! What the measurements share: stores of a known size, and numbers that say something.
+
+use std::path::Path;
+use std::time::Duration;
+
+use segno_core::CostBudget;
+use segno_core::Creation;
+use segno_core::Event;
+use segno_core::EventKey;
+use segno_core::SessionId;
+use segno_core::Timestamp;
+use segno_core::TokenBudget;
+use segno_core::TokenUse;
+use segno_core::Uid;
+use segno_core::event::HistoryNoted;
+use segno_core::event::Maker;
+use segno_core::event::Project;
+use segno_core::event::Source;
+use segno_core::event::TokensRecorded;
+use segno_redact::Options;
+use segno_redact::Redacted;
+use segno_redact::Redactor;
+use segno_store::Append;
+use segno_store::Create;
+use segno_store::Error;
+use segno_store::Store;
+use segno_store::What;
+use segno_store::sqlite::Options as StoreOptions;
+use segno_store::sqlite::Purpose;
+use segno_store::sqlite::SqliteStore;
+
+/// The moment every made-up session begins.
+const START: i64 = 1_760_000_000_000_000;
+
+fn redacted(event: Event) -> Redacted {
+    let redactor = Redactor::new(Options::default());
+    match redactor.record(event) {
+        Ok(redacted) => redacted,
+        Err(why) => fail(&why.to_string()),
+    }
+}
+
+/// Ends a measurement that cannot go on.
+#[expect(clippy::panic, reason = "a measurement that cannot go on must not give a number")]
+pub fn fail<T>(why: &str) -> T {
+    panic!("{why}")
+}
+
+/// The first event of a session in a project.
+pub fn first_event(project: &str) -> Event {
+    creation(SessionId::at(Timestamp::from_micros(START)), project)
+}
+
+fn creation(id: SessionId, project: &str) -> Event {
+    let created = segno_core::create(Creation {
+        id,
+        uid: Uid::new(uuid::Uuid::now_v7()),
+        made_by: Maker::New,
+        topic: Some("a session to measure with".to_owned()),
+        intent: None,
+        project: Project { path: project.to_owned(), name: "bench".to_owned(), kind: None },
+        workflow: None,
+        phase: Some("GREEN".to_owned()),
+        budget: TokenBudget { total_budget: u64::MAX, ..TokenBudget::default() },
+        cost: CostBudget::default(),
+        continues: None,
+    });
+    match created {
+        Ok(event) => event,
+        Err(why) => fail(&why.to_string()),
+    }
+}
+
+/// A note of so many bytes without anything secret in it.
+pub fn note(bytes: usize) -> Event {
+    let words = "the build passes and the tests of the login form are green again; ";
+    let details: String = words.chars().cycle().take(bytes).collect();
+    HistoryNoted { action: "note".to_owned(), phase: None, details: Some(details.into()) }.into()
+}
+
+/// Opens a store as a short process does.
+pub fn open(path: &Path) -> Result<SqliteStore, Error> {
+    SqliteStore::open(path, StoreOptions { purpose: Purpose::OneShot, ..StoreOptions::default() })
+}
+
+/// Makes a session in a project.
+pub fn add_session(store: &dyn Store, project: &str, number: u64) -> Result<SessionId, Error> {
+    let at = Timestamp::from_micros(START + i64::try_from(number).unwrap_or(0) * 1_000_003);
+    let project = project.to_owned();
+    let create = Create {
+        at,
+        key: EventKey::unique(uuid::Uuid::now_v7()),
+        first: Box::new(move |id| Ok(vec![redacted(creation(id, &project))])),
+        wish: SessionId::at(at),
+        alone_in: None,
+    };
+    Ok(store.create(create)?.state.session_id)
+}
+
+/// Brings a session to `events` events: token counts and notes, as a journal has them.
+pub fn fill(path: &Path, session: SessionId, events: u64) -> Result<(), Error> {
+    let store = SqliteStore::open(path, StoreOptions { purpose: Purpose::LongLived, ..StoreOptions::default() })?;
+    let count = redacted(
+        TokensRecorded { tokens: TokenUse::of(1), estimated: false, source: Source::Hand }.into(),
+    );
+    let noted = redacted(note(200));
+    let mut seq = store.load(session)?.state.seq;
+    while seq < events {
+        let size = (events - seq).min(4_000);
+        let batch = (0..size).map(|index| {
+            let event = if index % 10 == 0 { noted.clone() } else { count.clone() };
+            let at = Timestamp::from_micros(START + i64::try_from(seq + index).unwrap_or(0));
+            Append::new(session, EventKey::unique(uuid::Uuid::now_v7()), at, What::Facts(vec![event]))
+        });
+        for result in store.append(batch.collect()) {
+            seq = result?.last;
+        }
+    }
+    store.tend()
+}
+
+/// Several measurements of one thing.
+#[derive(Clone, Debug, Default)]
+pub struct Times(Vec<Duration>);
+
+impl Times {
+    /// One more.
+    pub fn push(&mut self, time: Duration) {
+        self.0.push(time);
+    }
+
+    /// The value below which the given share of them lies.
+    pub fn at(&self, share: f64) -> Duration {
+        let mut sorted = self.0.clone();
+        sorted.sort();
+        let last = sorted.len().saturating_sub(1);
+        sorted.get(((last as f64) * share).round() as usize).copied().unwrap_or_default()
+    }
+
+    /// The middle one.
+    pub fn median(&self) -> Duration {
+        self.at(0.5)
+    }
+
+    /// Minimum, median, 90th and 99th percentile, in milliseconds.
+    pub fn line(&self) -> String {
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        format!(
+            "min {:7.3}  median {:7.3}  p90 {:7.3}  p99 {:7.3} ms",
+            ms(self.at(0.0)),
+            ms(self.median()),
+            ms(self.at(0.9)),
+            ms(self.at(0.99))
+        )
+    }
+}

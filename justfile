@@ -1,0 +1,25 @@
+# Every recipe is a script that also runs without `just`.
+
+# all tests, as the README says
+test *ARGS:
+    ./scripts/test {{ARGS}}
+
+# what CI runs: format, lints, tests, documentation, licences
+check:
+    ./.ci/run
+
+# hot paths beside their floor or limit, in one run
+bench:
+    ./scripts/bench
+
+# the small and statically linked program that is shipped and measured
+release:
+    ./scripts/release
+
+# 500 kills during appends, thousands of sessions at once: minutes, not seconds
+campaign:
+    ./scripts/campaign
+
+# rewrite generated documentation and accept changed snapshots after a look at them
+bless:
+    SEGNO_BLESS=1 INSTA_UPDATE=always ./scripts/test -p segno

@@ -1,0 +1,30 @@
+# Sourced by the other scripts: where things are kept between runs, and tools that are not part of Rust.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+SEGNO_CACHE="${SEGNO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/segno}"
+export SEGNO_CACHE
+export PATH="$SEGNO_CACHE/tools/bin:$PATH"
+
+say() { printf '\n== %s\n' "$*" >&2; }
+
+# A cargo tool of a fixed version, built once and kept in the cache.
+need_tool() { # name version
+    if command -v "$1" >/dev/null 2>&1; then return; fi
+    say "installing $1 $2 (once)"
+    cargo install --locked --root "$SEGNO_CACHE/tools" --target-dir "$SEGNO_CACHE/tools/target" "$1@$2"
+}
+
+# Programs of the system that tests use when they are there. Only root can install them.
+need_packages() { # program:package ...
+    local missing=() pair
+    for pair in "$@"; do
+        command -v "${pair%%:*}" >/dev/null 2>&1 || missing+=("${pair##*:}")
+    done
+    if [ ${#missing[@]} -eq 0 ]; then return; fi
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
+        say "installing ${missing[*]}"
+        apt-get update -qq >&2 && apt-get install -y -qq "${missing[@]}" >&2
+    else
+        say "not installed: ${missing[*]}; the tests that need them say so and are skipped"
+    fi
+}
