@@ -77,7 +77,8 @@ impl Bench {
             let project = self.project(&format!("growth-{size}"));
             let path = self.home.join(format!("growth-{size}.db"));
             let started = Instant::now();
-            let session = ok(open(&path).and_then(|store| add_session(&store, &project.display().to_string(), 0)));
+            let session =
+                ok(open(&path).and_then(|store| add_session(&store, &project.display().to_string(), 0)));
             ok(fill(&path, session, size));
             let taken = started.elapsed().as_secs_f64();
             if size > 100_000 {
@@ -155,7 +156,12 @@ impl Bench {
 
     fn segno(&self, project: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.segno);
-        command.args(arguments).current_dir(project).env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
+        command
+            .args(arguments)
+            .current_dir(project)
+            .env_clear()
+            .env("HOME", &self.home)
+            .env("PATH", "/usr/bin:/bin");
         command
     }
 
