@@ -1,5 +1,4 @@
 //! The pure parts of an append: decide, fold, project, encode, chain, redact.
-#![expect(missing_docs, reason = "criterion's macros make undocumented items")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be set up should stop")]
 
 use criterion::Criterion;
