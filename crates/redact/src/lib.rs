@@ -24,6 +24,10 @@ mod prefilter;
 mod record;
 mod redactor;
 mod rule;
+mod shape;
+mod spec;
+mod table;
+mod tables;
 mod tag;
 mod unwrap;
 
@@ -31,4 +35,5 @@ pub use names::is_secret_name;
 pub use pieces::Pieces;
 pub use record::{ASIDE_OVER, Blob, RecordError, Redacted};
 pub use redactor::{Options, Redactor};
-pub use rule::{Guess, Reason, RuleError, RuleSpec};
+pub use rule::RuleError;
+pub use spec::{Guess, Reason, RuleSpec};

@@ -6,8 +6,9 @@ use std::sync::OnceLock;
 
 use crate::assign::{self, Sign};
 use crate::islands;
-use crate::prefilter::{Meaning, Prefilter};
-use crate::rule::{self, Guess, Rule, RuleError, RuleSpec};
+use crate::prefilter::{Added, Hits, Meaning};
+use crate::rule::{self, Rule, RuleError};
+use crate::spec::{Guess, RuleSpec};
 use crate::unwrap::View;
 use crate::{exact, guess, names, tag};
 
@@ -33,14 +34,16 @@ pub struct Options {
 
 /// Finds and replaces secrets.
 ///
-/// Making one costs next to nothing; the keyword automaton is built when the first text arrives, and a rule's pattern
-/// is compiled when one of its keywords is first seen.
+/// Making one costs next to nothing, and so does the first text: the keywords of the built-in rules are a table of the
+/// program, and a rule's pattern is compiled when something first looks like the beginning of a match.
 #[derive(Debug)]
 pub struct Redactor {
     extra: Vec<Rule>,
+    /// The words that call for the extra rules, each with the index of its rule.
+    words: Vec<(String, usize)>,
     exact: Vec<(String, String)>,
     key: [u8; 32],
-    prefilter: OnceLock<Prefilter>,
+    added: OnceLock<Added>,
 }
 
 /// A secret in a text.
@@ -57,8 +60,14 @@ impl Redactor {
     /// [`Redactor::try_new`] for rules that a person has written.
     pub fn new(options: Options) -> Self {
         let exact = options.exact.into_iter().filter(|(_, value)| exact::usable(value)).collect();
-        let extra = options.extra_rules.into_iter().map(Rule::new).collect();
-        Self { extra, exact, key: options.tag_key, prefilter: OnceLock::new() }
+        let mut extra = Vec::new();
+        let mut words = Vec::new();
+        for spec in options.extra_rules {
+            let index = rule::builtin().len() + extra.len();
+            words.extend(spec.words().iter().map(|word| (word.clone(), index)));
+            extra.push(Rule::new(spec.into()));
+        }
+        Self { extra, words, exact, key: options.tag_key, added: OnceLock::new() }
     }
 
     /// Like [`Redactor::new`], but checks the extra rules first.
@@ -66,11 +75,10 @@ impl Redactor {
     /// # Errors
     /// Names the first rule that cannot be used, and why.
     pub fn try_new(options: Options) -> Result<Self, RuleError> {
-        let this = Self::new(options);
-        for rule in &this.extra {
-            rule.check().map_err(|reason| RuleError { id: rule.spec.id.clone(), reason })?;
+        for spec in &options.extra_rules {
+            spec.check().map_err(|reason| RuleError { id: spec.id.clone(), reason })?;
         }
-        Ok(this)
+        Ok(Self::new(options))
     }
 
     /// Whether the text is worth a closer look. When this is `false`, [`Redactor::text`] changes nothing.
@@ -170,41 +178,41 @@ impl Redactor {
         let bytes = text.as_bytes();
         let mut tags: Vec<Range<usize>> = Vec::new();
         let mut windows: Vec<(usize, usize, usize)> = Vec::new();
-        for hit in self.prefilter().hits(text) {
-            if tags.last().is_some_and(|tag| hit.start < tag.end) {
-                continue;
-            }
+        // Where patterns may match at all; mostly nowhere.
+        let mut likely: Vec<(usize, usize)> = Vec::new();
+        for hit in self.hits(text) {
+            let in_tag = tags.last().is_some_and(|tag| hit.start < tag.end);
             match hit.meaning {
+                Meaning::Rules(list) => {
+                    for &index in list {
+                        let rule = self.rule(index);
+                        if !rule.terms.named {
+                            // A keyword within a tag calls for no search, but may be part of what another one finds.
+                            if rule.may_match(bytes, hit.start) {
+                                likely.push((index, hit.start));
+                            }
+                            if !in_tag {
+                                let start = hit.start.saturating_sub(rule.terms.before);
+                                windows.push((index, start, (hit.end + rule.terms.after).min(bytes.len())));
+                            }
+                        } else if !in_tag && let Some(range) = named_value(rule, text, hit.start..hit.end) {
+                            self.found(index, text, range, spans);
+                        }
+                    }
+                }
+                Meaning::Tag | Meaning::Exact(_) if in_tag => {}
                 Meaning::Tag => tags.extend(tag::at(bytes, hit.start)),
                 Meaning::Exact(index) => {
-                    let (name, value) = &self.exact[*index];
+                    let (name, value) = &self.exact[index];
                     if bytes[hit.start..hit.end] == *value.as_bytes() {
                         let tag = self.tag_for(&exact::id(name), value);
                         spans.push(Span { range: hit.start..hit.end, rank: 0, tag });
                     }
                 }
-                Meaning::Rules(list) => {
-                    for &index in list {
-                        let rule = self.rule(index);
-                        if rule.spec.near.is_empty() {
-                            let start = hit.start.saturating_sub(rule.spec.before);
-                            windows.push((index, start, (hit.end + rule.after()).min(bytes.len())));
-                        } else if let Some(range) = named_value(rule, text, hit.start..hit.end) {
-                            self.found(index, text, range, spans);
-                        }
-                    }
-                }
             }
         }
-        windows.sort_unstable();
-        let mut windows = windows.into_iter().peekable();
-        while let Some((index, start, mut end)) = windows.next() {
-            while let Some(&(_, _, further)) = windows.peek().filter(|next| next.0 == index && next.1 <= end)
-            {
-                end = end.max(further);
-                windows.next();
-            }
-            self.search(index, text, start..end, spans);
+        if !likely.is_empty() {
+            self.search_windows(text, windows, likely, spans);
         }
         if !tags.is_empty() {
             spans.retain(|span| !touches(&tags, &span.range));
@@ -212,11 +220,36 @@ impl Redactor {
         tags
     }
 
+    /// Searches the windows, given by rule, start and end, that have a likely place, given by rule and keyword.
+    fn search_windows(
+        &self,
+        text: &str,
+        mut windows: Vec<(usize, usize, usize)>,
+        mut likely: Vec<(usize, usize)>,
+        spans: &mut Vec<Span>,
+    ) {
+        windows.sort_unstable();
+        likely.sort_unstable();
+        let mut windows = windows.into_iter().peekable();
+        while let Some((index, start, mut end)) = windows.next() {
+            while let Some(&(_, _, further)) = windows.peek().filter(|next| next.0 == index && next.1 <= end)
+            {
+                end = end.max(further);
+                windows.next();
+            }
+            // The keyword of a match is in the window when the match begins there.
+            let place = likely.partition_point(|place| *place < (index, start));
+            if likely.get(place).is_some_and(|place| *place < (index, end)) {
+                self.search(index, text, start..end, spans);
+            }
+        }
+    }
+
     /// Searches a rule's pattern in a window of the text.
     fn search(&self, index: usize, text: &str, window: Range<usize>, spans: &mut Vec<Span>) {
         let rule = self.rule(index);
-        let Some(regex) = rule.regex() else { return };
         let bytes = text.as_bytes();
+        let Some(regex) = rule.regex() else { return };
         let most = window.end + WINDOW_MOST;
         let mut end = window.end;
         let mut at = window.start;
@@ -229,9 +262,9 @@ impl Redactor {
                 continue;
             }
             let mut range = found.range();
-            if rule.spec.group > 0 {
+            if rule.terms.group > 0 {
                 let captures = regex.captures_at(&bytes[..end], found.start());
-                range = captures.and_then(|c| c.get(rule.spec.group).map(|g| g.range())).unwrap_or(range);
+                range = captures.and_then(|c| c.get(rule.terms.group).map(|g| g.range())).unwrap_or(range);
             }
             at = range.end.max(found.start() + 1);
             if range.is_empty() || !rule.accepts(&bytes[range.clone()]) {
@@ -254,26 +287,33 @@ impl Redactor {
         // Patterns work on bytes and may end within a character.
         let start = (0..=range.start).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
         let end = (range.end..text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len());
-        let tag = self.tag_for(&self.rule(index).spec.id, &text[start..end]);
+        let tag = self.tag_for(&self.rule(index).terms.id, &text[start..end]);
         spans.push(Span { range: start..end, rank: index + 1, tag });
     }
 
     fn keyword_in(&self, text: &str) -> bool {
-        self.prefilter().hits(text).any(|hit| match hit.meaning {
+        self.hits(text).any(|hit| match hit.meaning {
             Meaning::Tag => false,
             Meaning::Exact(_) => true,
             // For named values the cheap tests come first: words such as "token" are everywhere.
-            Meaning::Rules(list) => list.iter().any(|&index| {
-                let near = !self.rule(index).spec.near.is_empty();
-                !near
+            Meaning::Rules(list) => {
+                list.iter().any(|&index| !self.rule(index).terms.named)
                     || assign::assigned(text.as_bytes(), hit.start..hit.end)
                         .is_some_and(|a| a.value.len() >= 5)
-            }),
+            }
         })
     }
 
-    fn prefilter(&self) -> &Prefilter {
-        self.prefilter.get_or_init(|| Prefilter::new(rule::builtin().iter().chain(&self.extra), &self.exact))
+    /// What the text has that calls for a closer look.
+    fn hits<'p>(&'p self, text: &'p str) -> Hits<'p> {
+        let plain = self.words.is_empty() && self.exact.is_empty();
+        let added = (!plain).then(|| {
+            self.added.get_or_init(|| {
+                let words = self.words.iter().map(|(word, rule)| (word.as_str(), *rule));
+                Added::new(words, self.exact.iter().map(|(_, value)| value.as_str()))
+            })
+        });
+        Hits::new(added, text)
     }
 
     fn rule(&self, index: usize) -> &Rule {
@@ -285,13 +325,13 @@ impl Redactor {
 /// The value assigned to the name around the keyword, when the rule wants it.
 fn named_value(rule: &Rule, text: &str, keyword: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    if !rule.spec.inside && !starts_word(bytes, keyword.start) {
+    if !rule.terms.inside && !starts_word(bytes, keyword.start) {
         return None;
     }
     let found = assign::assigned(bytes, keyword)?;
     let value = text.get(found.value.clone())?;
-    let wanted = match rule.spec.guess {
-        None => rule.regex()?.is_match(value.as_bytes()),
+    let wanted = match rule.terms.guess {
+        None => rule.is_whole(value.as_bytes()),
         Some(guess) => {
             let promise = names::promise(text.get(found.name.clone())?)?;
             // Two arguments of a call, or an option, say less than an assignment: only what looks generated counts.

@@ -1,78 +1,17 @@
-//! Rules are data: `rules.toml` holds the built-in ones, callers may add their own.
-//!
-//! A rule comes in one of three shapes:
-//!
-//! * a *pattern*: `keywords` and a `regex` that is searched near them;
-//! * a *named value*: `near` and a `regex` that the whole value assigned to a name containing one of them must match;
-//! * a *guess*: `near` and `guess`, for values that only their name gives away.
+//! Rules at work: those of `rules.toml`, which the build script turned into tables, and those that callers add.
 
-use std::sync::{LazyLock, OnceLock};
+use std::borrow::Cow;
+use std::sync::OnceLock;
 
-use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
-use serde::Deserialize;
+use regex::bytes::{Regex, RegexSet};
 
 use crate::entropy;
+use crate::shape::Shape;
+use crate::spec::{self, Guess, Reason, RuleSpec};
+use crate::tables;
 
-/// How a rule is written down.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct RuleSpec {
-    /// Name of the rule, shown in the tag: lower-case letters, digits and dashes.
-    pub id: String,
-    /// Literal strings, lower-case, one of which every match of `regex` contains. Letter case is ignored.
-    pub keywords: Vec<String>,
-    /// Instead of `keywords`: parts of the name to which the secret is assigned (`name = "secret"`).
-    pub near: Vec<String>,
-    /// The pattern; with `near` the form of the whole value. Classes are ASCII.
-    pub regex: String,
-    /// The capture group that is the secret; 0 is the whole match.
-    pub group: usize,
-    /// With a group: only group 1 of each match of this pattern within the group is secret.
-    pub each: Option<String>,
-    /// Least Shannon entropy of the secret in bits per byte.
-    pub entropy: Option<f32>,
-    /// A secret matching one of these is a known look-alike and stays.
-    pub allow: Vec<String>,
-    /// How many bytes before a keyword a match may start.
-    pub before: usize,
-    /// How many bytes after a keyword are searched; 0 means the default of 256. A match that reaches the end of
-    /// this window is followed further.
-    pub after: usize,
-    /// Judge the value by general tests instead of a pattern.
-    pub guess: Option<Guess>,
-    /// With `near`: the name may also stand inside a longer word (`PGPASSWORD`).
-    pub inside: bool,
-}
-
-/// Which general tests a guessed value has to pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Guess {
-    /// Something a person may have chosen.
-    Password,
-    /// Something a machine has generated.
-    Token,
-}
-
-/// Why a rule cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Reason {
-    /// The id is empty or has other characters than lower-case letters, digits and dashes.
-    #[error("the id must be lower-case letters, digits and dashes")]
-    Id,
-    /// Neither `keywords` nor `near` is given, or one of them is empty.
-    #[error("at least one non-empty keyword is needed")]
-    Keywords,
-    /// There is neither a pattern nor a guess.
-    #[error("a regex is needed")]
-    Empty,
-    /// The pattern or one of the allowed look-alikes does not compile.
-    #[error("the pattern is not valid: {0}")]
-    Pattern(#[from] regex::Error),
-    /// The group does not exist in the pattern.
-    #[error("the pattern has no group {0}")]
-    Group(usize),
-}
+/// How far after a keyword a pattern is searched unless the rule says otherwise.
+pub(crate) const AFTER: usize = 256;
 
 /// A rule that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,151 +24,209 @@ pub struct RuleError {
     pub reason: Reason,
 }
 
+/// What a rule says, in a form that can be a constant of the program: a process that records one event has no time
+/// to read rules. The words that call for the rule are not here, see [`crate::prefilter`].
+#[derive(Debug, PartialEq)]
+pub(crate) struct Terms {
+    pub(crate) id: Cow<'static, str>,
+    /// Whether the rule is about the value of a name, and not a pattern near a keyword.
+    pub(crate) named: bool,
+    pub(crate) regex: Cow<'static, str>,
+    pub(crate) group: usize,
+    pub(crate) each: Option<Cow<'static, str>>,
+    pub(crate) entropy: Option<f32>,
+    pub(crate) allow: Cow<'static, [Cow<'static, str>]>,
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+    pub(crate) guess: Option<Guess>,
+    pub(crate) inside: bool,
+    /// All ways in which a match of the pattern begins; empty where they are not known.
+    pub(crate) shapes: &'static [Shape],
+}
+
+impl From<RuleSpec> for Terms {
+    fn from(spec: RuleSpec) -> Self {
+        Self {
+            named: !spec.near.is_empty(),
+            id: spec.id.into(),
+            regex: spec.regex.into(),
+            group: spec.group,
+            each: spec.each.map(Cow::from),
+            entropy: spec.entropy,
+            allow: spec.allow.into_iter().map(Cow::from).collect(),
+            before: spec.before,
+            after: if spec.after == 0 { AFTER } else { spec.after },
+            guess: spec.guess,
+            inside: spec.inside,
+            shapes: &[],
+        }
+    }
+}
+
 /// A rule whose patterns compile when they are first needed: most sessions meet a handful of them.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    pub(crate) spec: RuleSpec,
+    pub(crate) terms: Terms,
     regex: OnceLock<Option<Regex>>,
     each: OnceLock<Option<Regex>>,
     allow: OnceLock<Option<RegexSet>>,
 }
 
 impl Rule {
-    pub(crate) fn new(spec: RuleSpec) -> Self {
-        Self { spec, regex: OnceLock::new(), each: OnceLock::new(), allow: OnceLock::new() }
+    pub(crate) const fn new(terms: Terms) -> Self {
+        Self { terms, regex: OnceLock::new(), each: OnceLock::new(), allow: OnceLock::new() }
     }
 
     /// The compiled pattern; `None` for a guess and for a rule that was never valid.
     pub(crate) fn regex(&self) -> Option<&Regex> {
-        self.regex.get_or_init(|| self.compile().ok()).as_ref()
+        self.regex.get_or_init(|| spec::pattern(&self.terms.regex, self.terms.named).ok()).as_ref()
     }
 
     /// The pattern for the parts of a match, where a rule has one.
     pub(crate) fn each(&self) -> Option<&Regex> {
-        let pattern = self.spec.each.as_ref()?;
-        self.each.get_or_init(|| ascii(pattern).ok()).as_ref()
+        let pattern = self.terms.each.as_ref()?;
+        self.each.get_or_init(|| spec::pattern(pattern, false).ok()).as_ref()
     }
 
-    pub(crate) fn keywords(&self) -> &[String] {
-        if self.spec.near.is_empty() { &self.spec.keywords } else { &self.spec.near }
+    /// Whether a match may begin where the keyword at `keyword` is part of its beginning. When this is so for no
+    /// keyword of a text, the pattern matches nowhere in it.
+    ///
+    /// Compiling a pattern takes longer than all the rest of a short text, and most keywords are there by chance.
+    pub(crate) fn may_match(&self, text: &[u8], keyword: usize) -> bool {
+        let shapes = self.terms.shapes;
+        shapes.is_empty() || shapes.iter().any(|shape| shape.fits_around(text, keyword))
     }
 
-    pub(crate) fn after(&self) -> usize {
-        if self.spec.after == 0 { 256 } else { self.spec.after }
+    /// Whether the pattern matches the whole value.
+    pub(crate) fn is_whole(&self, value: &[u8]) -> bool {
+        let shapes = self.terms.shapes;
+        (shapes.is_empty() || shapes.iter().any(|shape| shape.fits(value, 0)))
+            && self.regex().is_some_and(|regex| regex.is_match(value))
     }
 
     /// The tests every found value has to pass besides its pattern.
     pub(crate) fn accepts(&self, secret: &[u8]) -> bool {
-        if self.spec.entropy.is_some_and(|least| entropy::bits(secret) < least) {
+        if self.terms.entropy.is_some_and(|least| entropy::bits(secret) < least) {
             return false;
         }
-        if self.spec.allow.is_empty() {
+        if self.terms.allow.is_empty() {
             return true;
         }
-        let allow = self.allow.get_or_init(|| look_alikes(&self.spec.allow).ok());
+        let allow = self.allow.get_or_init(|| spec::look_alikes(&self.terms.allow).ok());
         !allow.as_ref().is_some_and(|set| set.is_match(secret))
     }
-
-    /// Checks everything that is otherwise found out only on use.
-    pub(crate) fn check(&self) -> Result<(), Reason> {
-        let id = &self.spec.id;
-        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
-            return Err(Reason::Id);
-        }
-        if self.keywords().is_empty() || self.keywords().iter().any(String::is_empty) {
-            return Err(Reason::Keywords);
-        }
-        if self.spec.guess.is_none() {
-            if self.spec.regex.is_empty() {
-                return Err(Reason::Empty);
-            }
-            let groups = self.compile()?.captures_len();
-            if self.spec.group >= groups {
-                return Err(Reason::Group(self.spec.group));
-            }
-        }
-        if let Some(each) = &self.spec.each
-            && ascii(each)?.captures_len() < 2
-        {
-            return Err(Reason::Group(1));
-        }
-        look_alikes(&self.spec.allow)?;
-        Ok(())
-    }
-
-    fn compile(&self) -> Result<Regex, regex::Error> {
-        let anchored;
-        let pattern = if self.spec.near.is_empty() {
-            &self.spec.regex
-        } else {
-            anchored = format!(r"\A(?:{})\z", self.spec.regex);
-            &anchored
-        };
-        ascii(pattern)
-    }
-}
-
-/// Tokens are ASCII; Unicode classes would make the automata many times larger for nothing.
-fn ascii(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern).unicode(false).build()
-}
-
-fn look_alikes(patterns: &[String]) -> Result<RegexSet, regex::Error> {
-    RegexSetBuilder::new(patterns).unicode(false).build()
-}
-
-#[derive(Deserialize)]
-struct File {
-    rule: Vec<RuleSpec>,
 }
 
 /// The built-in rules, shared by all redactors of the process together with their compiled patterns.
 pub(crate) fn builtin() -> &'static [Rule] {
-    static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-        // A test reads the same file, so an error cannot leave the build.
-        parse(include_str!("../rules.toml")).unwrap_or_default().into_iter().map(Rule::new).collect()
-    });
-    &RULES
-}
-
-fn parse(text: &str) -> Result<Vec<RuleSpec>, toml::de::Error> {
-    Ok(toml::from_str::<File>(text)?.rule)
+    &tables::RULES
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
 
-    use super::{Reason, Rule, RuleSpec, parse};
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
+    use serde::Deserialize;
 
-    #[test]
-    fn every_builtin_rule_is_valid_and_unique() {
-        let specs = parse(include_str!("../rules.toml")).unwrap();
-        let mut ids = BTreeSet::new();
-        for spec in specs {
-            assert!(ids.insert(spec.id.clone()), "{} is there twice", spec.id);
-            assert!(spec.keywords.iter().chain(&spec.near).all(|k| *k == k.to_lowercase()), "{}", spec.id);
-            let rule = Rule::new(spec);
-            if let Err(reason) = rule.check() {
-                panic!("{}: {reason}", rule.spec.id);
-            }
-        }
-        assert!(ids.len() > 150);
+    use super::{Terms, builtin};
+    use crate::spec::RuleSpec;
+    use crate::tables;
+
+    #[derive(Deserialize)]
+    struct File {
+        rule: Vec<RuleSpec>,
+    }
+
+    fn specs() -> Vec<RuleSpec> {
+        toml::from_str::<File>(include_str!("../rules.toml")).unwrap().rule
     }
 
     #[test]
-    fn broken_rules_are_named() {
-        let good = RuleSpec {
-            id: "x".into(),
-            keywords: vec!["x".into()],
-            regex: "x+".into(),
-            ..RuleSpec::default()
+    fn the_tables_say_what_the_file_says() {
+        let specs = specs();
+        assert!(specs.len() > 150);
+        assert_eq!(builtin().len(), specs.len());
+        let mut words: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        words.insert(crate::table::TAG_OPENING.to_owned(), Vec::new());
+        for (index, (rule, spec)) in builtin().iter().zip(specs).enumerate() {
+            assert!(spec.check().is_ok(), "{}", spec.id);
+            for word in spec.words() {
+                let list = words.entry(word.clone()).or_default();
+                if list.last() != Some(&index) {
+                    list.push(index);
+                }
+            }
+            assert_eq!(rule.terms, Terms { shapes: rule.terms.shapes, ..Terms::from(spec) });
+        }
+        let table = tables::KEYWORDS.iter().map(|k| (k.word().to_owned(), k.rules().to_vec()));
+        assert_eq!(table.clone().count(), words.len(), "each keyword is there once");
+        assert_eq!(table.collect::<BTreeMap<_, _>>(), words);
+    }
+
+    /// The pattern as one to make texts with: nothing about their surroundings, and repetitions that are not long.
+    fn generator(regex: &str) -> String {
+        let mut made = format!("(?-u){regex}");
+        for (what, with) in [(r"\b", ""), ("|$)", ")"), ("(?:^|", "(?:"), ("(?:$|", "(?:"), ("(?:|-)", "-?")]
+        {
+            made = made.replace(what, with);
+        }
+        let number = |text: &str| text.parse().unwrap_or(usize::MAX);
+        regex::Regex::new(r"\{([0-9]+),([0-9]*)\}")
+            .unwrap()
+            .replace_all(&made, |found: &regex::Captures<'_>| {
+                let least = number(&found[1]);
+                format!("{{{least},{}}}", number(&found[2]).min(least + 6))
+            })
+            .into_owned()
+    }
+
+    /// Texts made by the patterns themselves: a shape that does not fit one of them would hide a secret.
+    #[test]
+    fn shapes_fit_whatever_the_pattern_matches() {
+        let mut runner = TestRunner::deterministic();
+        for (rule, spec) in builtin().iter().zip(specs()) {
+            if rule.terms.shapes.is_empty() {
+                continue;
+            }
+            let strategy = proptest::string::bytes_regex(&generator(&spec.regex))
+                .unwrap_or_else(|error| panic!("{}: {error}", spec.id));
+            let regex = rule.regex().unwrap();
+            let mut matches = 0;
+            for round in 0..36 {
+                let made = strategy.new_tree(&mut runner).unwrap().current();
+                let around: [&[u8]; 2] =
+                    [[&b""[..], b" ", b"x", b"\""][round % 4], [&b""[..], b" ", b"7"][round % 3]];
+                let text = [around[0], made.as_slice(), around[1]].concat();
+                if rule.terms.named {
+                    matches += usize::from(regex.is_match(&made));
+                    assert_eq!(rule.is_whole(&made), regex.is_match(&made), "{}: {made:?}", spec.id);
+                    continue;
+                }
+                let lower = text.to_ascii_lowercase();
+                for found in regex.find_iter(&text) {
+                    matches += 1;
+                    let keyword =
+                        |at: usize| spec.keywords.iter().any(|k| lower[at..].starts_with(k.as_bytes()));
+                    let seen = found.range().any(|at| keyword(at) && rule.may_match(&text, at));
+                    assert!(seen, "{}: {:?}", spec.id, String::from_utf8_lossy(&text));
+                }
+            }
+            assert!(matches > 3, "{} matched {matches} of its own texts", spec.id);
+        }
+    }
+
+    #[test]
+    fn common_words_compile_nothing() {
+        let compiled = |id: &str, text: &str| {
+            let rule = builtin().iter().find(|rule| rule.terms.id == id).unwrap();
+            (0..text.len()).any(|at| rule.may_match(text.as_bytes(), at))
         };
-        let check = |spec: RuleSpec| Rule::new(spec).check();
-        assert!(check(good.clone()).is_ok());
-        assert!(matches!(check(RuleSpec { id: "A b".into(), ..good.clone() }), Err(Reason::Id)));
-        assert!(matches!(check(RuleSpec { keywords: vec![], ..good.clone() }), Err(Reason::Keywords)));
-        assert!(matches!(check(RuleSpec { regex: "(".into(), ..good.clone() }), Err(Reason::Pattern(_))));
-        assert!(matches!(check(RuleSpec { group: 3, ..good }), Err(Reason::Group(3))));
+        assert!(!compiled("url-credentials", "see https://host.example/path:7 and http://a.b:80/ for more"));
+        assert!(!compiled("jwt", "they obey; key, money, eyebrows, eye.eyes"));
+        assert!(!compiled("kubernetes-secret", "kind: Deployment, kind: string"));
+        assert!(!compiled("airtable-pat", "path pattern patch pat."));
+        assert!(compiled("url-credentials", "see https://me:sesame9@host.example/"));
     }
 }

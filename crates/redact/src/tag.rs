@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-/// What every tag begins with. It is also a keyword of the prefilter, so that tags are known while scanning.
-pub(crate) const OPENING: &str = "[redacted:";
+use crate::table::TAG_OPENING as OPENING;
 
 /// The tag for a secret found by the rule `id`.
 pub(crate) fn tag(key: &[u8; 32], id: &str, secret: &[u8]) -> String {
