@@ -27,7 +27,8 @@ use crate::Error;
 use crate::error::Certainty;
 use crate::types::*;
 
-/// A short process that opens the store alone reads the whole log first, so it is kept short. A log larger than this is copied into the database by the next command that is not in a hurry.
+/// A short process that opens the store alone reads the whole log first, so the log is kept short: one larger than this
+/// is copied into the database by the next command that is not in a hurry.
 const LOG_OVER: u64 = 256 * 1024;
 
 /// Copies the log into the database if it has grown, as far as readers allow.
