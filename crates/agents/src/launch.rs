@@ -120,11 +120,14 @@ pub enum LaunchError {
 /// Variables that an agent sets for the programs it runs. An agent started from inside another must not inherit them:
 /// it would take itself for a part of that one, talk to its sockets, or carry its secrets along.
 pub const PARENT_AGENT_ENV: &[&str] = &[
+    "AI_AGENT",
     "CLAUDECODE",
     "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
     "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_SSE_PORT",
     "CLAUDE_CODE_TMPDIR",
@@ -136,7 +139,10 @@ pub const PARENT_AGENT_ENV: &[&str] = &[
     "CODEX_INTERNAL_ORIGINATOR_OVERRIDE",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "CODEX_VERSION",
     "GEMINI_CLI",
     "OPENCODE",
     "OPENCODE_CALLER",
