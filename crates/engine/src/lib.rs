@@ -48,6 +48,7 @@ pub use manager::ManagerOptions;
 pub use manager::SessionManager;
 pub use select::Choice;
 
+pub use segno_agents as agents;
 pub use segno_core as core;
 pub use segno_redact as redact;
 pub use segno_store as store;

@@ -2,10 +2,11 @@
 //!
 //! Doc comments in this file and in `commands/` are the help that users read.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands;
 use crate::commands::args::SessionRef;
@@ -90,6 +91,7 @@ pub enum Command {
     Ls(commands::ls::Args),
     Show(commands::show::Args),
     Log(commands::log::Args),
+    Parse(commands::parse::Args),
     History(commands::log::HistoryArgs),
     State(commands::state::Args),
 
@@ -144,7 +146,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "checkpoint",
         ],
     ),
-    ("Look", &["ls", "show", "log", "history", "state"]),
+    ("Look", &["ls", "show", "log", "history", "state", "parse"]),
     (
         "Record",
         &[
@@ -197,6 +199,57 @@ fn template(command: &clap::Command) -> String {
     let _ = writeln!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
     let _ = write!(text, "\n`segno COMMAND --help` says more about a command.\n");
     text
+}
+
+/// Parses the commands that scripts call again and again without building the whole tree, which costs more than the
+/// rest of such a command. `None` says nothing: whoever gets it asks the whole tree, which also makes the errors.
+pub fn parse_lean(arguments: &[OsString]) -> Option<Cli> {
+    macro_rules! lean {
+        ($($name:literal => $variant:ident($args:ty),)*) => {
+            match subcommand_of(arguments)? {
+                $($name => {
+                    let below = <$args as Args>::augment_args(clap::Command::new($name));
+                    let root = GlobalArgs::augment_args(clap::Command::new("segno")).subcommand(below);
+                    let matches = root.try_get_matches_from(arguments).ok()?;
+                    let (_, below) = matches.subcommand()?;
+                    Some(Cli {
+                        global: GlobalArgs::from_arg_matches(&matches).ok()?,
+                        command: Command::$variant(<$args>::from_arg_matches(below).ok()?),
+                    })
+                })*
+                _ => None,
+            }
+        };
+    }
+    lean! {
+        "tokens" => Tokens(commands::tokens::Args),
+        "note" => Note(commands::mark::NoteArgs),
+        "error" => Error(commands::mark::ErrorArgs),
+        "file" => File(commands::artifact::FileArgs),
+        "artifact" => Artifact(commands::artifact::Args),
+        "metric" => Metric(commands::metric::Args),
+        "task" => Task(commands::task::Args),
+        "phase" => Phase(commands::phase::Args),
+        "progress" => Progress(commands::phase::ProgressArgs),
+        "iteration" => Iteration(commands::phase::IterationArgs),
+        "state" => State(commands::state::Args),
+        "ls" => Ls(commands::ls::Args),
+    }
+}
+
+/// The first word that is neither a global flag nor its value.
+fn subcommand_of(arguments: &[OsString]) -> Option<&str> {
+    let mut words = arguments.iter().skip(1).map(|word| word.to_str());
+    loop {
+        match words.next()?? {
+            "--json" | "--quiet" | "-q" | "--verbose" | "-v" => {}
+            "--store" | "--session" | "--project" | "--color" | "--key" => {
+                words.next()??;
+            }
+            word if word.starts_with('-') => return None,
+            word => return Some(word),
+        }
+    }
 }
 
 /// The help of the whole tree as Markdown, for the documentation.

@@ -90,3 +90,52 @@ fn text_may_begin_with_a_dash_where_a_dash_means_standard_input() {
         assert!(parse(args).is_ok(), "{args:?}: {:?}", parse(args).err());
     }
 }
+
+/// What scripts call often is parsed without the whole tree, and must mean the same.
+#[test]
+fn lean_parsing_means_what_the_whole_tree_means() {
+    let lines: &[&[&str]] = &[
+        &["tokens", "1"],
+        &["--quiet", "tokens", "--input", "12k", "--output", "800", "--cost", "0.05"],
+        &["--store", "sqlite:x.db", "tokens", "1", "--json", "--key", "k"],
+        &["note", "--session", "804211", "words here"],
+        &["error", "connection refused", "--kind", "network"],
+        &["file", "add", "a.rs", "modified"],
+        &["artifact", "add", "a.rs", "created", "--phase", "RED"],
+        &["artifact"],
+        &["metric", "set", "coverage", "-1.5"],
+        &["task", "done", "3"],
+        &["phase", "GREEN", "--step", "2", "--of", "4", "--verify", "pass"],
+        &["progress", "60"],
+        &["iteration"],
+        &["state", "last", "--json"],
+        &["ls", "--json", "--everywhere", "--status", "paused"],
+        &["-v", "-q", "--color", "never", "--project", ".", "ls"],
+    ];
+    for line in lines {
+        let arguments: Vec<OsString> =
+            std::iter::once("segno").chain(line.iter().copied()).map(Into::into).collect();
+        let lean = parse_lean(&arguments).unwrap_or_else(|| panic!("{line:?}"));
+        let whole = Cli::try_parse_from(&arguments).unwrap();
+        assert_eq!(format!("{lean:?}"), format!("{whole:?}"), "{line:?}");
+    }
+}
+
+/// Whatever the lean way does not understand is left to the whole tree, with its help and its errors.
+#[test]
+fn lean_parsing_leaves_the_rest_alone() {
+    for line in [
+        &["tokens", "--help"][..],
+        &["tokens", "many"],
+        &["--help"],
+        &["--version"],
+        &["show"],
+        &["--unknown", "tokens", "1"],
+        &["--store"],
+        &[],
+    ] {
+        let arguments: Vec<OsString> =
+            std::iter::once("segno").chain(line.iter().copied()).map(Into::into).collect();
+        assert!(parse_lean(&arguments).is_none(), "{line:?}");
+    }
+}

@@ -32,8 +32,12 @@ use output::style::Choice;
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let environment = Environment::capture();
     let early = early(&arguments);
-    let parsed =
-        cli::command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = match cli::parse_lean(&arguments) {
+        Some(cli) => Ok(cli),
+        None => {
+            cli::command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches))
+        }
+    };
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return answer(&error, &early, &environment),

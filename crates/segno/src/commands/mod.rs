@@ -26,6 +26,7 @@ pub mod memory;
 pub mod metric;
 pub mod new;
 pub mod output;
+pub mod parse;
 pub mod phase;
 pub mod rm;
 pub mod show;
@@ -84,6 +85,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Backup(args) => doctor::backup(context, args),
         Command::Cleanup(args) => cleanup::run(context, args),
         Command::Rm(args) => rm::run(context, args),
+        Command::Parse(args) => parse::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Config(args) => config::run(context, args),
         Command::Trust(args) => trust::run(context, args),

@@ -12,6 +12,7 @@ mod docs;
 mod help;
 mod keep;
 mod new;
+mod parse;
 mod place;
 mod secrets;
 mod status;
