@@ -54,7 +54,7 @@ pub struct Creation {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of the event that follows, documented there")]
 pub enum Command {
-    /// Stop for now.
+    /// Stop, to go on later.
     Pause { reason: PauseReason, details: Option<Text> },
     /// Go on.
     Resume { reset_breaker: bool, details: Option<Text> },
