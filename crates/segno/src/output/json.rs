@@ -39,7 +39,9 @@ pub fn line(value: &serde_json::Value) -> String {
 /// JSON with everything escaped that a terminal might obey. Outside strings JSON has only ASCII and newlines, so
 /// whatever is found here is inside a string.
 pub(super) fn escape(json: &str) -> Cow<'_, str> {
-    if !json.contains(is_unsafe) {
+    // Printable ASCII needs no closer look, and a list of many sessions is megabytes of it.
+    let plain = json.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~' | b'\n' | b'\t'));
+    if plain || !json.contains(is_unsafe) {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len() + 32);
