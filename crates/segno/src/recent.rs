@@ -36,8 +36,13 @@ pub fn numbered(state: &Path, text: &str) -> Option<SessionId> {
 
 /// One list per login session: each terminal has its own numbers.
 fn file(directory: &Path) -> PathBuf {
-    let terminal = rustix::process::getsid(None).map_or(0, |sid| sid.as_raw_nonzero().get());
-    directory.join(format!("terminal-{terminal}"))
+    directory.join(format!("terminal-{}", login_session().unwrap_or(0)))
+}
+
+/// Read as text: in a container the session's leader may live outside, and then its number is 0, which is no pid.
+fn login_session() -> Option<u32> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
 }
 
 fn forget(directory: &Path) {

@@ -337,6 +337,7 @@ impl Partial {
                 .to_str()
                 .and_then(|found| found.strip_prefix(name.to_str()?)?.strip_prefix(".partial-"))
                 .and_then(|rest| rest.split('-').next()?.parse().ok())
+                .filter(|pid| *pid > 0)
                 .and_then(rustix::process::Pid::from_raw);
             if let Some(maker) = maker
                 && rustix::process::test_kill_process(maker) == Err(rustix::io::Errno::SRCH)
