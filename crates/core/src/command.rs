@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::budget::TokenUse;
 use crate::event::CallEnd;
 use crate::event::Change;
+use crate::event::Channel;
 use crate::event::CheckpointReason;
 use crate::event::Holder;
 use crate::event::InterruptReason;
@@ -15,7 +16,11 @@ use crate::event::OutputKind;
 use crate::event::PauseReason;
 use crate::event::Project;
 use crate::event::Request;
+use crate::event::RunEnded;
+use crate::event::RunNamed;
+use crate::event::RunStarted;
 use crate::event::Source;
+use crate::event::TurnCompleted;
 use crate::event::Unit;
 use crate::event::Verdict;
 use crate::event::Workflow;
@@ -163,6 +168,21 @@ pub enum Command {
 
     /// Set a sign.
     CreateCheckpoint { name: Option<String>, reason: CheckpointReason },
+
+    /// An agent was started.
+    StartRun(Box<RunStarted>),
+    /// It said who it is.
+    NameRun(RunNamed),
+    /// Another driver follows it.
+    AdoptRun { run: String, epoch: u64 },
+    /// It ended.
+    EndRun(Box<RunEnded>),
+    /// It said something.
+    Say { channel: Channel, text: Text, message: Option<String>, parent: Option<String> },
+    /// It finished with a prompt.
+    CompleteTurn(TurnCompleted),
+    /// It, or whoever watches it, reported something else.
+    Report { what: String, body: Value },
 }
 
 /// What a command needs of the session's status.
@@ -195,7 +215,8 @@ impl Command {
             | Self::StartIteration
             | Self::StartAttempt
             | Self::SwitchAgent { .. }
-            | Self::ReachBreakpoint { .. } => Need::Active,
+            | Self::ReachBreakpoint { .. }
+            | Self::StartRun(_) => Need::Active,
             Self::AttachDriver { .. }
             | Self::MakeRequest { .. }
             | Self::SetWorkflow { .. }
@@ -230,7 +251,13 @@ impl Command {
             | Self::StartTool { .. }
             | Self::EndTool { .. }
             | Self::UseMemory { .. }
-            | Self::RecordError { .. } => Need::Nothing,
+            | Self::RecordError { .. }
+            | Self::NameRun(_)
+            | Self::AdoptRun { .. }
+            | Self::EndRun(_)
+            | Self::Say { .. }
+            | Self::CompleteTurn(_)
+            | Self::Report { .. } => Need::Nothing,
         }
     }
 
@@ -277,6 +304,9 @@ impl Command {
             Self::UseMemory { .. } | Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
             Self::RecordError { .. } => "record errors",
             Self::CreateCheckpoint { .. } => "be checkpointed",
+            Self::StartRun(_) => "run an agent",
+            Self::NameRun(_) | Self::AdoptRun { .. } | Self::EndRun(_) => "record runs",
+            Self::Say { .. } | Self::CompleteTurn(_) | Self::Report { .. } => "record what agents say",
         }
     }
 }

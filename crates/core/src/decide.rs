@@ -2,6 +2,8 @@
 
 mod budget;
 mod check;
+mod fact;
+mod run;
 
 use budget::decide_budget;
 use check::check_branch;
@@ -12,6 +14,9 @@ use check::check_step;
 use check::check_workflow;
 use check::not_empty;
 use check::room;
+pub use fact::decide_fact;
+pub use fact::is_fact;
+use run::decide_run;
 
 use crate::command::Command;
 use crate::command::Creation;
@@ -69,6 +74,9 @@ pub fn create(creation: Creation) -> Result<Event, Refusal> {
 /// What follows from a command: events to record, or why not.
 pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
     check_need(state, &command)?;
+    if is_fact(&command) {
+        return decide_fact(command);
+    }
     match command {
         Command::Pause { reason, details } => one(ev::SessionPaused { reason, details }),
         Command::Resume { reset_breaker, details } => {
@@ -84,17 +92,7 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             if state.driver.is_none() {
                 return Err(Refusal::NoDriver);
             }
-            let doubt = state.calls.open.keys().map(|call| {
-                let ended = ev::ToolEnded {
-                    call: call.clone(),
-                    tool: None,
-                    end: ev::CallEnd::InDoubt,
-                    output: None,
-                    source: ev::Source::Hand,
-                };
-                Event::from(ended)
-            });
-            Ok(doubt.chain([ev::SessionInterrupted { reason, details }.into()]).collect())
+            Ok(in_doubt(state).chain([ev::SessionInterrupted { reason, details }.into()]).collect())
         }
         Command::Halt { reason } => one(ev::SessionHalted { reason }),
         Command::Complete { summary } => Ok(vec![
@@ -141,8 +139,25 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         | Command::VerifyPhase { .. }
         | Command::SetWorkflowState { .. }
         | Command::SetProgress { .. } => decide_plan(state, command),
+        Command::StartRun(_) | Command::NameRun(_) | Command::AdoptRun { .. } | Command::EndRun(_) => {
+            decide_run(state, command)
+        }
         other => decide_work(state, other),
     }
+}
+
+/// Nobody will hear any more how the open calls ended.
+fn in_doubt(state: &State) -> impl Iterator<Item = Event> + '_ {
+    state.calls.open.keys().map(|call| {
+        let ended = ev::ToolEnded {
+            call: call.clone(),
+            tool: None,
+            end: ev::CallEnd::InDoubt,
+            output: None,
+            source: ev::Source::Hand,
+        };
+        Event::from(ended)
+    })
 }
 
 /// Whether the status lets the command through.
@@ -240,11 +255,6 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             }
             limits::optional_name("phase", phase.as_deref())?;
             one(ev::ArtifactRecorded { path, artifact_type, phase: phase.or_else(|| state.phase.clone()) })
-        }
-        Command::RecordFile { path, change, call } => {
-            limits::line("path", &path)?;
-            limits::optional_name("call id", call.as_deref())?;
-            one(ev::FileChanged { path, change, call })
         }
         Command::NoteHistory { action, phase, details } => {
             limits::line("action", &action)?;
@@ -348,19 +358,6 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             let is_new = !state.decisions.heads.contains_key(&branch);
             let here = state.decisions.heads.get(&state.decisions.branch).copied();
             one(ev::BranchSwitched { branch, from: from.or(here.filter(|_| is_new)) })
-        }
-        Command::StartTool { call, tool, input, write_ahead, source } => {
-            limits::name("call id", &call)?;
-            limits::name("tool", &tool)?;
-            // A call must be recorded whatever it was given; what could not be read back is kept as text.
-            let input =
-                if limits::is_shallow(&input) { input } else { serde_json::Value::String(input.to_string()) };
-            one(ev::ToolStarted { call, tool, input, write_ahead, source })
-        }
-        Command::EndTool { call, tool, end, output, source } => {
-            limits::name("call id", &call)?;
-            limits::optional_name("tool", tool.as_deref())?;
-            one(ev::ToolEnded { call, tool, end, output, source })
         }
         Command::UseMemory { usage, source, query, result } => {
             not_empty("query", &query)?;

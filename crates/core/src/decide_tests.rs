@@ -6,6 +6,8 @@ mod budget;
 mod ledger;
 #[path = "decide_tests/plan.rs"]
 mod plan;
+#[path = "decide_tests/run.rs"]
+mod run;
 #[path = "decide_tests/table.rs"]
 mod table;
 #[path = "decide_tests/values.rs"]

@@ -42,11 +42,13 @@ pub enum List {
     Checkpoints,
     /// Checks of phases.
     Verifications,
+    /// Agent processes.
+    Runs,
 }
 
 impl List {
     /// Every list.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::History,
         Self::Artifacts,
         Self::Outputs,
@@ -59,6 +61,7 @@ impl List {
         Self::Milestones,
         Self::Checkpoints,
         Self::Verifications,
+        Self::Runs,
     ];
 
     /// The stored and shown name.
@@ -76,6 +79,7 @@ impl List {
             Self::Milestones => "milestones",
             Self::Checkpoints => "checkpoints",
             Self::Verifications => "verifications",
+            Self::Runs => "runs",
         }
     }
 }
@@ -90,9 +94,13 @@ impl List {
             | Self::Memory
             | Self::Milestones
             | Self::Verifications => true,
-            Self::Outputs | Self::Tasks | Self::Decisions | Self::Tools | Self::Files | Self::Checkpoints => {
-                false
-            }
+            Self::Outputs
+            | Self::Tasks
+            | Self::Decisions
+            | Self::Tools
+            | Self::Files
+            | Self::Checkpoints
+            | Self::Runs => false,
         }
     }
 }
@@ -228,9 +236,46 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
             put(List::Checkpoints, format!("{:020}", e.ordinal), fields);
             put_history(&mut put, state, mark, event, log_key);
         }
+        Event::RunStarted(_) | Event::RunNamed(_) | Event::RunEnded(_) => {
+            if let Some((run, fields)) = run_row(mark, event) {
+                put(List::Runs, run, fields);
+            }
+            put_history(&mut put, state, mark, event, log_key);
+        }
         _ => put_history(&mut put, state, mark, event, log_key),
     }
     changes
+}
+
+/// The row of a run, and what an event lays over it.
+fn run_row(mark: &Mark, event: &Event) -> Option<(String, Value)> {
+    match event {
+        Event::RunStarted(e) => {
+            let mut fields = serde_json::to_value(e).ok()?;
+            fields["started_at"] = json!(mark.at);
+            fields["state"] = json!("running");
+            Some((e.run.clone(), fields))
+        }
+        Event::RunNamed(e) => {
+            let mut fields = json!({ "native_id": e.native_id });
+            for (name, value) in [("model", &e.model), ("version", &e.version)] {
+                if let Some(value) = value {
+                    fields[name] = json!(value);
+                }
+            }
+            Some((e.run.clone(), fields))
+        }
+        Event::RunEnded(e) => {
+            let mut fields = serde_json::to_value(e).ok()?;
+            if e.native_id.is_none() {
+                fields.as_object_mut()?.remove("native_id");
+            }
+            fields["ended_at"] = json!(mark.at);
+            fields["state"] = json!("ended");
+            Some((e.run.clone(), fields))
+        }
+        _ => None,
+    }
 }
 
 fn put_history(
@@ -296,6 +341,14 @@ fn history(event: &Event) -> Option<(String, Value)> {
             ("budget_exceeded", json!(format!("{} of {} {}", e.used, e.total, unit(e.unit))))
         }
         Event::AgentSwitched(e) => ("agent_switched", json!(e.to)),
+        Event::RunStarted(e) => {
+            let version = e.version.as_deref().map_or(String::new(), |version| format!(" {version}"));
+            ("run_started", json!(format!("{}{version}, ledger {}", e.agent, e.ledger.as_str())))
+        }
+        Event::RunAdopted(_) => ("run_adopted", Value::Null),
+        Event::RunEnded(e) => {
+            ("run_ended", json!(format!("{}: {}", e.outcome, e.reason.short(crate::limits::NAME))))
+        }
         Event::MilestoneReached(e) => ("milestone_reached", json!(e.name)),
         Event::BreakpointReached(e) => ("breakpoint_reached", json!(e.name)),
         Event::BreakpointContinued(e) => ("breakpoint_continued", json!(e.name)),

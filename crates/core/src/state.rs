@@ -31,7 +31,7 @@ pub(crate) use apply::place;
 pub use parts::*;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 1;
+pub const FOLD_VERSION: u32 = 2;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,6 +166,9 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_action: Option<String>,
 
+    /// The newest run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunMark>,
     /// Who drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,

@@ -11,6 +11,8 @@ use crate::decide::decide;
 use crate::event::CallEnd;
 use crate::event::Event;
 use crate::event::Holder;
+use crate::event::RunEnded;
+use crate::event::RunStarted;
 use crate::event::Source;
 use crate::event::Unit;
 use crate::event::samples::at;
@@ -150,4 +152,14 @@ pub(crate) fn start(call: &str, source: Source) -> Command {
 pub(crate) fn end(call: &str, end: CallEnd) -> Command {
     let output: Option<Text> = (end == CallEnd::Completed).then(|| "a.txt".into());
     Command::EndTool { call: call.to_owned(), tool: None, end, output, source: Source::Stream }
+}
+
+pub(crate) fn start_run(run: &str) -> Command {
+    let agent = "claude".to_owned();
+    Command::StartRun(Box::new(RunStarted { run: run.to_owned(), agent, ..RunStarted::default() }))
+}
+
+pub(crate) fn end_run(run: &str, outcome: &str) -> Command {
+    let (run, outcome) = (run.to_owned(), outcome.to_owned());
+    Command::EndRun(Box::new(RunEnded { run, outcome, ..RunEnded::default() }))
 }

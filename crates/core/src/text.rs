@@ -65,6 +65,12 @@ pub fn shorten(text: &str, max: usize) -> String {
     text.chars().take(max.saturating_sub(1)).chain(['…']).collect()
 }
 
+impl Default for Text {
+    fn default() -> Self {
+        Self::Whole(String::new())
+    }
+}
+
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
         Self::Whole(text.to_owned())

@@ -67,6 +67,13 @@ SetCache            ok          ok          ok          ok          ended       
 RemoveCache         ok          ok          ok          ok          ended       ended       ended
 RecordError         ok          ok          ok          ok          ok          ok          ok
 CreateCheckpoint    ok          ok          ok          ok          ended       ended       ended
+StartRun            ok          not-active  not-active  not-active  not-active  not-active  not-active
+NameRun             ok          ok          ok          ok          ok          ok          ok
+AdoptRun            ok          ok          ok          ok          ok          ok          ok
+EndRun              ok          ok          ok          ok          ok          ok          ok
+Say                 ok          ok          ok          ok          ok          ok          ok
+CompleteTurn        ok          ok          ok          ok          ok          ok          ok
+Report              ok          ok          ok          ok          ok          ok          ok
 ";
 
 /// Where a session may go from where.
@@ -98,7 +105,7 @@ commands! {
     SetWorkflowState SetProgress RecordTokens RecordCost SetBudget ExtendBudget RecordArtifact RecordFile
     NoteHistory RecordOutput SetMetric AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone
     ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool UseMemory SetCache RemoveCache
-    RecordError CreateCheckpoint
+    RecordError CreateCheckpoint StartRun NameRun AdoptRun EndRun Say CompleteTurn Report
 }
 
 /// One of each, with values that nothing is wrong with.
@@ -160,6 +167,13 @@ fn commands() -> Vec<(String, Command)> {
         Command::RemoveCache { key: "kept".to_owned() },
         Command::RecordError { message: "x".into(), error_kind: None },
         Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
+        start_run("r2"),
+        Command::NameRun(RunNamed { run: text(), native_id: text(), model: None, version: None }),
+        Command::AdoptRun { run: "r1".to_owned(), epoch: 2 },
+        end_run("r1", "completed"),
+        Command::Say { channel: Channel::Text, text: "x".into(), message: None, parent: None },
+        Command::CompleteTurn(TurnCompleted::default()),
+        Command::Report { what: text(), body: json!({}) },
     ];
     let reset = ("Resume/reset".to_owned(), Command::Resume { reset_breaker: true, details: None });
     commands.into_iter().map(|command| (name(&command).to_owned(), command)).chain([reset]).collect()
@@ -176,6 +190,9 @@ fn session(status: Status, command: &Command) -> Story {
     assert_eq!(story.state.requests[0].seq, 3);
     if matches!(command, Command::ContinueBreakpoint { .. }) {
         story.ok(Command::ReachBreakpoint { name: "b".to_owned(), details: None });
+    }
+    if matches!(command, Command::AdoptRun { .. }) {
+        story.ok(start_run("r1"));
     }
     story.go_to(status)
 }

@@ -267,6 +267,8 @@ pub enum Request {
     Pause,
     /// Stop the run.
     Stop,
+    /// End the run and all its processes at once.
+    Kill,
     /// Complete the session.
     Complete,
     /// Abort the session.

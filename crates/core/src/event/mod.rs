@@ -9,6 +9,7 @@ mod keep;
 mod ledger;
 mod lifecycle;
 mod plan;
+mod run;
 #[cfg(test)]
 pub(crate) mod samples;
 mod work;
@@ -18,6 +19,7 @@ pub use keep::*;
 pub use ledger::*;
 pub use lifecycle::*;
 pub use plan::*;
+pub use run::*;
 pub use work::*;
 
 /// The stored form of an event.
@@ -152,7 +154,7 @@ events! {
     SessionFailed = "session_failed" v 1,
     DriverAttached = "driver_attached" v 1,
     DriverDetached = "driver_detached" v 1,
-    RequestMade = "request_made" v 1,
+    RequestMade = "request_made" v 2,
     RequestAnswered = "request_answered" v 1,
     LateRecorded = "late_recorded" v 1,
     TopicSet = "topic_set" v 1,
@@ -194,6 +196,13 @@ events! {
     CacheRemoved = "cache_removed" v 1,
     ErrorRecorded = "error_recorded" v 1,
     CheckpointCreated = "checkpoint_created" v 1,
+    RunStarted = "run_started" v 1,
+    RunNamed = "run_named" v 1,
+    RunAdopted = "run_adopted" v 1,
+    RunEnded = "run_ended" v 1,
+    Said = "said" v 1,
+    TurnCompleted = "turn_completed" v 1,
+    Reported = "reported" v 1,
 }
 
 #[cfg(test)]

@@ -180,10 +180,29 @@ pub(crate) fn full_state() -> State {
             memory_queries: 2,
             memory_lookups: 1,
             checkpoints: 2,
+            runs: 2,
+            turns: 5,
         },
         checkpoint: Some(CheckpointMark { id: "cp-02-red".parse().unwrap(), seq: 40, at: at(40) }),
         actions_since_checkpoint: 6,
         last_action: Some("modified src/cart.rs".into()),
+        run: Some(RunMark {
+            id: "run-2".into(),
+            agent: "claude".into(),
+            version: Some("2.1.325".into()),
+            model: Some("claude-opus".into()),
+            native_id: Some("1945e8e4-5ef5-4b3c-a6f2-2c8e9f6f5a10".into()),
+            pid: 4_200,
+            process_start: 119_001,
+            adopted: Some(7),
+            ledger: Ledger::WriteAhead,
+            directory: "/home/ann/shop".into(),
+            seq: 44,
+            started_at: at(41),
+            ended_at: None,
+            outcome: None,
+            turns: 1,
+        }),
         driver: Some(Driver { epoch: 7, holder: holder(), since: at(10) }),
         requests: vec![OpenRequest { seq: 60, request: Request::Pause }],
         late: 1,
@@ -232,6 +251,7 @@ fn lifecycle() -> Vec<Event> {
         DriverDetached { epoch: 7 }.into(),
         RequestMade { request: Request::Stop, details: text("lunch") }.into(),
         RequestMade { request: Request::Abort, details: None }.into(),
+        RequestMade { request: Request::Kill, details: None }.into(),
         RequestAnswered { request: 19, obeyed: false, details: text("still writing") }.into(),
         RequestAnswered { request: 19, obeyed: true, details: None }.into(),
         LateRecorded { epoch: 6, kind: "topic_set".into(), version: 1, body: json!({ "topic": "x" }) }.into(),
@@ -409,7 +429,75 @@ fn ledger_and_keep() -> Vec<Event> {
     ]
 }
 
+fn runs() -> Vec<Event> {
+    let native_id = || Some("1945e8e4-5ef5-4b3c-a6f2-2c8e9f6f5a10".to_owned());
+    vec![
+        RunStarted {
+            run: "run-2".into(),
+            agent: "claude".into(),
+            version: Some("2.1.325".into()),
+            native_id: native_id(),
+            resumed: native_id(),
+            pid: 4_200,
+            process_start: 119_001,
+            ledger: Ledger::WriteAhead,
+            prompt: text("Make the tests pass."),
+            command: vec!["claude".into(), "-p".into()],
+            environment: json!({ "LANG": "C.UTF-8" }),
+            directory: "/home/ann/shop".into(),
+        }
+        .into(),
+        RunStarted { run: "run-1".into(), agent: "plain".into(), ..RunStarted::default() }.into(),
+        RunNamed {
+            run: "run-2".into(),
+            native_id: native_id().unwrap(),
+            model: Some("claude-opus".into()),
+            version: Some("2.1.325".into()),
+        }
+        .into(),
+        RunAdopted { run: "run-2".into(), epoch: 7 }.into(),
+        RunEnded {
+            run: "run-2".into(),
+            outcome: "failed".into(),
+            reason: "the provider is overloaded".into(),
+            native_id: native_id(),
+            exit_code: Some(1),
+            signal: None,
+            turns: 3,
+            duration_ms: 61_204,
+            tokens: TokenUse { input: 10, output: 20, cache_read: 30, cache_write: 40, other: 0 },
+            cost_micros: Some(71_000),
+            denials: 1,
+            unparsed: 2,
+            swept: 3,
+            text: Some(aside()),
+            error: text("529 overloaded"),
+            stderr: text("warning: slow"),
+        }
+        .into(),
+        RunEnded {
+            run: "run-1".into(),
+            outcome: "interrupted".into(),
+            signal: Some(9),
+            ..RunEnded::default()
+        }
+        .into(),
+        Said {
+            channel: Channel::Thinking,
+            text: aside(),
+            message: Some("msg_01".into()),
+            parent: Some("toolu_01".into()),
+        }
+        .into(),
+        Said { channel: Channel::Text, text: "done".into(), message: None, parent: None }.into(),
+        Said { channel: Channel::Input, text: "go on".into(), message: None, parent: None }.into(),
+        TurnCompleted { turn: 2, steps: Some(4), duration_ms: Some(9_120) }.into(),
+        TurnCompleted { turn: 1, steps: None, duration_ms: None }.into(),
+        Reported { what: "retry".into(), body: json!({ "attempt": 2 }) }.into(),
+    ]
+}
+
 /// At least one event of every kind.
 pub(crate) fn samples() -> Vec<Event> {
-    [created().into(), lifecycle(), plan(), budget(), work(), ledger_and_keep()].concat()
+    [created().into(), lifecycle(), plan(), budget(), work(), ledger_and_keep(), runs()].concat()
 }

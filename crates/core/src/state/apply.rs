@@ -8,6 +8,7 @@ use super::OpenRequest;
 use super::OutputMark;
 use super::Position;
 use super::Reason;
+use super::RunMark;
 use super::State;
 use super::TokenSource;
 use crate::event::Change;
@@ -83,6 +84,10 @@ impl State {
             state.calls.doubt(&call);
         }
         state.calls.total = state.calls.sum();
+        // Nor does its agent run here.
+        if let Some(run) = state.run.as_mut().filter(|run| run.is_running()) {
+            run.ended_at = Some(state.updated_at);
+        }
         // These tell of events of the other journal.
         state.checkpoint = None;
         state.late = 0;
@@ -140,6 +145,7 @@ impl State {
             checkpoint: None,
             actions_since_checkpoint: 0,
             last_action: None,
+            run: None,
             driver: None,
             requests: Vec::new(),
             late: 0,
@@ -365,6 +371,58 @@ impl State {
                 self.checkpoint = Some(CheckpointMark { id: e.id.clone(), seq: mark.seq, at: mark.at });
                 self.actions_since_checkpoint = 0;
             }
+            Event::RunStarted(e) => {
+                count(&mut self.counts.runs);
+                if self.agent.is_none() {
+                    self.agents.entry(e.agent.clone()).or_default().active = true;
+                    self.agent = Some(e.agent.clone());
+                }
+                self.run = Some(RunMark {
+                    id: e.run.clone(),
+                    agent: e.agent.clone(),
+                    version: e.version.clone(),
+                    model: None,
+                    native_id: e.native_id.clone(),
+                    pid: e.pid,
+                    process_start: e.process_start,
+                    adopted: None,
+                    ledger: e.ledger,
+                    directory: e.directory.clone(),
+                    seq: mark.seq,
+                    started_at: mark.at,
+                    ended_at: None,
+                    outcome: None,
+                    turns: 0,
+                });
+            }
+            Event::RunNamed(e) => {
+                if let Some(run) = self.run.as_mut().filter(|run| run.id == e.run) {
+                    run.native_id = Some(e.native_id.clone());
+                    run.model = e.model.clone().or(run.model.take());
+                    run.version = e.version.clone().or(run.version.take());
+                }
+            }
+            Event::RunAdopted(e) => {
+                if let Some(run) = self.run.as_mut().filter(|run| run.id == e.run) {
+                    run.adopted = Some(e.epoch);
+                }
+            }
+            Event::RunEnded(e) => {
+                let run = self.run.as_mut().filter(|run| run.id == e.run && run.is_running());
+                let Some(run) = run else { return Applied::Repeated };
+                run.ended_at = Some(mark.at.max(run.started_at));
+                run.outcome = Some(e.outcome.clone());
+                if e.native_id.is_some() {
+                    run.native_id.clone_from(&e.native_id);
+                }
+            }
+            Event::TurnCompleted(_) => {
+                count(&mut self.counts.turns);
+                if let Some(run) = self.run.as_mut().filter(|run| mark.run.as_ref() == Some(&run.id)) {
+                    count(&mut run.turns);
+                }
+            }
+            Event::Said(_) | Event::Reported(_) => {}
             Event::Unknown(_) => {
                 count(&mut self.unknown);
                 return Applied::Skipped;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::event::Holder;
+use crate::event::Ledger;
 use crate::event::OutputKind;
 use crate::event::Request;
 use crate::event::Source;
@@ -206,6 +207,10 @@ pub struct Counts {
     pub memory_lookups: u64,
     #[serde(default)]
     pub checkpoints: u64,
+    #[serde(default)]
+    pub runs: u64,
+    #[serde(default)]
+    pub turns: u64,
 }
 
 /// The newest checkpoint.
@@ -217,6 +222,57 @@ pub struct CheckpointMark {
     pub seq: u64,
     /// When.
     pub at: Timestamp,
+}
+
+/// The newest run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunMark {
+    /// Its id.
+    pub id: String,
+    /// Which agent.
+    pub agent: String,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's own id of the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_id: Option<String>,
+    /// The process.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot.
+    pub process_start: u64,
+    /// The fencing number of the driver that adopted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopted: Option<u64>,
+    /// How far the record of its tool calls can be trusted.
+    #[serde(default)]
+    pub ledger: Ledger,
+    /// Where it works.
+    #[serde(default)]
+    pub directory: String,
+    /// The event that started it.
+    pub seq: u64,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// How it ended, in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// Turns it completed.
+    #[serde(default)]
+    pub turns: u64,
+}
+
+impl RunMark {
+    /// Whether its end was not recorded yet.
+    pub fn is_running(&self) -> bool {
+        self.ended_at.is_none()
+    }
 }
 
 /// Who drives.

@@ -112,7 +112,7 @@ fn lifecycle() -> Vec<(u32, BoxedStrategy<Command>)> {
         PauseReason::Error,
         PauseReason::Ended,
     ];
-    let requests = [Request::Pause, Request::Stop, Request::Complete, Request::Abort];
+    let requests = [Request::Pause, Request::Stop, Request::Kill, Request::Complete, Request::Abort];
     let interrupts = [InterruptReason::Crash, InterruptReason::Killed, InterruptReason::PowerLoss];
     let holder = (word(), word()).prop_map(|(host, what)| Holder { host, what, ..Holder::default() });
     vec![
@@ -299,9 +299,48 @@ fn ledger_and_memory() -> Vec<BoxedStrategy<Command>> {
     ]
 }
 
+fn runs() -> Vec<BoxedStrategy<Command>> {
+    let run = || select(vec!["run-1", "run-2", "run-3"]).prop_map(str::to_owned);
+    let outcome = || select(vec!["completed", "failed", "interrupted"]).prop_map(str::to_owned);
+    let channel = select(vec![Channel::Text, Channel::Thinking, Channel::Input]);
+    vec![
+        (run(), word(), option::of(word()), option::of(text()))
+            .prop_map(|(run, agent, native_id, prompt)| {
+                Command::StartRun(Box::new(RunStarted {
+                    run,
+                    agent,
+                    native_id,
+                    prompt,
+                    ..RunStarted::default()
+                }))
+            })
+            .boxed(),
+        (run(), word(), option::of(word()), option::of(word()))
+            .prop_map(|(run, native_id, model, version)| {
+                Command::NameRun(RunNamed { run, native_id, model, version })
+            })
+            .boxed(),
+        (run(), number()).prop_map(|(run, epoch)| Command::AdoptRun { run, epoch }).boxed(),
+        (run(), outcome(), text(), option::of(word()))
+            .prop_map(|(run, outcome, reason, native_id)| {
+                Command::EndRun(Box::new(RunEnded { run, outcome, reason, native_id, ..RunEnded::default() }))
+            })
+            .boxed(),
+        (channel, text(), option::of(word()), option::of(word()))
+            .prop_map(|(channel, text, message, parent)| Command::Say { channel, text, message, parent })
+            .boxed(),
+        (number(), option::of(number()), option::of(number()))
+            .prop_map(|(turn, steps, duration_ms)| {
+                Command::CompleteTurn(TurnCompleted { turn, steps, duration_ms })
+            })
+            .boxed(),
+        (word(), json()).prop_map(|(what, body)| Command::Report { what, body }).boxed(),
+    ]
+}
+
 /// Any command. Those that end a session are rare, or every story would be short.
 pub(crate) fn command() -> BoxedStrategy<Command> {
-    let often = [plan(), budget(), work(), ledger_and_memory()].concat();
+    let often = [plan(), budget(), work(), ledger_and_memory(), runs()].concat();
     let all = often.into_iter().map(|strategy| (12, strategy)).chain(lifecycle());
     Union::new_weighted(all.collect()).boxed()
 }
