@@ -65,6 +65,8 @@ impl Engine {
                 why @ (segno_store::Error::Busy { .. }
                 | segno_store::Error::Newer { .. }
                 | segno_store::Error::Full { .. }
+                // Whether it was written is not known; its key keeps it from being there twice.
+                | segno_store::Error::Failed { .. }
                 | segno_store::Error::DriversAlive { .. }),
             ) if facts_only && self.options.spool.is_some() => {
                 self.spool(session, commands, &key, at, epoch, &why)
@@ -98,7 +100,7 @@ impl Engine {
         Ok(self.store().lease(session)?.is_some_and(|lease| epoch != Some(lease.epoch)))
     }
 
-    fn append_one(&self, append: Append) -> Result<segno_store::Appended, segno_store::Error> {
+    pub(crate) fn append_one(&self, append: Append) -> Result<segno_store::Appended, segno_store::Error> {
         let session = append.session;
         self.store().append(vec![append]).pop().unwrap_or(Err(segno_store::Error::NotFound(session)))
     }
@@ -138,6 +140,28 @@ impl Engine {
         }))
     }
 
+    /// Does something as the driver of a run.
+    pub(crate) fn act_in_run(
+        &self,
+        session: SessionId,
+        commands: Vec<Command>,
+        epoch: u64,
+        run: &str,
+    ) -> Result<Acted, Error> {
+        let append = Append {
+            run: Some(run.to_owned()),
+            epoch: Some(epoch),
+            want_state: true,
+            ..Append::new(session, fresh_key(), self.now(), self.decide_as(commands, Some(epoch)))
+        };
+        self.acted(session, self.append_one(append)?)
+    }
+
+    /// Decides as a driver does, which nobody need be asked for.
+    pub(crate) fn decide_as(&self, commands: Vec<Command>, epoch: Option<u64>) -> What {
+        self.decider(commands, epoch, false)
+    }
+
     fn acted(&self, session: SessionId, appended: segno_store::Appended) -> Result<Acted, Error> {
         let requested = appended.events.iter().find_map(|event| match event {
             Event::RequestMade(made) => Some(made.request),
@@ -165,7 +189,7 @@ impl Engine {
     }
 
     /// Facts that come from a replaced driver are kept, marked as late, and change nothing else.
-    fn act_late(
+    pub(crate) fn act_late(
         &self,
         session: SessionId,
         commands: Vec<Command>,

@@ -54,6 +54,8 @@ pub struct EngineOptions {
     pub view: view::Options,
     /// Where facts are kept while the store cannot take them.
     pub spool: Option<PathBuf>,
+    /// Where what agents print is kept until it is journaled.
+    pub captures: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
@@ -64,6 +66,7 @@ impl Default for EngineOptions {
             actor: Actor::default(),
             view: view::Options::default(),
             spool: None,
+            captures: None,
         }
     }
 }
@@ -136,13 +139,15 @@ pub(crate) struct Settings {
     pub(crate) actor: Actor,
     pub(crate) view: view::Options,
     pub(crate) spool: Option<PathBuf>,
+    pub(crate) captures: Option<PathBuf>,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
-        let EngineOptions { redactor, clock, actor, view, spool } = options;
-        Self { store, redactor: Arc::new(redactor), options: Settings { clock, actor, view, spool } }
+        let EngineOptions { redactor, clock, actor, view, spool, captures } = options;
+        let options = Settings { clock, actor, view, spool, captures };
+        Self { store, redactor: Arc::new(redactor), options }
     }
 
     /// The store.

@@ -73,6 +73,25 @@ pub enum Error {
     /// A text names no session, or several.
     #[error("{0}")]
     Ambiguous(String),
+    /// An agent could not be started.
+    #[error("{agent} could not be started: {why}")]
+    NotLaunched {
+        /// Which.
+        agent: String,
+        /// What happened.
+        why: String,
+    },
+    /// The session's agent still runs, and nobody may start another one beside it.
+    #[error("{agent} (pid {pid}) still runs in the session")]
+    AgentAlive {
+        /// Which.
+        agent: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// There is no run to follow.
+    #[error("{0}")]
+    NoRun(String),
     /// A file to be imported is none that can be.
     #[error("{0}")]
     NotImportable(String),
@@ -95,6 +114,9 @@ impl Error {
             Self::File { .. } => "file_error",
             Self::Ambiguous(_) => "ambiguous",
             Self::NotImportable(_) => "not_importable",
+            Self::NotLaunched { .. } => "not_launched",
+            Self::AgentAlive { .. } => "agent_alive",
+            Self::NoRun(_) => "no_run",
         }
     }
 

@@ -181,16 +181,21 @@ impl Engine {
             Err(other) => return Err(other.into()),
         };
         let holder = about.holder;
-        let details = format!("{} (pid {} on {})", holder.what, holder.pid, holder.host);
+        let mut details = format!("{} (pid {} on {})", holder.what, holder.pid, holder.host);
+        if let Some(agent) = self.living_agent(session) {
+            details.push_str(&format!("; its agent (pid {agent}) lives on"));
+        }
         let command = Command::Interrupt { reason, details: Some(details.into()) };
         match self.act_with(session, vec![command], None, Some(taken.epoch)) {
             Ok(_) => {
+                self.end_run_of_dead(session, taken.epoch)?;
                 self.store().release(session, taken.epoch)?;
                 Ok(true)
             }
             // It had been paused or had ended before its driver died: there is nothing to interrupt.
             Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {
                 self.detach_dead(session, taken.epoch)?;
+                self.end_run_of_dead(session, taken.epoch)?;
                 self.store().release(session, taken.epoch)?;
                 Ok(false)
             }
@@ -198,6 +203,20 @@ impl Engine {
             Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => Ok(false),
             // Not recorded: the lease stays, so that the next command tries again.
             Err(other) => Err(other),
+        }
+    }
+
+    /// The agent of a session that lives on without its driver.
+    fn living_agent(&self, session: SessionId) -> Option<u32> {
+        let state = self.store().load(session).ok()?.state;
+        crate::run::living_agent(&state).map(|member| member.pid)
+    }
+
+    /// What the agent of a dead driver printed last is taken in, if it is dead too.
+    fn end_run_of_dead(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        match self.end_dead_run(session, epoch) {
+            Err(Error::AgentAlive { .. }) => Ok(()),
+            other => other,
         }
     }
 

@@ -74,6 +74,10 @@ pub struct GlobalArgs {
 #[derive(Clone, Debug, Subcommand)]
 #[expect(missing_docs, reason = "the doc comment of each argument struct is the help of its command")]
 pub enum Command {
+    Run(commands::run::Args),
+    Attach(commands::attach::Args),
+    Stop(commands::attach::StopArgs),
+    Kill(commands::attach::KillArgs),
     New(commands::new::Args),
     Resume(commands::lifecycle::ResumeArgs),
     Pause(commands::lifecycle::PauseArgs),
@@ -91,6 +95,7 @@ pub enum Command {
     Ls(commands::ls::Args),
     Show(commands::show::Args),
     Log(commands::log::Args),
+    Tail(commands::tail::Args),
     Parse(commands::parse::Args),
     History(commands::log::HistoryArgs),
     State(commands::state::Args),
@@ -128,6 +133,7 @@ pub enum Command {
 /// The headings of the main help, each with its commands. clap knows one heading for all subcommands, so the list is
 /// laid out here; a test keeps it complete.
 pub const HEADINGS: &[(&str, &[&str])] = &[
+    ("Run", &["run", "attach", "stop", "kill"]),
     (
         "Work",
         &[
@@ -146,7 +152,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "checkpoint",
         ],
     ),
-    ("Look", &["ls", "show", "log", "history", "state", "parse"]),
+    ("Look", &["ls", "show", "log", "tail", "history", "state", "parse"]),
     (
         "Record",
         &[

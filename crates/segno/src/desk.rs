@@ -10,9 +10,11 @@ use segno_engine::{Acted, Actor, Choice, Engine, EngineOptions, view};
 use serde_json::json;
 
 use crate::commands::args::SessionRef;
+use crate::config::Rule;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
+use crate::hook::HookFile;
 use crate::output::style::Meaning;
 use crate::output::{Text, units};
 use crate::recent;
@@ -36,14 +38,20 @@ impl<'a> Desk<'a> {
         Self::open_with(context, true)
     }
 
+    /// Opens the store for a process that stays: what it writes is committed in groups.
+    pub fn open_to_stay(context: &'a Context) -> Outcome<Self> {
+        Self::open_for(context, true, sqlite::Purpose::LongLived)
+    }
+
     fn open_with(context: &'a Context, create: bool) -> Outcome<Self> {
+        Self::open_for(context, create, sqlite::Purpose::OneShot)
+    }
+
+    fn open_for(context: &'a Context, create: bool, purpose: sqlite::Purpose) -> Outcome<Self> {
         let config = context.config()?;
         let path = store_path(context)?;
-        let options = sqlite::Options {
-            purpose: sqlite::Purpose::OneShot,
-            create,
-            busy: Duration::from_millis(config.store.busy_timeout_ms),
-        };
+        let options =
+            sqlite::Options { purpose, create, busy: Duration::from_millis(config.store.busy_timeout_ms) };
         let store = SqliteStore::open(&path, options).map_err(segno_engine::Error::from)?;
         let actor = match context.under_run()? {
             Some(under) => Actor { run: Some(under.run), epoch: under.epoch },
@@ -58,6 +66,7 @@ impl<'a> Desk<'a> {
                 ..view::Options::default()
             },
             spool: Some(context.paths.state.join("spool")),
+            captures: Some(context.paths.state.join("runs")),
             ..EngineOptions::default()
         };
         let desk = Self { context, engine: Engine::new(Box::new(store), options) };
@@ -272,21 +281,23 @@ pub fn store_path(context: &Context) -> Outcome<PathBuf> {
     .hint("--store sqlite:PATH"))
 }
 
+/// What the hooks of a run need to know.
+pub fn hook_file(context: &Context) -> Outcome<HookFile> {
+    let config = context.config()?;
+    let store = store_path(context)?;
+    Ok(HookFile {
+        store: std::path::absolute(&store).unwrap_or(store),
+        spool: context.paths.state.join("spool"),
+        tag_key: recent::tag_key(&context.paths.data),
+        secrets_of_environment: config.redact.env,
+        rules: config.redact.rules.clone(),
+    })
+}
+
 fn redactor(context: &Context) -> Outcome<Redactor> {
     let config = context.config()?;
     let exact = if config.redact.env { context.environment.secrets() } else { Vec::new() };
-    let extra_rules = config
-        .redact
-        .rules
-        .iter()
-        .map(|rule| redact::RuleSpec {
-            id: rule.id.clone(),
-            keywords: rule.keywords.clone(),
-            regex: rule.regex.clone(),
-            group: rule.group,
-            ..redact::RuleSpec::default()
-        })
-        .collect();
+    let extra_rules = config.redact.rules.iter().map(Rule::spec).collect();
     let tag_key = recent::tag_key(&context.paths.data);
     redact::Redactor::try_new(redact::Options { extra_rules, exact, tag_key }).map_err(|why| {
         CommandError::config("config_invalid", format!("redact.rules: {why}"))
@@ -379,6 +390,12 @@ impl From<segno_engine::Error> for CommandError {
             E::File { .. } => (ExitCode::Environment, None),
             E::Ambiguous(_) => (ExitCode::Ambiguous, Some("say more of the id".to_owned())),
             E::NotImportable(_) => (ExitCode::Refused, None),
+            E::NotLaunched { .. } => (ExitCode::AgentMissing, None),
+            E::AgentAlive { .. } => (
+                ExitCode::HeldElsewhere,
+                Some("segno attach   follows it   (or: segno kill   ends it)".to_owned()),
+            ),
+            E::NoRun(_) => (ExitCode::Refused, None),
         };
         let message = match &error {
             E::Store(S::NoStore(_)) => "there are no sessions yet".to_owned(),

@@ -38,6 +38,22 @@ pub enum ExitCode {
     Config = 13,
     /// The person said no, or pressed Ctrl-C.
     Cancelled = 14,
+    /// The agent failed.
+    RunFailed = 20,
+    /// The agent was cut off.
+    RunInterrupted = 21,
+    /// The run took too long.
+    RunTimedOut = 22,
+    /// The run was stopped because somebody asked for it.
+    RunStopped = 23,
+    /// A usage limit of the provider.
+    RunLimit = 24,
+    /// The agent gave up because it was not allowed to do something.
+    RunDenied = 25,
+    /// The cap on turns.
+    RunMaxTurns = 26,
+    /// The agent's program is not there or cannot be started.
+    AgentMissing = 27,
     /// A defect of the program itself.
     Internal = 70,
 }
@@ -60,6 +76,14 @@ impl ExitCode {
         Self::Environment,
         Self::Config,
         Self::Cancelled,
+        Self::RunFailed,
+        Self::RunInterrupted,
+        Self::RunTimedOut,
+        Self::RunStopped,
+        Self::RunLimit,
+        Self::RunDenied,
+        Self::RunMaxTurns,
+        Self::AgentMissing,
         Self::Internal,
     ];
 
@@ -86,6 +110,14 @@ impl ExitCode {
             Self::Environment => "environment",
             Self::Config => "config",
             Self::Cancelled => "cancelled",
+            Self::RunFailed => "run-failed",
+            Self::RunInterrupted => "run-interrupted",
+            Self::RunTimedOut => "run-timed-out",
+            Self::RunStopped => "run-stopped",
+            Self::RunLimit => "run-limit",
+            Self::RunDenied => "run-denied",
+            Self::RunMaxTurns => "run-max-turns",
+            Self::AgentMissing => "agent-missing",
             Self::Internal => "internal",
         }
     }
@@ -122,6 +154,18 @@ impl ExitCode {
             }
             Self::Config => "A configuration file, variable or key is wrong.",
             Self::Cancelled => "The person said no, or pressed Ctrl-C.",
+            Self::RunFailed => {
+                "The agent says that it could not do it; the session is paused and can be resumed."
+            }
+            Self::RunInterrupted => {
+                "The agent ended without a final word, for example because it was killed; the session is interrupted."
+            }
+            Self::RunTimedOut => "The run was stopped because it was silent or took too long.",
+            Self::RunStopped => "The run was stopped by Ctrl-C, a signal, `segno stop` or `segno kill`.",
+            Self::RunLimit => "A usage limit of the provider ended the run.",
+            Self::RunDenied => "The agent was not allowed to do something and gave up.",
+            Self::RunMaxTurns => "The run used all its turns.",
+            Self::AgentMissing => "The agent's program is not there or cannot be started.",
             Self::Internal => "A defect of the program itself.",
         }
     }

@@ -11,7 +11,9 @@ pub mod desk;
 pub mod error;
 pub mod exit;
 pub mod files;
+pub mod hook;
 pub mod output;
+pub mod prompt;
 pub mod recent;
 
 use std::ffi::OsString;

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-
-    // The hook is called before and after every tool an agent uses, so it must not pay for building the command
-    // tree. Whatever answers to `segno hook` is called from here, and returns from here.
-    // ── hook fast path ──────────────────────────────────────────────────────────────────────────────────────────
-
-    // ── everything else ─────────────────────────────────────────────────────────────────────────────────────────
+    // The hook is called before and after every tool an agent uses, so it must not pay for building the command tree.
+    if arguments.get(1).is_some_and(|word| word == "hook")
+        && arguments.get(2).is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"))
+    {
+        return segno::hook::run(&arguments[2..]).into();
+    }
     // Writing to a closed pipe is an error we see, not a signal that kills us: a session being recorded must not die
     // because someone quit a pager. The printer turns that error into a quiet, successful end.
     segno::run(arguments).into()

@@ -145,6 +145,7 @@ fn prepare(
             List::Tasks => take_tasks(state, items),
             List::Outputs => take_outputs(state, items),
             List::Tools => take_calls(state, items),
+            List::Runs => counts.runs = counts.runs.max(count),
             List::Files | List::Memory | List::Verifications => {}
         }
     }
@@ -310,6 +311,7 @@ fn keyed(list: List, rows: Vec<Value>) -> Vec<ImportedItem> {
                 List::Tasks => number(&body, "task"),
                 List::Decisions => number(&body, "decision"),
                 List::Checkpoints => number(&body, "ordinal"),
+                List::Runs => text(&body, "run"),
                 List::History
                 | List::Artifacts
                 | List::Errors

@@ -185,7 +185,21 @@ fn as_file(loaded: &Loaded) -> Text {
     let mut text = Text::new();
     let mut section = "";
     for setting in loaded.layers.iter() {
-        let (new, name) = setting.key.name.split_once('.').unwrap_or(("", setting.key.name));
+        let Some((new, name)) = setting.key.name.split_once('.') else {
+            if let Value::Table(tables) = &setting.value {
+                for (name, table) in tables {
+                    let gap = if section.is_empty() { "" } else { "\n\n" };
+                    let head = format!("[{}.{name}]", setting.key.name);
+                    let body = toml::to_string(table).unwrap_or_default();
+                    text = text
+                        .plain(gap)
+                        .painted(Meaning::Strong, head)
+                        .plain("\n")
+                        .plain(body.trim_end().to_owned());
+                }
+            }
+            continue;
+        };
         if new != section {
             let gap = if section.is_empty() { "" } else { "\n\n" };
             text = text.plain(gap).painted(Meaning::Strong, format!("[{new}]"));

@@ -83,7 +83,7 @@ pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -
 /// Where reading starts after an event: keys of logs are their event's number, others come after every key.
 fn start_key(list: List, seq: u64) -> String {
     match list {
-        List::Tools | List::Files | List::Outputs => "\u{10ffff}".to_owned(),
+        List::Tools | List::Files | List::Outputs | List::Runs => "\u{10ffff}".to_owned(),
         List::Tasks | List::Decisions | List::Checkpoints => String::new(),
         List::History
         | List::Artifacts
@@ -127,6 +127,14 @@ fn columns(list: List) -> &'static [(&'static str, &'static str)] {
             ("phase", "phase"),
             ("", "created_at"),
             ("seq", "seq"),
+        ],
+        List::Runs => &[
+            ("", "started_at"),
+            ("agent", "agent"),
+            ("version", "version"),
+            ("conversation", "native_id"),
+            ("outcome", "outcome"),
+            ("reason", "reason"),
         ],
         List::Verifications => {
             &[("phase", "phase"), ("check", "check"), ("", "verdict"), ("details", "details")]

@@ -105,13 +105,24 @@ fn wanted(row: &EventRow, kinds: &[String]) -> bool {
     }
 }
 
+/// Prints one event as a line of JSON; answers with its number.
+pub(super) fn print_line(context: &Context, row: &EventRow) -> Outcome<u64> {
+    match row {
+        EventRow::Whole(event) => {
+            context.printer.json_line(&event_json(event))?;
+            Ok(event.seq)
+        }
+        EventRow::Damaged { seq, what } => {
+            context.printer.json_line(&serde_json::json!({ "seq": seq, "damaged": what }))?;
+            Ok(*seq)
+        }
+    }
+}
+
 fn print(context: &Context, row: &EventRow) -> Outcome {
     let printer = &context.printer;
     match row {
-        EventRow::Whole(event) if printer.is_json() => printer.json_line(&event_json(event)),
-        EventRow::Damaged { seq, what } if printer.is_json() => {
-            printer.json_line(&serde_json::json!({ "seq": seq, "damaged": what }))
-        }
+        row if printer.is_json() => print_line(context, row).map(|_| ()),
         EventRow::Whole(event) => {
             let at = context.moment(event.at);
             let body = segno_engine::core::text::shorten(&event.body, 300);

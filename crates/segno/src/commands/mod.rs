@@ -7,6 +7,7 @@ use crate::error::{CommandError, Outcome};
 pub mod agent;
 pub mod args;
 pub mod artifact;
+pub mod attach;
 pub mod budget;
 pub mod checkpoint;
 pub mod cleanup;
@@ -29,8 +30,10 @@ pub mod output;
 pub mod parse;
 pub mod phase;
 pub mod rm;
+pub mod run;
 pub mod show;
 pub mod state;
+pub mod tail;
 pub mod task;
 pub mod tokens;
 pub mod trust;
@@ -46,6 +49,11 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
             .hint("leave --key out: this command cannot be made to happen only once by it"));
     }
     match command {
+        Command::Run(args) => run::run(context, args),
+        Command::Tail(args) => tail::run(context, args),
+        Command::Attach(args) => attach::run(context, args),
+        Command::Stop(args) => attach::stop(context, args),
+        Command::Kill(args) => attach::kill(context, args),
         Command::New(args) => new::run(context, args),
         Command::Resume(args) => lifecycle::resume(context, args),
         Command::Pause(args) => lifecycle::pause(context, args),
@@ -100,6 +108,11 @@ fn records(command: &Command) -> bool {
     !matches!(
         command,
         Command::New(_)
+            | Command::Run(_)
+            | Command::Tail(_)
+            | Command::Attach(_)
+            | Command::Stop(_)
+            | Command::Kill(_)
             | Command::Ls(_)
             | Command::Show(_)
             | Command::Log(_)

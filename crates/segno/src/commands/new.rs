@@ -162,7 +162,7 @@ fn workflow_phases(context: &Context, name: &str) -> Outcome<Vec<String>> {
 }
 
 /// What kind of project it is, by the file that every project of that kind has.
-fn project_kind(root: &std::path::Path) -> Option<&'static str> {
+pub(super) fn project_kind(root: &std::path::Path) -> Option<&'static str> {
     const KINDS: &[(&str, &str)] = &[
         ("Cargo.toml", "rust"),
         ("package.json", "node"),

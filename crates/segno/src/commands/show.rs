@@ -70,6 +70,9 @@ pub struct Part {
     /// How checks of phases came out
     #[arg(long)]
     pub verifications: bool,
+    /// Agent processes and how they ended
+    #[arg(long)]
+    pub runs: bool,
 }
 
 /// Runs `segno show`.
@@ -275,6 +278,7 @@ impl Part {
             (self.checkpoints, List::Checkpoints),
             (self.milestones, List::Milestones),
             (self.verifications, List::Verifications),
+            (self.runs, List::Runs),
         ]
         .into_iter()
         .find_map(|(asked, list)| asked.then_some(list))

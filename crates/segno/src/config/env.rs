@@ -62,6 +62,16 @@ pub const VARIABLES: &[Variable] = &[
         key: None,
         meaning: "The fencing number of the driver. Set for agents by the program that drives them.",
     },
+    Variable {
+        name: crate::hook::VARIABLE,
+        key: None,
+        meaning: "The file with what the hooks of a run need. Set for agents by the program that drives them.",
+    },
+    Variable {
+        name: segno_engine::run::tree::MARK,
+        key: None,
+        meaning: "Marks the processes of a run, so that none is left behind. Set for agents by the program that drives them.",
+    },
     Variable { name: "SEGNO_COLOR", key: Some("ui.color"), meaning: "When to use colour. Same as --color." },
 ];
 
@@ -97,6 +107,13 @@ impl Environment {
         #[expect(clippy::disallowed_methods, reason = "this is the place where the environment is read")]
         let all = std::env::vars_os();
         Self { variables: all.filter_map(text).collect() }
+    }
+
+    /// All of the real one as it is, for a program that inherits it.
+    pub fn inherited() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+        #[expect(clippy::disallowed_methods, reason = "this is the place where the environment is read")]
+        let all = std::env::vars_os();
+        all.collect()
     }
 
     /// An environment with these variables only.

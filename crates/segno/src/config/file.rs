@@ -80,7 +80,9 @@ pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error>
                 problem: format!("is a section; write [{section}] and its settings below"),
             });
         };
-        let Some(value) = values.get(name).cloned() else { continue };
+        let value =
+            if name.is_empty() { Some(Value::Table(values.clone())) } else { values.get(name).cloned() };
+        let Some(value) = value else { continue };
         let place = place(span_of(&document, &[section, name]));
         if let Level::Project { trusted } = level {
             let forbidden = key.class == Class::UserOnly;
@@ -94,6 +96,9 @@ pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error>
                 waiting.push(key.name);
             }
             if forbidden || (key.class.needs_trust() && !trusted) {
+                if name.is_empty() {
+                    values.clear();
+                }
                 values.remove(name);
                 continue;
             }

@@ -78,6 +78,12 @@ impl Layers {
             {
                 setting.value = Value::Array(below.iter().cloned().chain(added).collect());
             }
+            if setting.key.kind == Kind::Agents
+                && let Some(Setting { value: Value::Table(below), .. }) = self.settings.get(setting.key.name)
+                && let Value::Table(added) = &setting.value
+            {
+                setting.value = Value::Table(laid_over(below, added));
+            }
             self.settings.insert(setting.key.name, setting);
         }
     }
@@ -110,7 +116,10 @@ impl Layers {
     pub fn table(&self) -> Table {
         let mut table = Table::new();
         for setting in self.iter() {
-            let (section, name) = setting.key.name.split_once('.').unwrap_or((setting.key.name, ""));
+            let Some((section, name)) = setting.key.name.split_once('.') else {
+                table.insert(setting.key.name.to_owned(), setting.value.clone());
+                continue;
+            };
             if let Value::Table(values) =
                 table.entry(section.to_owned()).or_insert_with(|| Value::Table(Table::new()))
             {
@@ -127,6 +136,20 @@ impl Layers {
     pub fn config(&self) -> Result<Config, Error> {
         Config::deserialize(Value::Table(self.table())).map_err(|error| Error::Types(error.to_string()))
     }
+}
+
+/// Each agent's settings laid over those of the same agent.
+fn laid_over(below: &Table, added: &Table) -> Table {
+    let mut agents = below.clone();
+    for (agent, settings) in added {
+        match (agents.get_mut(agent), settings) {
+            (Some(Value::Table(known)), Value::Table(settings)) => known.extend(settings.clone()),
+            _ => {
+                agents.insert(agent.clone(), settings.clone());
+            }
+        }
+    }
+    agents
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `default.toml` | the defaults and, at the same time, the documentation |
 //! | [`schema`] | every key with its type, limits and class |
+//! | [`agents`] | the sections `[agents.NAME]` |
 //! | [`mod@file`] | one file: what it sets, what means nothing, what waits for trust |
 //! | [`layers`] | default < user < project < environment < flags |
 //! | [`paths`] | the user's directories and the root of the project |
@@ -16,6 +17,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub mod agents;
 pub mod content;
 pub mod env;
 pub mod error;
@@ -45,7 +47,7 @@ pub const DEFAULT: &str = include_str!("default.toml");
 pub const MAX_SIZE: u64 = 1024 * 1024;
 
 /// The whole configuration. The meaning of each key is in `default.toml`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the sections and keys are explained in default.toml, and only there")]
 pub struct Config {
     pub store: Store,
@@ -53,6 +55,8 @@ pub struct Config {
     pub view: View,
     pub cleanup: Cleanup,
     pub ls: Ls,
+    pub run: Run,
+    pub agents: toml::Table,
     pub redact: Redact,
     pub ui: Ui,
 }
@@ -99,6 +103,24 @@ pub struct Ls {
     pub limit: u32,
 }
 
+/// The section `[run]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Run {
+    pub agent: String,
+    pub prompt_file: String,
+    pub prompt: String,
+    pub hooks: bool,
+    pub silence_seconds: u64,
+    pub wall_seconds: u64,
+    pub max_turns: u32,
+    pub grace_ms: u64,
+    pub memory_mb: u64,
+    pub cpu_seconds: u64,
+    pub processes: u64,
+    pub view_buffer: usize,
+}
+
 /// The section `[redact]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "explained in default.toml")]
@@ -120,6 +142,19 @@ pub struct Rule {
     /// Which part of the match is the secret; 0 is all of it.
     #[serde(default)]
     pub group: usize,
+}
+
+impl Rule {
+    /// As the redactor wants it.
+    pub fn spec(&self) -> segno_engine::redact::RuleSpec {
+        segno_engine::redact::RuleSpec {
+            id: self.id.clone(),
+            keywords: self.keywords.clone(),
+            regex: self.regex.clone(),
+            group: self.group,
+            ..segno_engine::redact::RuleSpec::default()
+        }
+    }
 }
 
 /// The section `[ui]`.

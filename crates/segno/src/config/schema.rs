@@ -49,6 +49,8 @@ impl Class {
 pub enum Kind {
     /// Any text on one line.
     Text,
+    /// Any text.
+    Lines,
     /// A name: letters, digits, `-`, `_` and `.`; or nothing.
     Name,
     /// Where sessions are kept.
@@ -66,6 +68,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Rules for secrets.
     Rules,
+    /// Descriptions of agents: a whole section with one table each.
+    Agents,
 }
 
 /// One key.
@@ -101,6 +105,19 @@ pub const KEYS: &[Key] = &[
     key("cleanup.keep", Class::Guard, up_to(1_000_000)),
     key("cleanup.archive", Class::Guard, Kind::Flag),
     key("ls.limit", Class::Data, Kind::Integer { min: 1, max: 10_000 }),
+    key("run.agent", Class::Command, Kind::Name),
+    key("run.prompt_file", Class::OutsidePath, Kind::Text),
+    key("run.prompt", Class::Guard, Kind::Lines),
+    key("run.hooks", Class::Guard, Kind::Flag),
+    key("run.silence_seconds", Class::Guard, up_to(31_536_000)),
+    key("run.wall_seconds", Class::Guard, up_to(31_536_000)),
+    key("run.max_turns", Class::Guard, up_to(1_000_000)),
+    key("run.grace_ms", Class::Data, up_to(600_000)),
+    key("run.memory_mb", Class::Guard, up_to(1_073_741_824)),
+    key("run.cpu_seconds", Class::Guard, up_to(31_536_000)),
+    key("run.processes", Class::Guard, up_to(1_000_000)),
+    key("run.view_buffer", Class::Data, Kind::Integer { min: 16, max: 1_000_000 }),
+    key("agents", Class::Command, Kind::Agents),
     key("redact.env", Class::Guard, Kind::Flag),
     key("redact.rules", Class::Guard, Kind::Rules),
     key("ui.color", Class::Data, Kind::Choice(&["auto", "always", "never"])),
@@ -121,6 +138,8 @@ impl Key {
     pub fn check(&self, value: &Value) -> Result<(), String> {
         match (self.kind, value) {
             (Kind::Text, Value::String(text)) => one_line(text),
+            (Kind::Lines, Value::String(_)) => Ok(()),
+            (Kind::Agents, Value::Table(agents)) => super::agents::check(agents),
             (Kind::Name, Value::String(text)) => name(text),
             (Kind::StoreUrl, Value::String(text)) => store_url(text),
             (Kind::Integer { min, max }, Value::Integer(n)) if (min..=max).contains(n) => Ok(()),
@@ -141,7 +160,9 @@ impl Key {
     /// As [`Key::check`].
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let value = match self.kind {
-            Kind::Text | Kind::Name | Kind::StoreUrl | Kind::Choice(_) => Value::String(text.to_owned()),
+            Kind::Text | Kind::Lines | Kind::Name | Kind::StoreUrl | Kind::Choice(_) => {
+                Value::String(text.to_owned())
+            }
             Kind::Integer { min, max } => {
                 let n = units::parse_count(text).map_err(|_| between(min, max, text))?;
                 Value::Integer(i64::try_from(n).map_err(|_| between(min, max, text))?)
@@ -151,6 +172,11 @@ impl Key {
                 "false" | "0" => Value::Boolean(false),
                 _ => return Err(format!("must be true or false, not \"{text}\"")),
             },
+            Kind::Agents => {
+                let table: toml::Table =
+                    toml::from_str(text).map_err(|_| "must be tables in TOML".to_owned())?;
+                Value::Table(table)
+            }
             Kind::Rules => {
                 let table: toml::Table = toml::from_str(&format!("value = {text}"))
                     .map_err(|_| "must be an array of rules in TOML".to_owned())?;
@@ -166,11 +192,12 @@ impl Kind {
     /// The type as documentation names it.
     pub fn noun(self) -> String {
         match self {
-            Self::Text | Self::Name | Self::StoreUrl => "text".to_owned(),
+            Self::Text | Self::Lines | Self::Name | Self::StoreUrl => "text".to_owned(),
             Self::Integer { .. } => "a whole number".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Rules => "an array of rules".to_owned(),
+            Self::Agents => "one table for each agent".to_owned(),
         }
     }
 }

@@ -55,6 +55,13 @@ impl Target {
             key: key.name.to_owned(),
             problem,
         })?;
+        if key.kind == super::schema::Kind::Agents {
+            return Err(Error::Invalid {
+                origin: self.path().display().to_string(),
+                key: key.name.to_owned(),
+                problem: "has tables of its own; write [agents.NAME] into the file".to_owned(),
+            });
+        }
         let _lock = self.lock()?;
         let mut document = self.read()?;
         let mut new: toml_edit::Value = value

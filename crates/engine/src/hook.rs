@@ -1,0 +1,215 @@
+//! What an agent tells before and after it acts: journaled before it is answered, and never in its way.
+
+use segno_agents::Agent;
+use segno_agents::AgentEvent;
+use segno_agents::Decision;
+use segno_agents::HookReport;
+use segno_core::Command;
+use segno_core::EventKey;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::event::Source;
+use segno_redact::Redactor;
+use segno_store::Append;
+use serde_json::json;
+
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+use crate::run::commands_of;
+use crate::spool;
+
+/// What a hook says back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookAnswer {
+    /// What to print for the agent; nothing lets it go on.
+    pub print: Option<String>,
+    /// The store could not take it; it is in the spool.
+    pub spooled: bool,
+}
+
+/// A payload, understood, with what is to be recorded of it.
+pub struct HookCall {
+    report: HookReport,
+    commands: Vec<Command>,
+    key: EventKey,
+}
+
+impl HookCall {
+    /// Understands a payload. One that no agent sends is recorded as it is.
+    pub fn read(agent: &dyn Agent, run: Option<&str>, payload: &[u8]) -> Self {
+        let report = match agent.hook(payload) {
+            Ok(report) => report,
+            Err(why) => {
+                let text = String::from_utf8_lossy(&payload[..payload.len().min(64 * 1024)]).into_owned();
+                let body = json!({ "why": why.to_string(), "payload": text });
+                let commands = vec![Command::Report { what: "hook_malformed".to_owned(), body }];
+                return Self { report: nothing(), commands, key: fresh_key() };
+            }
+        };
+        let mut commands = Vec::new();
+        for event in &report.events {
+            commands.extend(commands_for(event, &report, run));
+        }
+        if commands.is_empty() {
+            let body = json!({ "event": report.event, "phase": "received" });
+            commands.push(Command::Report { what: "hook".to_owned(), body });
+        }
+        let key = key(&report, run);
+        Self { report, commands, key }
+    }
+
+    /// Keeps it in the spool, for a store that cannot even be opened.
+    ///
+    /// # Errors
+    /// If the spool cannot be written either.
+    pub fn spool(
+        self,
+        redactor: &Redactor,
+        dir: &std::path::Path,
+        at: segno_core::Timestamp,
+        session: SessionId,
+        run: Option<String>,
+        epoch: Option<u64>,
+    ) -> Result<HookAnswer, Error> {
+        let mut events = Vec::new();
+        for command in self.commands {
+            if segno_core::decide::is_fact(&command) {
+                for event in segno_core::decide::decide_fact(command)? {
+                    events.push(redactor.record(event).map_err(crate::engine::unrecordable)?);
+                }
+            }
+        }
+        spool::put(dir, &spool::Origin { session, key: self.key, at, run, epoch }, &events)?;
+        Ok(HookAnswer { print: None, spooled: true })
+    }
+}
+
+fn nothing() -> HookReport {
+    HookReport {
+        event: String::new(),
+        native_id: None,
+        agent_id: None,
+        transcript_path: None,
+        cwd: None,
+        permission_mode: None,
+        events: Vec::new(),
+        answers: segno_agents::hook::Answers::default(),
+    }
+}
+
+/// What a hook says of calls and files is recorded. What is said aloud is left to the agent's output, which says it
+/// too, except for what it never says.
+fn commands_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> Vec<Command> {
+    match event {
+        AgentEvent::Hook { .. } => return Vec::new(),
+        // The output of a run says these too, in its own order, and they must not count twice.
+        AgentEvent::Text { .. }
+        | AgentEvent::Thinking { .. }
+        | AgentEvent::Input { .. }
+        | AgentEvent::TurnStarted
+        | AgentEvent::FileChanged { .. }
+        | AgentEvent::Error { .. }
+            if run.is_some() =>
+        {
+            return Vec::new();
+        }
+        AgentEvent::SessionStarted { .. } if run.is_none() => return Vec::new(),
+        _ => {}
+    }
+    let mut commands = commands_of(event, run.unwrap_or_default());
+    for command in &mut commands {
+        match command {
+            Command::StartTool { write_ahead, source, .. } => {
+                *write_ahead = true;
+                *source = Source::Hook;
+            }
+            Command::EndTool { source, .. } => *source = Source::Hook,
+            Command::Report { body, .. } => body["hook"] = json!(report.event),
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// The same call of the same hook is recorded once, however often it is told.
+fn key(report: &HookReport, run: Option<&str>) -> EventKey {
+    let call = report.events.iter().find_map(|event| match event {
+        AgentEvent::ToolStarted { call_id, .. }
+        | AgentEvent::ToolFinished { call_id, .. }
+        | AgentEvent::ToolFailed { call_id, .. }
+        | AgentEvent::ToolDenied { call_id, .. } => Some(call_id),
+        _ => None,
+    });
+    call.and_then(|call| format!("hook-{}-{}-{call}", run.unwrap_or("-"), report.event).parse().ok())
+        .unwrap_or_else(fresh_key)
+}
+
+impl Engine {
+    /// Records what a hook says, durably, and answers it. Only a driver that was replaced and a hard budget that is
+    /// used up deny a call.
+    ///
+    /// # Errors
+    /// If it could be neither recorded nor spooled.
+    pub fn hear_hook(&self, session: SessionId, call: HookCall) -> Result<HookAnswer, Error> {
+        let HookCall { report, commands, key } = call;
+        let actor = &self.options.actor;
+        let append = |epoch: Option<u64>| Append {
+            run: actor.run.clone(),
+            epoch,
+            want_state: true,
+            ..Append::new(session, key.clone(), self.now(), self.decide_as(commands.clone(), epoch))
+        };
+        let mut result = self.append_one(append(actor.epoch));
+        if matches!(result, Err(segno_store::Error::StaleEpoch { .. }))
+            && let Some(epoch) = self.adopted_epoch(session, actor.run.as_deref())
+        {
+            result = self.append_one(append(Some(epoch)));
+        }
+        match result {
+            Ok(appended) => {
+                let exhausted = appended.state.as_deref().and_then(exhausted);
+                let print = exhausted.and_then(|why| deny(&report, why));
+                Ok(HookAnswer { print, spooled: false })
+            }
+            Err(segno_store::Error::StaleEpoch { given, .. }) => {
+                self.act_late(session, commands, key, given)?;
+                let why =
+                    "segno: this run was replaced by another driver of the session; stop here".to_owned();
+                Ok(HookAnswer { print: deny(&report, why), spooled: false })
+            }
+            Err(why) => self.spool_hook(session, HookCall { report, commands, key }, why),
+        }
+    }
+
+    fn spool_hook(
+        &self,
+        session: SessionId,
+        call: HookCall,
+        why: segno_store::Error,
+    ) -> Result<HookAnswer, Error> {
+        let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
+        let actor = self.options.actor.clone();
+        call.spool(self.redactor(), &dir, self.now(), session, actor.run, actor.epoch)
+    }
+
+    /// The epoch of a driver that adopted this run: what the agent inherited is the dead driver's.
+    fn adopted_epoch(&self, session: SessionId, run: Option<&str>) -> Option<u64> {
+        let state = self.store().load(session).ok()?.state;
+        let known = state.run.filter(|known| known.is_running() && Some(known.id.as_str()) == run)?;
+        known.adopted
+    }
+}
+
+/// Why no tool may start any more.
+fn exhausted(state: &State) -> Option<String> {
+    if state.budget.is_exhausted() {
+        let (used, total) = (state.budget.tokens_used, state.budget.total_budget);
+        return Some(format!("segno: the token budget is used up ({used} of {total}); stop here"));
+    }
+    state.cost.is_exhausted().then(|| "segno: the money budget is used up; stop here".to_owned())
+}
+
+fn deny(report: &HookReport, why: String) -> Option<String> {
+    report.answers.deny.then(|| report.respond(&Decision::Deny(why))).flatten()
+}

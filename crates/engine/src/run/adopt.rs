@@ -1,0 +1,126 @@
+//! Taking over a run whose driver died while its agent lives on.
+
+use std::time::Instant;
+
+use segno_agents::Agent;
+use segno_agents::Baseline;
+use segno_agents::Reader;
+use segno_agents::ReaderOptions;
+use segno_agents::plain::Plain;
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+
+use super::Feed;
+use super::Limits;
+use super::Report;
+use super::Stop;
+use super::capture;
+use super::capture::Capture;
+use super::capture::Note;
+use super::cgroup::Resources;
+use super::drive::Process;
+use super::drive::Running;
+use super::drive::pidfd;
+use super::journal::Recorder;
+use super::tree::Member;
+use super::tree::Tree;
+use crate::Engine;
+use crate::Error;
+
+/// The agent a note tells of.
+pub(super) fn agent(note: &Note) -> Box<dyn Agent> {
+    match &note.plain {
+        Some(config) => Box::new(Plain::new(config.clone())),
+        None => segno_agents::by_name(&note.agent).unwrap_or_else(|| Box::new(Plain::default())),
+    }
+}
+
+/// A reader that goes on where the capture does.
+pub(super) fn reader(note: &Note, capture: &Capture) -> Reader {
+    let start = capture.offset();
+    agent(note).reader(&ReaderOptions {
+        line_limit: super::drive::LINE,
+        start_offset: start,
+        expected_native_id: note.expected_native_id.clone(),
+        // From the middle of its output nobody can tell what its running totals began with.
+        baseline: if start > 0 || note.resumed { Baseline::Unknown } else { Baseline::Fresh },
+    })
+}
+
+/// The agent of a session's newest run, if its end is not recorded and it still lives on this machine.
+pub fn living_agent(state: &State) -> Option<Member> {
+    let run = state.run.as_ref().filter(|run| run.is_running())?;
+    Some(Member { pid: run.pid, start: run.process_start }).filter(|member| member.is_alive())
+}
+
+impl Engine {
+    /// Follows the agent of a run whose driver died, to its end.
+    ///
+    /// # Errors
+    /// If somebody else drives the session, or there is no such agent.
+    pub fn adopt(&self, session: SessionId, limits: Limits, stop: Stop, feed: Feed) -> Result<Report, Error> {
+        let driver = self.drive(session, "segno attach")?;
+        let state = self.store().load(session)?.state;
+        let Some(run) = state.run.clone().filter(|run| run.is_running()) else {
+            return Err(Error::NoRun("no agent runs in this session".to_owned()));
+        };
+        let Some(member) = living_agent(&state) else {
+            self.end_dead_run(session, driver.epoch())?;
+            let text =
+                format!("{} (pid {}) has ended; what it printed last is recorded now", run.agent, run.pid);
+            return Err(Error::NoRun(text));
+        };
+        let (capture, note) = Capture::reopen(self.captures()?, &run.id)?;
+        let mut commands = vec![Command::AdoptRun { run: run.id.clone(), epoch: driver.epoch() }];
+        if state.status != Status::Active {
+            commands.push(Command::Resume { reset_breaker: false, details: Some("adopted".into()) });
+        }
+        let acted = self.act_in_run(session, commands, driver.epoch(), &run.id)?;
+        let reader = reader(&note, &capture);
+        let running = Running {
+            driver: &driver,
+            completes: note.completes,
+            process: Process::Adopted,
+            exit: pidfd(member),
+            member,
+            tree: Tree::new(&run.id, member, false, note.cgroup.clone()),
+            capture,
+            scratch: note.scratch.clone(),
+            reader,
+            recorder: Recorder::new(self, acted.state, driver.epoch(), &run.id, feed.clone()),
+            agent: agent(&note),
+            limits,
+            resources: Resources::default(),
+            stop,
+            feed,
+            raw: None,
+            turns: 0,
+            last_sign: Instant::now(),
+            stderr_seen: 0,
+            ticks: 0,
+            behind: None,
+        };
+        running.follow(Instant::now())
+    }
+
+    /// Records the end of a run that nobody drives and whose agent is gone.
+    ///
+    /// # Errors
+    /// If somebody drives the session, or its agent still lives.
+    pub fn settle_run(&self, session: SessionId) -> Result<(), Error> {
+        let driver = self.drive(session, "segno kill")?;
+        self.end_dead_run(session, driver.epoch())
+    }
+
+    /// Ends the processes of a session's newest run at once, whoever drives it. Answers with how many there were.
+    pub fn kill_run(&self, state: &State) -> u64 {
+        let Some(run) = state.run.as_ref() else { return 0 };
+        let member = Member { pid: run.pid, start: run.process_start };
+        let note =
+            self.captures().and_then(|captures| capture::read_note(&capture::directory(captures, &run.id)));
+        member.signal(rustix::process::Signal::KILL);
+        Tree::new(&run.id, member, false, note.ok().and_then(|note| note.cgroup)).sweep()
+    }
+}

@@ -1,0 +1,193 @@
+//! What an agent prints goes to files first: it never waits for us, and what it printed outlives us.
+
+use std::fs::File;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::Error;
+
+/// How much is read at once.
+const CHUNK: usize = 256 * 1024;
+/// Space is given back in pieces of this size, behind what is journaled.
+const HOLE: u64 = 16 * 1024 * 1024;
+/// Largest note beside the capture.
+const NOTE: u64 = 1024 * 1024;
+
+/// What whoever takes the capture over must know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Note {
+    /// The session.
+    pub session: segno_core::SessionId,
+    /// The run.
+    pub run: String,
+    /// The agent's name.
+    pub agent: String,
+    /// How to read it, for one that is described in the configuration.
+    pub plain: Option<segno_agents::plain::PlainConfig>,
+    /// The conversation it was told to open.
+    pub expected_native_id: Option<String>,
+    /// Whether that conversation was there before.
+    pub resumed: bool,
+    /// Whether the end of the run completes the session.
+    pub completes: bool,
+    /// The control group of its processes.
+    pub cgroup: Option<PathBuf>,
+    /// Scratch space to be removed in the end.
+    pub scratch: Option<PathBuf>,
+}
+
+/// The files of one run.
+#[derive(Debug)]
+pub struct Capture {
+    dir: PathBuf,
+    stdout: File,
+    offset: u64,
+    punched: u64,
+    buffer: Vec<u8>,
+    others: Vec<Arc<AtomicU64>>,
+}
+
+/// Where a run's files are.
+pub fn directory(captures: &Path, run: &str) -> PathBuf {
+    captures.join(run)
+}
+
+impl Capture {
+    /// New private files for a run: the capture, and where the agent writes.
+    pub fn create(captures: &Path, note: &Note) -> Result<(Self, File, File), Error> {
+        let dir = directory(captures, &note.run);
+        let fail = |why: std::io::Error| Error::file(&dir, why);
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(fail)?;
+        let make = |name: &str| {
+            let path = dir.join(name);
+            std::fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(path).map_err(fail)
+        };
+        let (out, err) = (make("stdout")?, make("stderr")?);
+        write_note(&dir, note)?;
+        Ok((Self::at(dir.clone(), 0).map_err(fail)?, out, err))
+    }
+
+    /// The files of a run whose driver died, from where the journal has them.
+    pub fn reopen(captures: &Path, run: &str) -> Result<(Self, Note), Error> {
+        let dir = directory(captures, run);
+        let note = read_note(&dir)?;
+        let journaled = std::fs::read_to_string(dir.join("journaled")).ok();
+        let start = journaled.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let capture = Self::at(dir.clone(), start).map_err(|why| Error::file(&dir, why))?;
+        Ok((capture, note))
+    }
+
+    fn at(dir: PathBuf, offset: u64) -> std::io::Result<Self> {
+        let stdout = File::options().read(true).write(true).open(dir.join("stdout"))?;
+        Ok(Self { dir, stdout, offset, punched: offset, buffer: vec![0; CHUNK], others: Vec::new() })
+    }
+
+    /// Where reading goes on.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Reads what has been printed since, in order; false when there is nothing new.
+    pub fn read(&mut self, mut feed: impl FnMut(&[u8])) -> std::io::Result<bool> {
+        self.stdout.seek(SeekFrom::Start(self.offset))?;
+        let count = self.stdout.read(&mut self.buffer)?;
+        self.offset += count as u64;
+        feed(&self.buffer[..count]);
+        Ok(count > 0)
+    }
+
+    /// Another reader of the same output, with the place where it says how far it got: what it has not read yet is
+    /// kept.
+    pub fn share(&mut self) -> std::io::Result<(File, Arc<AtomicU64>)> {
+        let place = Arc::new(AtomicU64::new(self.offset));
+        self.others.push(Arc::clone(&place));
+        Ok((File::open(self.dir.join("stdout"))?, place))
+    }
+
+    /// Gives back the space of what is journaled.
+    pub fn release(&mut self, journaled: u64) {
+        let read = self.others.iter().map(|place| place.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
+        let journaled = journaled.min(read);
+        if journaled < self.punched.saturating_add(HOLE) {
+            return;
+        }
+        // Whoever takes over must not read zeros: where to start is written down first.
+        let (new, old) = (self.dir.join("journaled.new"), self.dir.join("journaled"));
+        if std::fs::write(&new, journaled.to_string()).and_then(|()| std::fs::rename(new, old)).is_err() {
+            return;
+        }
+        let end = journaled / 4096 * 4096;
+        let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+        // A file system without holes keeps the space until the run has ended.
+        if rustix::fs::fallocate(&self.stdout, flags, self.punched, end.saturating_sub(self.punched)).is_ok()
+        {
+            self.punched = end;
+        }
+    }
+
+    /// The last of what went to standard error, at most `most` bytes.
+    pub fn stderr_tail(&self, most: u64) -> String {
+        let tail = || -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(self.dir.join("stderr"))?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
+            let mut bytes = Vec::new();
+            file.take(most).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        String::from_utf8_lossy(&tail().unwrap_or_default()).into_owned()
+    }
+
+    /// How many bytes of standard error there are: a sign of life.
+    pub fn stderr_bytes(&self) -> u64 {
+        std::fs::metadata(self.dir.join("stderr")).map_or(0, |meta| meta.len())
+    }
+
+    /// Removes the files: everything in them is journaled.
+    pub fn discard(self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+
+    /// Where they are.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// Writes the note anew.
+pub fn write_note(dir: &Path, note: &Note) -> Result<(), Error> {
+    let text = serde_json::to_vec(note).map_err(|why| Error::file(dir, why))?;
+    write_private(dir, "note.json", &text).map(|_| ())
+}
+
+/// Writes a file that only the user may read, whole or not at all.
+pub fn write_private(dir: &Path, name: &str, content: &[u8]) -> Result<PathBuf, Error> {
+    let fail = |why: std::io::Error| Error::file(dir, why);
+    let temporary = dir.join(format!("{name}.new"));
+    let mut file = std::fs::OpenOptions::new();
+    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&temporary).map_err(fail)?;
+    std::io::Write::write_all(&mut file, content).map_err(fail)?;
+    let path = dir.join(name);
+    std::fs::rename(&temporary, &path).map_err(fail)?;
+    Ok(path)
+}
+
+/// The note beside a capture.
+pub fn read_note(dir: &Path) -> Result<Note, Error> {
+    let path = dir.join("note.json");
+    let mut text = Vec::new();
+    let file = File::open(&path).map_err(|why| Error::file(&path, why))?;
+    file.take(NOTE).read_to_end(&mut text).map_err(|why| Error::file(&path, why))?;
+    serde_json::from_slice(&text).map_err(|why| Error::file(&path, why))
+}

@@ -1,0 +1,93 @@
+//! A control group of a run's own, where one can be had.
+
+use std::path::Path;
+use std::path::PathBuf;
+
+/// What the processes of a run may use together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Resident memory in bytes.
+    pub memory: Option<u64>,
+    /// Processor time in seconds.
+    pub cpu_seconds: Option<u64>,
+    /// Processes at once.
+    pub processes: Option<u64>,
+}
+
+impl Resources {
+    /// Whether anything is limited.
+    pub fn any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// Makes a group below the present one; none if this process may not, or the system has none.
+pub fn make(run: &str, resources: &Resources) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = place(&mounts, &own)?.join(format!("segno-{run}"));
+    std::fs::create_dir(&group).ok()?;
+    // A group that cannot be killed as one is of no use.
+    if !group.join("cgroup.kill").exists() {
+        let _ = std::fs::remove_dir(&group);
+        return None;
+    }
+    // Where these files are missing, the supervisor's own watch is what holds the limits.
+    if let Some(memory) = resources.memory {
+        let _ = std::fs::write(group.join("memory.max"), memory.to_string());
+    }
+    if let Some(processes) = resources.processes {
+        let _ = std::fs::write(group.join("pids.max"), processes.to_string());
+    }
+    Some(group)
+}
+
+/// Where this process's own group is, by the mounts and the membership that the kernel tells.
+fn place(mounts: &str, own: &str) -> Option<PathBuf> {
+    let (root, mount) = mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut fields = before.split(' ').skip(3);
+        let (root, mount) = (fields.next()?, fields.next()?);
+        after.starts_with("cgroup2 ").then(|| (unescape(root), unescape(mount)))
+    })?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    // In a container only a part of the hierarchy is mounted, and paths are seen from its top.
+    let below = own.strip_prefix(root.trim_end_matches('/')).unwrap_or(own);
+    Some(Path::new(&mount).join(below.trim_start_matches('/')))
+}
+
+/// Blanks and backslashes are written as octal numbers there.
+fn unescape(text: &str) -> String {
+    ["\\040= ", "\\011=\t", "\\012=\n", "\\134=\\"].iter().fold(text.to_owned(), |text, pair| {
+        let (code, plain) = pair.split_at(4);
+        text.replace(code, &plain[1..])
+    })
+}
+
+/// Puts a process into a group.
+pub fn enter(group: &Path, pid: u32) -> bool {
+    std::fs::write(group.join("cgroup.procs"), pid.to_string()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places() {
+        let line = |root: &str, mount: &str| {
+            format!("35 24 0:30 {root} {mount} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n")
+        };
+        let other = "24 1 8:1 / / rw - ext4 /dev/sda1 rw\n";
+        for (root, mount, own, expected) in [
+            ("/", "/sys/fs/cgroup", "0::/user.slice/a.scope\n", "/sys/fs/cgroup/user.slice/a.scope"),
+            ("/", "/sys/fs/cgroup/unified", "1:name=systemd:/x\n0::/y\n", "/sys/fs/cgroup/unified/y"),
+            ("/docker/abc", "/sys/fs/cgroup", "0::/docker/abc/z\n", "/sys/fs/cgroup/z"),
+            ("/", "/mnt/a\\040b", "0::/\n", "/mnt/a b"),
+        ] {
+            assert_eq!(place(&(other.to_owned() + &line(root, mount)), own), Some(expected.into()), "{own}");
+        }
+        assert_eq!(place(other, "0::/\n"), None);
+        assert_eq!(place(&line("/", "/c"), "1:cpu:/\n"), None);
+    }
+}

@@ -1,0 +1,472 @@
+//! The loop of one run: it tails, journals, watches and, in the end, cleans up.
+
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::Duration;
+use std::time::Instant;
+
+use rustix::process::Signal;
+use segno_agents::Agent;
+use segno_agents::EndCause;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::Reader;
+use segno_agents::ReaderOptions;
+use segno_agents::StopStep;
+use segno_core::Command;
+use segno_core::event::Request as Asked;
+use serde_json::json;
+
+use super::Feed;
+use super::Limits;
+use super::Report;
+use super::Request;
+use super::Stop;
+use super::capture::Capture;
+use super::cgroup::Resources;
+use super::journal::Flushed;
+use super::journal::Recorder;
+use super::raw::RawTail;
+use super::spawn;
+use super::stop::Cause;
+use super::stop::Stopping;
+use super::tree;
+use super::tree::Member;
+use super::tree::Tree;
+use super::tree::Undertaker;
+use crate::Engine;
+use crate::Error;
+use crate::lease::Driver;
+
+/// How long the loop rests when there is nothing to read. The agent's end wakes it at once.
+const REST: Duration = Duration::from_millis(15);
+/// How often it looks for what others recorded, such as requests.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often the driver says that it lives, and looks at what the processes use.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long it waits before it tries again to write to a store that could not take it.
+const RETRY: Duration = Duration::from_millis(500);
+/// How long it tries after the agent's end before it leaves the rest in the capture.
+const LAST_TRIES: Duration = Duration::from_secs(20);
+/// Longest line that is taken apart; longer ones are kept as head, tail and length.
+pub(super) const LINE: usize = 8 * 1024 * 1024;
+/// How much of standard error is kept.
+const STDERR: u64 = 16 * 1024;
+
+impl Engine {
+    /// Runs an agent in a session to its end.
+    ///
+    /// # Errors
+    /// If the session cannot be driven or the agent cannot be started. How the run itself went is in the report.
+    pub fn run(&self, mut request: Request) -> Result<Report, Error> {
+        let what = format!("segno run {}", request.agent.name());
+        let driver = self.drive(request.session, &what)?;
+        self.end_dead_run(request.session, driver.epoch())?;
+        let run = uuid::Uuid::now_v7().simple().to_string();
+        let started = Instant::now();
+        let (spec, scratch) = spawn::specify(&mut request, &run)?;
+        let mut spawned = spawn::spawn(&request, &spec, scratch, &run, driver.epoch(), self.captures()?)?;
+        let start = spawn::started(&request, &spec, &run, spawned.member);
+        let acted =
+            self.act_in_run(request.session, vec![Command::StartRun(Box::new(start))], driver.epoch(), &run);
+        let acted = match acted {
+            Ok(acted) => acted,
+            Err(why) => {
+                // Nothing may run that is not in the journal.
+                spawned.tree.sweep();
+                let _ = spawned.child.wait();
+                spawned.capture.discard();
+                spawn::remove(spawned.scratch.as_deref());
+                return Err(why);
+            }
+        };
+        let reader = request.agent.reader(&ReaderOptions {
+            line_limit: LINE,
+            expected_native_id: spec.native_id.clone(),
+            baseline: request.baseline,
+            ..ReaderOptions::default()
+        });
+        let raw = match request.raw.take() {
+            Some(to) => {
+                let (from, place) =
+                    spawned.capture.share().map_err(|why| Error::file(spawned.capture.dir(), why))?;
+                Some(RawTail::start(from, place, to))
+            }
+            None => None,
+        };
+        for event in acted.events {
+            request.feed.publish(super::News::Recorded {
+                seq: acted.seq,
+                at: self.now(),
+                event: Box::new(event),
+            });
+        }
+        let running = Running {
+            driver: &driver,
+            completes: request.completes,
+            exit: pidfd(spawned.member),
+            process: Process::Own(spawned.child),
+            member: spawned.member,
+            tree: spawned.tree,
+            capture: spawned.capture,
+            scratch: spawned.scratch,
+            reader,
+            recorder: Recorder::new(self, acted.state, driver.epoch(), &run, request.feed.clone()),
+            agent: request.agent,
+            limits: request.limits,
+            resources: request.resources,
+            stop: request.stop,
+            feed: request.feed,
+            raw,
+            turns: 0,
+            last_sign: Instant::now(),
+            stderr_seen: 0,
+            ticks: 0,
+            behind: None,
+        };
+        running.follow(started)
+    }
+}
+
+/// Wakes the loop when the agent ends.
+pub(super) fn pidfd(member: Member) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(tree::pid(member.pid)?, rustix::process::PidfdFlags::empty()).ok()
+}
+
+/// The agent's process.
+pub(super) enum Process {
+    /// One that we started.
+    Own(Child),
+    /// One whose driver died: nobody here can wait for it.
+    Adopted,
+}
+
+pub(super) struct Running<'a> {
+    pub(super) driver: &'a Driver<'a>,
+    pub(super) completes: bool,
+    pub(super) process: Process,
+    pub(super) member: Member,
+    pub(super) exit: Option<OwnedFd>,
+    pub(super) tree: Tree,
+    pub(super) capture: Capture,
+    pub(super) scratch: Option<PathBuf>,
+    pub(super) reader: Reader,
+    pub(super) recorder: Recorder<'a>,
+    pub(super) agent: Box<dyn Agent>,
+    pub(super) limits: Limits,
+    pub(super) resources: Resources,
+    pub(super) stop: Stop,
+    pub(super) feed: Feed,
+    pub(super) raw: Option<RawTail>,
+    pub(super) turns: u64,
+    pub(super) last_sign: Instant,
+    pub(super) stderr_seen: u64,
+    pub(super) ticks: u64,
+    pub(super) behind: Option<Instant>,
+}
+
+impl Running<'_> {
+    pub(super) fn follow(mut self, started: Instant) -> Result<Report, Error> {
+        let (exit, cause) = self.watch()?;
+        self.finish(exit, cause, started)
+    }
+
+    /// Follows the agent until it has ended.
+    fn watch(&mut self) -> Result<(ExitInfo, Option<Cause>), Error> {
+        let begun = Instant::now();
+        let (mut beat, mut looked) = (Instant::now(), Instant::now());
+        let mut undertaker = Undertaker::default();
+        let mut stopping: Option<Stopping> = None;
+        loop {
+            let busy = self.read()?;
+            if let Some(exit) = self.ended() {
+                return Ok((exit, stopping.map(|stopping| stopping.cause)));
+            }
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                self.look()?;
+            }
+            let mut used_up = None;
+            if beat.elapsed() >= HEARTBEAT {
+                beat = Instant::now();
+                self.beat()?;
+                undertaker.look(self.member.pid);
+                used_up = self.used_up();
+            }
+            let ladder: Vec<StopStep> = self.agent.stop_ladder().to_vec();
+            let step = match &mut stopping {
+                None => match used_up.or_else(|| self.reason_to_stop(begun)) {
+                    Some(cause) => {
+                        self.tell_cause(&cause);
+                        let (begun, step) = Stopping::begin(cause, &ladder);
+                        stopping = Some(begun);
+                        step
+                    }
+                    None => None,
+                },
+                Some(stopping) => {
+                    let killed = self.recorder.state.requests.iter().any(|open| open.request == Asked::Kill);
+                    stopping.next(&ladder, self.limits.grace, self.stop.asked().0 > 1 || killed)
+                }
+            };
+            if let Some(step) = step {
+                self.signal(step);
+            }
+            if !busy {
+                self.rest();
+            }
+        }
+    }
+
+    fn rest(&self) {
+        match &self.exit {
+            Some(exit) => {
+                let mut fds =
+                    [rustix::event::PollFd::from_borrowed_fd(exit.as_fd(), rustix::event::PollFlags::IN)];
+                let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: REST.subsec_nanos().into() };
+                let _ = rustix::event::poll(&mut fds, Some(&patience));
+            }
+            None => std::thread::sleep(REST),
+        }
+    }
+
+    /// How the process ended, if it has.
+    fn ended(&mut self) -> Option<ExitInfo> {
+        match &mut self.process {
+            Process::Own(child) => {
+                let status = child.try_wait().ok().flatten()?;
+                Some(ExitInfo { code: status.code(), signal: status.signal(), ..ExitInfo::default() })
+            }
+            Process::Adopted => (!self.member.is_alive()).then(ExitInfo::default),
+        }
+    }
+
+    /// What others recorded: requests, budgets, calls.
+    fn look(&mut self) -> Result<(), Error> {
+        match self.recorder.refresh() {
+            Ok(()) => Ok(()),
+            // A store that is busy now is asked again soon.
+            Err(Error::Store(segno_store::Error::Busy { .. }) | Error::WriteError { .. }) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Says that this driver lives. One that was replaced lets go: the agent is its successor's now.
+    fn beat(&mut self) -> Result<(), Error> {
+        match self.driver.heartbeat() {
+            Err(why @ Error::Store(segno_store::Error::StaleEpoch { .. })) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    fn reason_to_stop(&mut self, begun: Instant) -> Option<Cause> {
+        let (asked, how) = self.stop.asked();
+        if asked > 0 {
+            return Some(Cause::Asked(how));
+        }
+        let state = &self.recorder.state;
+        if let Some(open) = state.requests.first() {
+            return Some(Cause::Request(open.request));
+        }
+        if state.budget.is_exhausted() || state.cost.is_exhausted() {
+            return Some(Cause::Budget);
+        }
+        if self.limits.turns.is_some_and(|most| self.turns > u64::from(most)) {
+            return Some(Cause::Turns);
+        }
+        if self.limits.wall.is_some_and(|wall| begun.elapsed() >= wall) {
+            return Some(Cause::Wall);
+        }
+        if self.limits.silence.is_some_and(|silence| self.last_sign.elapsed() >= silence) {
+            return self.silent();
+        }
+        None
+    }
+
+    /// An agent that says nothing while a tool works is not stuck as long as its processes do something.
+    fn silent(&mut self) -> Option<Cause> {
+        let quiet_tools = !self.agent.silence().heartbeats && !self.recorder.state.calls.open.is_empty();
+        let ticks = self.tree.usage().ticks;
+        if quiet_tools && ticks != self.ticks {
+            self.ticks = ticks;
+            self.last_sign = Instant::now();
+            let body = json!({ "cause": "silence", "did": "waited: a tool is at work" });
+            self.recorder.note(Command::Report { what: "watchdog".to_owned(), body });
+            return None;
+        }
+        Some(Cause::Silence)
+    }
+
+    fn used_up(&self) -> Option<Cause> {
+        if !self.resources.any() {
+            return None;
+        }
+        let usage = self.tree.usage();
+        let second = rustix::param::clock_ticks_per_second().max(1);
+        let over = |what: &str, used: u64, most: Option<u64>| {
+            most.filter(|most| used > *most)
+                .map(|most| format!("its processes use {used} {what}, more than {most}"))
+        };
+        over("bytes of memory", usage.memory, self.resources.memory)
+            .or_else(|| over("seconds of processor time", usage.ticks / second, self.resources.cpu_seconds))
+            .or_else(|| over("processes", usage.processes, self.resources.processes))
+            .map(Cause::Resources)
+    }
+
+    fn tell_cause(&mut self, cause: &Cause) {
+        let text = cause.text();
+        self.recorder.say(&format!("{text}; the agent is stopped"));
+        let what = match cause {
+            Cause::Silence | Cause::Wall => "watchdog",
+            _ => "stopping",
+        };
+        let body = json!({ "cause": cause.word(), "why": text, "did": "stop" });
+        self.recorder.note(Command::Report { what: what.to_owned(), body });
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        use segno_agents::Signal as Named;
+        let name = match step.signal {
+            // The polite ones are for the agent, which ends its own tools; the last is for everything.
+            Named::Interrupt => {
+                self.member.signal(Signal::INT);
+                "SIGINT"
+            }
+            Named::Terminate => {
+                self.member.signal(Signal::TERM);
+                "SIGTERM"
+            }
+            Named::Kill => {
+                self.member.signal(Signal::KILL);
+                self.tree.sweep();
+                "SIGKILL"
+            }
+        };
+        let body = json!({ "signal": name, "pid": self.member.pid });
+        self.recorder.note(Command::Report { what: "signal".to_owned(), body });
+    }
+
+    /// Reads and journals what is new; false when there is nothing to do.
+    fn read(&mut self) -> Result<bool, Error> {
+        // While the store cannot take what is in hand, nothing more is read: the capture holds it.
+        if let Some(since) = self.behind
+            && since.elapsed() < RETRY
+        {
+            return Ok(false);
+        }
+        if self.behind.is_none() || !self.recorder.is_behind() {
+            self.read_capture()?;
+        }
+        let read = self.recorder.is_behind();
+        self.flush()?;
+        if read && self.behind.is_none() {
+            self.capture.release(self.reader.safe_offset());
+        }
+        Ok(read && self.behind.is_none())
+    }
+
+    fn read_capture(&mut self) -> Result<bool, Error> {
+        let Self { reader, recorder, turns, .. } = self;
+        let mut take = |envelope: Envelope| {
+            if let segno_agents::AgentEvent::ToolStarted { parent: None, .. } = envelope.event {
+                *turns += 1;
+            }
+            recorder.take(&envelope);
+        };
+        let read = self
+            .capture
+            .read(|bytes| reader.feed(bytes, &mut take))
+            .map_err(|why| Error::file(self.capture.dir(), why))?;
+        let stderr = self.capture.stderr_bytes();
+        if read || stderr != self.stderr_seen {
+            self.stderr_seen = stderr;
+            self.last_sign = Instant::now();
+        }
+        Ok(read)
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        match self.recorder.flush()? {
+            Flushed::All => {
+                if self.behind.take().is_some() {
+                    self.recorder.say("the store takes what happens again; nothing is lost");
+                }
+            }
+            Flushed::NotYet(why) => {
+                if self.behind.is_none() {
+                    let text = format!(
+                        "{why}; the run goes on, and what it prints is kept until the store can take it"
+                    );
+                    self.recorder.say(&text);
+                    self.recorder.notices.push(text);
+                }
+                self.behind = Some(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the rest and journals it, trying for a while if the store cannot take it.
+    fn drain(&mut self) -> Result<(), Error> {
+        let until = Instant::now() + LAST_TRIES;
+        loop {
+            self.flush()?;
+            if self.behind.is_none() && !self.read_capture()? && !self.recorder.is_behind() {
+                return Ok(());
+            }
+            if self.behind.is_some() {
+                if Instant::now() >= until {
+                    return Ok(());
+                }
+                std::thread::sleep(RETRY);
+            }
+        }
+    }
+
+    fn finish(mut self, exit: ExitInfo, cause: Option<Cause>, started: Instant) -> Result<Report, Error> {
+        // Whatever it left behind is ended first: it may still be printing.
+        let swept = self.tree.sweep();
+        self.drain()?;
+        let stderr = self.recorder.engine.redactor().text(&self.capture.stderr_tail(STDERR)).into_owned();
+        let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
+        if !stderr.is_empty() {
+            exit = exit.with_stderr(stderr.clone());
+        }
+        let Self { reader, mut recorder, capture, .. } = self;
+        let outcome = reader.finish(&exit, &mut |envelope| recorder.take(&envelope));
+        let end = super::settle::End {
+            outcome,
+            cause,
+            swept,
+            took: started.elapsed(),
+            stderr,
+            completes: self.completes,
+        };
+        let (outcome, kept) = super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?;
+        spawn::remove(self.scratch.as_deref());
+        if let Some(raw) = self.raw {
+            raw.finish();
+        }
+        let kept_capture = if kept {
+            Some(capture.dir().to_owned())
+        } else {
+            capture.discard();
+            None
+        };
+        recorder.refresh_view(true);
+        self.feed.close();
+        Ok(Report {
+            run: recorder.run.clone(),
+            outcome,
+            state: recorder.state.clone(),
+            swept,
+            took: end.took,
+            stderr: end.stderr,
+            notices: std::mem::take(&mut recorder.notices),
+            kept_capture,
+        })
+    }
+}

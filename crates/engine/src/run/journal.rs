@@ -1,0 +1,368 @@
+//! What a run brings goes into the journal in order, and stays in hand until it is there.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_agents::AgentEvent;
+use segno_agents::Envelope;
+use segno_agents::TokenCounts;
+use segno_core::Command;
+use segno_core::Event;
+use segno_core::EventKey;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Timestamp;
+use segno_core::TokenUse;
+use segno_core::event::Source;
+use segno_redact::Redacted;
+use segno_store::Append;
+use segno_store::What;
+use serde_json::json;
+
+use super::Feed;
+use super::News;
+use super::translate;
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+use crate::view;
+
+/// Most appends in one transaction: others want to write too.
+const BATCH: usize = 512;
+/// The view is written at most so often while a run goes on.
+const VIEW: Duration = Duration::from_secs(1);
+/// How many messages are remembered by what they used.
+const MESSAGES: usize = 256;
+
+/// Whether everything in hand is in the journal.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Flushed {
+    /// It is.
+    All,
+    /// The store cannot take it now; it stays in hand.
+    NotYet(String),
+}
+
+/// Writes down what one run brings.
+pub(super) struct Recorder<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) session: SessionId,
+    pub(super) run: String,
+    pub(super) state: State,
+    pub(super) notices: Vec<String>,
+    epoch: u64,
+    feed: Feed,
+    pending: VecDeque<Item>,
+    tokens: LiveTokens,
+    view_due: bool,
+    view_written: Option<Instant>,
+}
+
+struct Item {
+    key: EventKey,
+    at: Timestamp,
+    what: Prepared,
+}
+
+enum Prepared {
+    /// Facts that do not depend on the state, made fit before the store is locked.
+    Facts(Vec<Redacted>),
+    /// To be decided on the newest state.
+    Commands(Vec<Command>),
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(engine: &'a Engine, state: State, epoch: u64, run: &str, feed: Feed) -> Self {
+        Self {
+            engine,
+            session: state.session_id,
+            run: run.to_owned(),
+            state,
+            notices: Vec::new(),
+            epoch,
+            feed,
+            pending: VecDeque::new(),
+            tokens: LiveTokens::default(),
+            view_due: false,
+            view_written: None,
+        }
+    }
+
+    /// Takes one thing that the agent reported.
+    pub(super) fn take(&mut self, envelope: &Envelope) {
+        let mut commands = translate::commands_of(&envelope.event, &self.run);
+        commands.extend(self.tokens.take(&envelope.event));
+        if commands.is_empty() {
+            return;
+        }
+        // The key holds run and place: reading the capture again after a crash records nothing twice.
+        let key = format!("run-{}@{}", self.run, envelope.key()).parse().unwrap_or_else(|_| fresh_key());
+        self.put(key, commands);
+    }
+
+    /// Takes something of our own.
+    pub(super) fn note(&mut self, command: Command) {
+        self.put(fresh_key(), vec![command]);
+    }
+
+    /// Takes something of our own that may be tried again by somebody else.
+    pub(super) fn put(&mut self, key: EventKey, commands: Vec<Command>) {
+        let at = self.engine.now();
+        let what = match self.facts(&commands) {
+            Some(facts) => Prepared::Facts(facts),
+            None => Prepared::Commands(commands),
+        };
+        self.pending.push_back(Item { key, at, what });
+    }
+
+    /// The events of commands that follow whatever the state is.
+    fn facts(&self, commands: &[Command]) -> Option<Vec<Redacted>> {
+        if !commands.iter().all(segno_core::decide::is_fact) {
+            return None;
+        }
+        let mut facts = Vec::with_capacity(commands.len());
+        for command in commands {
+            for event in segno_core::decide::decide_fact(command.clone()).ok()? {
+                facts.push(self.engine.redactor().record(event).ok()?);
+            }
+        }
+        Some(facts)
+    }
+
+    /// Whether something waits to be journaled.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Writes what is in hand. An error means that this driver has no say any more.
+    pub(super) fn flush(&mut self) -> Result<Flushed, Error> {
+        while !self.pending.is_empty() {
+            if let Some(why) = self.flush_batch()? {
+                return Ok(Flushed::NotYet(why));
+            }
+        }
+        self.refresh_view(false);
+        Ok(Flushed::All)
+    }
+
+    fn flush_batch(&mut self) -> Result<Option<String>, Error> {
+        let heard = self.feed.is_heard();
+        let count = self.pending.len().min(BATCH);
+        let batch = (0..count)
+            .map(|index| {
+                let item = &self.pending[index];
+                let what = match &item.what {
+                    Prepared::Facts(facts) => What::Facts(facts.clone()),
+                    Prepared::Commands(commands) => self.engine.decide_as(commands.clone(), Some(self.epoch)),
+                };
+                let decided = matches!(item.what, Prepared::Commands(_));
+                Append {
+                    run: Some(self.run.clone()),
+                    epoch: Some(self.epoch),
+                    want_state: index + 1 == count || (heard && decided),
+                    ..Append::new(self.session, item.key.clone(), item.at, what)
+                }
+            })
+            .collect();
+        let results = self.engine.store().append(batch);
+        let tried: Vec<Item> = self.pending.drain(..count).collect();
+        let mut kept = Vec::new();
+        let mut problem = None;
+        for (item, result) in tried.into_iter().zip(results) {
+            match result {
+                Ok(appended) => self.appended(item, appended, heard),
+                Err(why @ segno_store::Error::StaleEpoch { .. }) => return Err(why.into()),
+                Err(segno_store::Error::Refused(refusal)) => self.refused(item, &refusal),
+                Err(why) => {
+                    problem.get_or_insert_with(|| why.to_string());
+                    kept.push(item);
+                }
+            }
+        }
+        for item in kept.into_iter().rev() {
+            self.pending.push_front(item);
+        }
+        Ok(problem)
+    }
+
+    fn appended(&mut self, item: Item, appended: segno_store::Appended, heard: bool) {
+        let shows = match &item.what {
+            Prepared::Facts(facts) => facts.iter().any(|fact| view::shows(fact.event())),
+            Prepared::Commands(_) => true,
+        };
+        self.view_due |= shows && !appended.repeated;
+        if heard && !appended.repeated {
+            let tell = |(index, event): (usize, Event)| {
+                self.feed.publish(News::Recorded {
+                    seq: appended.first + index as u64,
+                    at: item.at,
+                    event: Box::new(event),
+                });
+            };
+            match item.what {
+                Prepared::Facts(facts) => {
+                    facts.iter().map(|fact| fact.event().clone()).enumerate().for_each(tell);
+                }
+                Prepared::Commands(_) => appended.events.iter().cloned().enumerate().for_each(tell),
+            }
+        }
+        if let Some(state) = appended.state {
+            self.state = *state;
+        }
+    }
+
+    /// What the rules do not let in is kept as a report, so that nothing the agent said is lost.
+    fn refused(&mut self, item: Item, refusal: &segno_core::Refusal) {
+        let Prepared::Commands(commands) = item.what else { return };
+        let verbs: Vec<&str> = commands.iter().map(Command::verb).collect();
+        let body = json!({ "commands": format!("{commands:?}"), "doing": verbs, "why": refusal.to_string() });
+        let report = Command::Report { what: "refused".to_owned(), body };
+        let key = format!("{}!", item.key).parse().unwrap_or_else(|_| fresh_key());
+        self.put(key, vec![report]);
+    }
+
+    /// Looks at what others recorded.
+    pub(super) fn refresh(&mut self) -> Result<(), Error> {
+        let newest = self.engine.store().wait_after(self.session, self.state.seq, Duration::ZERO)?;
+        if newest > self.state.seq {
+            self.state = self.engine.store().load(self.session)?.state;
+            self.view_due = true;
+        }
+        Ok(())
+    }
+
+    /// Writes the view if it is due; `now` does not wait for its second.
+    pub(super) fn refresh_view(&mut self, now: bool) {
+        let rested = self.view_written.is_none_or(|written| written.elapsed() >= VIEW);
+        if self.view_due && (now || rested) {
+            self.view_due = false;
+            self.view_written = Some(Instant::now());
+            self.engine.refresh_view(&self.state, &mut self.notices);
+        }
+    }
+
+    /// Tells those who watch, and the record, something in words.
+    pub(super) fn say(&self, text: &str) {
+        self.feed.publish(News::Notice(text.to_owned()));
+    }
+
+    /// What a run used that no event told, such as the last message of one that died.
+    pub(super) fn settle_tokens(&mut self, whole: TokenCounts) {
+        let missing = self.tokens.missing(whole);
+        self.pending.extend(missing.map(|tokens| Item {
+            key: format!("run-{}@tokens", self.run).parse().unwrap_or_else(|_| fresh_key()),
+            at: self.engine.now(),
+            what: Prepared::Commands(vec![Command::RecordTokens {
+                tokens,
+                estimated: true,
+                source: Source::Stream,
+            }]),
+        }));
+    }
+}
+
+/// Counts tokens while messages stream, so that a budget is held before the agent says what the turn used, and takes
+/// off what was counted when it does.
+#[derive(Default)]
+struct LiveTokens {
+    messages: VecDeque<(String, TokenCounts)>,
+    ahead: TokenCounts,
+    recorded: TokenCounts,
+}
+
+impl LiveTokens {
+    fn take(&mut self, event: &AgentEvent) -> Option<Command> {
+        let (news, estimated) = match event {
+            AgentEvent::MessageUsage { message_id, tokens } => {
+                let known = self.messages.iter_mut().find(|(id, _)| id == message_id);
+                let before = known.as_ref().map_or_else(TokenCounts::default, |(_, before)| *before);
+                match known {
+                    Some((_, known)) => *known = *tokens,
+                    None => self.messages.push_back((message_id.clone(), *tokens)),
+                }
+                if self.messages.len() > MESSAGES {
+                    self.messages.pop_front();
+                }
+                let news = minus(*tokens, before);
+                self.ahead = self.ahead.plus(news);
+                (news, true)
+            }
+            AgentEvent::Tokens { delta: Some(delta), .. } => {
+                let news = minus(*delta, self.ahead);
+                self.ahead = minus(self.ahead, *delta);
+                (news, false)
+            }
+            _ => return None,
+        };
+        self.recorded = self.recorded.plus(news);
+        command(news, estimated)
+    }
+
+    fn missing(&mut self, whole: TokenCounts) -> Option<TokenUse> {
+        let news = minus(whole, self.recorded);
+        (news.total() > 0).then(|| token_use(news))
+    }
+}
+
+fn command(tokens: TokenCounts, estimated: bool) -> Option<Command> {
+    let source = Source::Stream;
+    (tokens.total() > 0).then(|| Command::RecordTokens { tokens: token_use(tokens), estimated, source })
+}
+
+/// Kind by kind, never below zero.
+fn minus(a: TokenCounts, b: TokenCounts) -> TokenCounts {
+    TokenCounts {
+        input: a.input.saturating_sub(b.input),
+        cache_read: a.cache_read.saturating_sub(b.cache_read),
+        cache_write: a.cache_write.saturating_sub(b.cache_write),
+        output: a.output.saturating_sub(b.output),
+        reasoning: a.reasoning.saturating_sub(b.reasoning),
+    }
+}
+
+/// The same counts as the journal has them.
+pub(super) fn token_use(counts: TokenCounts) -> TokenUse {
+    TokenUse {
+        input: counts.input,
+        output: counts.output,
+        cache_read: counts.cache_read,
+        cache_write: counts.cache_write,
+        other: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(input: u64, output: u64) -> TokenCounts {
+        TokenCounts { input, output, ..TokenCounts::default() }
+    }
+
+    fn usage(id: &str, input: u64, output: u64) -> AgentEvent {
+        AgentEvent::MessageUsage { message_id: id.to_owned(), tokens: counts(input, output) }
+    }
+
+    fn told(event: Option<Command>) -> Option<(u64, u64, bool)> {
+        event.map(|command| match command {
+            Command::RecordTokens { tokens, estimated, .. } => (tokens.input, tokens.output, estimated),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn tokens_count_as_they_come_and_only_once() {
+        let mut live = LiveTokens::default();
+        assert_eq!(told(live.take(&usage("a", 100, 1))), Some((100, 1, true)));
+        assert_eq!(told(live.take(&usage("a", 100, 1))), None);
+        assert_eq!(told(live.take(&usage("b", 50, 1))), Some((50, 1, true)));
+        assert_eq!(told(live.take(&usage("a", 100, 9))), Some((0, 8, true)));
+        // The turn is over and the exact numbers come: only what is new is counted.
+        let exact = AgentEvent::Tokens { model: None, delta: Some(counts(160, 40)), total: None };
+        assert_eq!(told(live.take(&exact)), Some((10, 30, false)));
+        assert_eq!(told(live.take(&usage("c", 7, 0))), Some((7, 0, true)));
+        assert_eq!(live.missing(counts(170, 40)).map(|tokens| tokens.total()), Some(3));
+        assert_eq!(live.missing(counts(167, 40)), None);
+    }
+}

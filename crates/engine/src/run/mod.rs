@@ -1,0 +1,38 @@
+//! Running an agent: spawned, captured, journaled, watched, stopped and cleaned up after.
+//!
+//! No runtime is needed: one thread follows one agent. What the agent prints goes to files that this thread reads, so
+//! the agent never waits for us, and what it printed outlives us.
+
+mod adopt;
+pub mod capture;
+pub mod cgroup;
+mod drive;
+mod feed;
+mod journal;
+mod program;
+mod raw;
+mod request;
+mod settle;
+mod spawn;
+mod stop;
+mod translate;
+pub mod tree;
+
+/// The variable that names the file with what the hooks of a run need.
+pub const HOOK: &str = "SEGNO_HOOK";
+
+pub use adopt::living_agent;
+pub use feed::Feed;
+pub use feed::Heard;
+pub use feed::News;
+pub use feed::Subscription;
+pub use program::ask_version;
+pub use program::find_program;
+pub use program::start_background;
+pub use request::Limits;
+pub use request::Report;
+pub use request::Request;
+pub use settle::outcome_word;
+pub use stop::Ask;
+pub use stop::Stop;
+pub use translate::commands_of;

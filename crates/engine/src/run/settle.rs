@@ -1,0 +1,233 @@
+//! How a run's end is recorded, and what it does to its session.
+
+use std::path::Path;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_agents::ExitInfo;
+use segno_agents::Outcome;
+use segno_agents::OutcomeKind;
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::event::InterruptReason;
+use segno_core::event::PauseReason;
+use segno_core::event::Request as Asked;
+use segno_core::event::RunEnded;
+use segno_core::limits;
+
+use super::Ask;
+use super::Feed;
+use super::adopt;
+use super::capture;
+use super::capture::Capture;
+use super::journal::Flushed;
+use super::journal::Recorder;
+use super::journal::token_use;
+use super::stop::Cause;
+use super::tree::Member;
+use crate::Engine;
+use crate::Error;
+
+/// How a run ended.
+#[derive(Clone)]
+pub(super) struct End {
+    pub(super) outcome: Outcome,
+    pub(super) cause: Option<Cause>,
+    pub(super) swept: u64,
+    pub(super) took: Duration,
+    pub(super) stderr: String,
+    pub(super) completes: bool,
+}
+
+/// Records the end and what follows from it. Answers with the outcome, and whether something could not be journaled
+/// and must stay in the capture.
+pub(super) fn record_end(
+    recorder: &mut Recorder<'_>,
+    end: End,
+    patience: Duration,
+    pause: Duration,
+) -> Result<(Outcome, bool), Error> {
+    let mut outcome = end.outcome.clone();
+    match &end.cause {
+        Some(Cause::Turns) => outcome.outcome = OutcomeKind::MaxTurns,
+        Some(cause) if outcome.outcome == cause_kind(cause) => outcome.reason = cause.text(),
+        _ => {}
+    }
+    recorder.settle_tokens(outcome.tokens);
+    let ended = Command::EndRun(Box::new(ended(&recorder.run, &outcome, &end)));
+    let mut commands = vec![ended];
+    commands.extend(recorder.state.requests.iter().map(|open| Command::AnswerRequest {
+        request: open.seq,
+        obeyed: true,
+        details: None,
+    }));
+    commands.extend(status_command(&recorder.state, &outcome, &end));
+    let key = format!("run-{}@end", recorder.run);
+    recorder.put(key.parse().unwrap_or_else(|_| crate::engine::fresh_key()), commands);
+    let until = Instant::now() + patience;
+    loop {
+        match recorder.flush()? {
+            Flushed::All => return Ok((outcome, false)),
+            Flushed::NotYet(_) if Instant::now() < until => std::thread::sleep(pause),
+            Flushed::NotYet(why) => {
+                recorder.notices.push(format!("the end of the run could not be recorded: {why}"));
+                return Ok((outcome, true));
+            }
+        }
+    }
+}
+
+fn cause_kind(cause: &Cause) -> OutcomeKind {
+    match cause {
+        Cause::Silence | Cause::Wall => OutcomeKind::TimedOut,
+        Cause::Budget => OutcomeKind::Budget,
+        Cause::Turns => OutcomeKind::MaxTurns,
+        Cause::Asked(_) | Cause::Request(_) | Cause::Resources(_) => OutcomeKind::Stopped,
+    }
+}
+
+/// The word for an outcome, as it is stored and shown.
+pub fn outcome_word(kind: OutcomeKind) -> String {
+    serde_json::to_value(kind)
+        .ok()
+        .and_then(|kind| kind.as_str().map(ToOwned::to_owned))
+        .unwrap_or_else(|| "failed".to_owned())
+}
+
+fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
+    RunEnded {
+        run: run.to_owned(),
+        outcome: outcome_word(outcome.outcome),
+        reason: outcome.reason.as_str().into(),
+        native_id: outcome.native_id.as_deref().map(|id| super::translate::fit(id, limits::NAME)),
+        exit_code: outcome.exit_code,
+        signal: outcome.exit_signal,
+        turns: outcome.turns,
+        duration_ms: u64::try_from(end.took.as_millis()).unwrap_or(u64::MAX),
+        tokens: token_use(outcome.tokens),
+        cost_micros: outcome.cost_usd.filter(|usd| *usd >= 0.0).map(|usd| (usd * 1e6).round() as u64),
+        denials: outcome.denials.len() as u64,
+        unparsed: outcome.unparsed,
+        swept: end.swept,
+        text: outcome.text.as_deref().filter(|text| !text.is_empty()).map(Into::into),
+        error: outcome.error.as_ref().map(|error| error.text.as_str().into()),
+        stderr: (!end.stderr.trim().is_empty()).then(|| end.stderr.as_str().into()),
+    }
+}
+
+/// What a run's end does to its session: an error is never the end of a session, it can be resumed.
+fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command> {
+    if state.status != Status::Active {
+        return None;
+    }
+    let details = Some(segno_core::Text::from(outcome.reason.as_str()));
+    let pause = |reason: PauseReason| Some(Command::Pause { reason, details: details.clone() });
+    // Whoever asked for an end gets that end, whatever the agent made of it.
+    match &end.cause {
+        Some(Cause::Request(Asked::Complete)) => return Some(Command::Complete { summary: None }),
+        Some(Cause::Request(Asked::Abort)) => return Some(Command::Abort { reason: None }),
+        _ => {}
+    }
+    match outcome.outcome {
+        OutcomeKind::Completed => end.completes.then_some(Command::Complete { summary: None }),
+        OutcomeKind::Interrupted => {
+            let reason = match (outcome.exit_signal, outcome.exit_code) {
+                (Some(_), _) => InterruptReason::Killed,
+                (None, Some(_)) => InterruptReason::Crash,
+                (None, None) => InterruptReason::Unknown,
+            };
+            Some(Command::Interrupt { reason, details })
+        }
+        OutcomeKind::TimedOut => pause(PauseReason::Timeout),
+        OutcomeKind::Stopped => match &end.cause {
+            Some(Cause::Asked(Ask::Interrupt | Ask::Terminate | Ask::Hangup)) => pause(PauseReason::Signal),
+            Some(Cause::Resources(_)) => pause(PauseReason::Limit),
+            _ => pause(PauseReason::Asked),
+        },
+        OutcomeKind::Limit => pause(PauseReason::Limit),
+        OutcomeKind::Budget => pause(PauseReason::Budget),
+        OutcomeKind::Failed | OutcomeKind::AgentMissing => pause(PauseReason::Error),
+        OutcomeKind::Denied | OutcomeKind::MaxTurns => pause(PauseReason::Ended),
+    }
+}
+
+impl Engine {
+    /// Brings a run whose driver died to its end, if its agent is gone too: what it printed last is journaled from
+    /// its capture. Refuses while the agent lives, because nobody may start another one beside it.
+    pub(crate) fn end_dead_run(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        let state = self.store().load(session)?.state;
+        let Some(run) = state.run.clone().filter(|run| run.is_running()) else { return Ok(()) };
+        let member = Member { pid: run.pid, start: run.process_start };
+        if member.is_alive() {
+            return Err(Error::AgentAlive { agent: run.agent, pid: run.pid });
+        }
+        let mut recorder = Recorder::new(self, state, epoch, &run.id, Feed::default());
+        let exit = ExitInfo::default();
+        let (outcome, capture) = match self.captures().and_then(|captures| Capture::reopen(captures, &run.id))
+        {
+            Ok((mut capture, note)) => {
+                let mut reader = adopt::reader(&note, &capture);
+                loop {
+                    let more = capture
+                        .read(|bytes| reader.feed(bytes, &mut |envelope| recorder.take(&envelope)))
+                        .map_err(|why| Error::file(capture.dir(), why))?;
+                    if let Flushed::NotYet(why) = recorder.flush()? {
+                        return Err(Error::WriteError {
+                            details: why,
+                            certainty: segno_store::Certainty::NotWritten,
+                        });
+                    }
+                    if !more {
+                        break;
+                    }
+                }
+                (reader.finish(&exit, &mut |envelope| recorder.take(&envelope)), Some((capture, note)))
+            }
+            // Without a capture (another machine, or removed by hand) only the journal knows.
+            Err(_) => {
+                let agent = segno_agents::by_name(&run.agent)
+                    .unwrap_or_else(|| Box::new(segno_agents::plain::Plain::default()));
+                let mut outcome =
+                    agent.reader(&segno_agents::ReaderOptions::default()).finish(&exit, &mut |_| {});
+                outcome.outcome = OutcomeKind::Interrupted;
+                outcome.native_id = run.native_id.clone();
+                (outcome, None)
+            }
+        };
+        let took = Duration::from_micros(self.now().micros_since(run.started_at));
+        // The session was interrupted when its driver died; that the agent may have finished is in its own account.
+        let end = End { outcome, cause: None, swept: 0, took, stderr: String::new(), completes: false };
+        let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
+        if let Some((capture, note)) = capture.filter(|_| !kept) {
+            super::spawn::remove(note.scratch.as_deref());
+            capture.discard();
+        }
+        Ok(())
+    }
+
+    /// Where captures are, or that nobody said so.
+    pub(super) fn captures(&self) -> Result<&Path, Error> {
+        let unsaid = || Error::NoRun("nobody said where captures are kept".to_owned());
+        self.options.captures.as_deref().ok_or_else(unsaid)
+    }
+
+    /// The capture directories that nothing needs any more: their runs are recorded to the end.
+    pub fn stale_captures(&self) -> Vec<std::path::PathBuf> {
+        let Some(entries) = self.captures().ok().and_then(|dir| std::fs::read_dir(dir).ok()) else {
+            return Vec::new();
+        };
+        entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|dir| {
+                capture::read_note(dir).is_ok_and(|note| {
+                    self.store().load(note.session).is_ok_and(|loaded| {
+                        !loaded.state.run.is_some_and(|run| run.id == note.run && run.is_running())
+                    })
+                })
+            })
+            .collect()
+    }
+}

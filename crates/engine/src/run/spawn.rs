@@ -1,0 +1,180 @@
+//! Starting the agent's process.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Stdio;
+
+use segno_agents::LaunchSpec;
+use segno_agents::launch::Unsupported;
+use segno_core::event::Ledger;
+use segno_core::event::RunStarted;
+use serde_json::Value;
+
+use super::Request;
+use super::capture;
+use super::capture::Capture;
+use super::capture::Note;
+use super::cgroup;
+use super::tree;
+use super::tree::Member;
+use super::tree::Tree;
+use crate::Error;
+
+/// An agent that has been started.
+pub(super) struct Spawned {
+    pub(super) child: Child,
+    pub(super) member: Member,
+    pub(super) tree: Tree,
+    pub(super) capture: Capture,
+    pub(super) scratch: Option<PathBuf>,
+}
+
+/// How the agent is to be started, or why it cannot be.
+pub(super) fn specify(request: &mut Request, run: &str) -> Result<(LaunchSpec, Option<PathBuf>), Error> {
+    let fail = |agent: &str, why: String| Error::NotLaunched { agent: agent.to_owned(), why };
+    let name = request.agent.name().to_owned();
+    let scratch = match &request.scratch {
+        Some(base) => {
+            // Short on purpose: the names of sockets are limited to about a hundred bytes.
+            let dir = base.join(format!("sg-{}", run.get(run.len().saturating_sub(12)..).unwrap_or(run)));
+            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+            made.map_err(|why| fail(&name, format!("{}: {why}", dir.display())))?;
+            Some(dir)
+        }
+        None => None,
+    };
+    if let Some(scratch) = &scratch {
+        request.launch.private_tmp = Some(scratch.display().to_string());
+    }
+    match request.agent.launch(&request.launch) {
+        Ok(spec) => Ok((spec, scratch)),
+        Err(why) => {
+            if let Some(scratch) = &scratch {
+                let _ = std::fs::remove_dir_all(scratch);
+            }
+            Err(fail(&name, why.to_string()))
+        }
+    }
+}
+
+/// Starts it. Its output goes to the capture.
+pub(super) fn spawn(
+    request: &Request,
+    spec: &LaunchSpec,
+    scratch: Option<PathBuf>,
+    run: &str,
+    epoch: u64,
+    captures: &Path,
+) -> Result<Spawned, Error> {
+    let mut note = Note {
+        session: request.session,
+        run: run.to_owned(),
+        agent: request.agent.name().to_owned(),
+        plain: request.plain.clone(),
+        expected_native_id: spec.native_id.clone(),
+        resumed: request.baseline != segno_agents::Baseline::Fresh,
+        completes: request.completes,
+        cgroup: None,
+        scratch: scratch.clone(),
+    };
+    let (capture, out, err) = Capture::create(captures, &note)?;
+    let mut command = std::process::Command::new(&request.program);
+    let removed = |name: &OsStr| spec.env_remove.iter().any(|removed| OsStr::new(removed) == name);
+    let inherited = request.environment.iter().find(|(name, _)| name == tree::MARK);
+    let mark = tree::mark(inherited.and_then(|(_, value)| value.to_str()), run);
+    command
+        .args(&spec.args)
+        .current_dir(&request.directory)
+        .env_clear()
+        .envs(request.environment.iter().filter(|(name, _)| !removed(name)).cloned())
+        .envs(&spec.env_set)
+        .env("SEGNO_SESSION", request.session.to_string())
+        .env("SEGNO_RUN", run)
+        .env("SEGNO_EPOCH", epoch.to_string())
+        .env(tree::MARK, mark)
+        .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdout(out)
+        .stderr(err)
+        // Ctrl-C on our terminal is for us; the agent is told in its own way.
+        .process_group(0);
+    if let Some(content) = &request.hook_file {
+        command.env(super::HOOK, capture::write_private(capture.dir(), "hook.json", content)?);
+    }
+    // Orphans of the agent come to us, so that none gets away and none stays a zombie.
+    let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
+    let spawned = command.spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(why) => {
+            capture.discard();
+            remove(scratch.as_deref());
+            return Err(Error::NotLaunched {
+                agent: request.agent.name().to_owned(),
+                why: format!("{}: {why}", request.program.display()),
+            });
+        }
+    };
+    let member = Member { pid: child.id(), start: tree::start_of(child.id()).unwrap_or(0) };
+    // A child that it starts before it is in the group is found by its parents and its mark.
+    note.cgroup = cgroup::make(run, &request.resources).filter(|group| cgroup::enter(group, child.id()));
+    if note.cgroup.is_some() {
+        capture::write_note(capture.dir(), &note)?;
+    }
+    if let Some(mut stdin) = child.stdin.take() {
+        let prompt = spec.stdin.clone();
+        // An agent that reads its prompt late, or never, must not hold us up.
+        std::thread::spawn(move || {
+            let _ = stdin.write_all(&prompt);
+        });
+    }
+    let tree = Tree::new(run, member, adopts, note.cgroup);
+    Ok(Spawned { child, member, tree, capture, scratch })
+}
+
+/// Removes scratch space of a run.
+pub(super) fn remove(scratch: Option<&Path>) {
+    if let Some(scratch) = scratch {
+        let _ = std::fs::remove_dir_all(scratch);
+    }
+}
+
+/// What is recorded of the start.
+pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &str, member: Member) -> RunStarted {
+    let hooks = request.launch.hook_command.is_some() && !spec.unsupported.contains(&Unsupported::ToolHooks);
+    let environment: serde_json::Map<String, Value> = request
+        .environment
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
+        .filter(|(name, _)| request.recorded_environment.iter().any(|allowed| allowed == name))
+        .map(|(name, value)| (name.to_owned(), Value::String(segno_core::text::shorten(value, 500))))
+        .collect();
+    let prompt = &request.launch.prompt;
+    let program = request.program.display().to_string();
+    RunStarted {
+        run: run.to_owned(),
+        agent: request.agent.name().to_owned(),
+        version: request.version.clone(),
+        native_id: spec.native_id.clone(),
+        resumed: match &request.launch.conversation {
+            segno_agents::Conversation::Resume(id) => Some(id.clone()),
+            segno_agents::Conversation::Fork { from, .. } => Some(from.clone()),
+            _ => None,
+        },
+        pid: member.pid,
+        process_start: member.start,
+        ledger: if hooks { Ledger::WriteAhead } else { Ledger::Observed },
+        prompt: (!prompt.is_empty()).then(|| prompt.as_str().into()),
+        // A prompt that goes in as an argument is kept once.
+        command: [program]
+            .into_iter()
+            .chain(spec.args.iter().filter(|arg| *arg != prompt).cloned())
+            .collect(),
+        environment: Value::Object(environment),
+        directory: request.directory.display().to_string(),
+    }
+}

@@ -1,0 +1,126 @@
+//! What an agent did, in the words of the journal.
+
+use segno_agents::AgentEvent;
+use segno_agents::ChangeKind;
+use segno_core::Command;
+use segno_core::Text;
+use segno_core::event::CallEnd;
+use segno_core::event::Change;
+use segno_core::event::Channel;
+use segno_core::event::RunNamed;
+use segno_core::event::Source;
+use segno_core::event::TurnCompleted;
+use segno_core::limits;
+use serde_json::Value;
+
+/// The commands that follow from one thing an agent reported. Pieces of a text that comes again whole follow from
+/// nothing: they are only a sign of life.
+pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
+    match event {
+        // Tokens are counted by whoever keeps the sum.
+        AgentEvent::Partial { .. } | AgentEvent::MessageUsage { .. } | AgentEvent::Tokens { .. } => {
+            Vec::new()
+        }
+        AgentEvent::Progress { heartbeat: true, .. } => Vec::new(),
+        AgentEvent::SessionStarted { native_id, model, version, .. } => vec![Command::NameRun(RunNamed {
+            run: run.to_owned(),
+            native_id: name(native_id),
+            model: model.as_deref().map(name),
+            version: version.as_deref().map(name),
+        })],
+        AgentEvent::Text { text, message_id, parent } => said(Channel::Text, text, message_id, parent),
+        AgentEvent::Thinking { text, message_id, parent } => {
+            said(Channel::Thinking, text, message_id, parent)
+        }
+        AgentEvent::Input { text, parent, .. } => said(Channel::Input, text, &None, parent),
+        AgentEvent::ToolStarted { call_id, tool, input, .. } => vec![Command::StartTool {
+            call: name(call_id),
+            tool: name(tool),
+            input: raw(input),
+            write_ahead: false,
+            source: Source::Stream,
+        }],
+        AgentEvent::ToolFinished { call_id, tool, output, .. } => {
+            ended(call_id, tool.as_deref(), CallEnd::Completed, Some(text_of(&raw(output))))
+        }
+        AgentEvent::ToolFailed { call_id, tool, error, .. } => {
+            ended(call_id, tool.as_deref(), CallEnd::Failed, Some(error.as_str().into()))
+        }
+        AgentEvent::ToolDenied { call_id, tool, reason, .. } => {
+            ended(call_id, tool.as_deref(), CallEnd::Denied, Some(reason.as_str().into()))
+        }
+        AgentEvent::FileChanged { path, change, call_id, .. } => {
+            let change = match change {
+                ChangeKind::Created => Change::Created,
+                ChangeKind::Deleted => Change::Deleted,
+                _ => Change::Modified,
+            };
+            vec![Command::RecordFile {
+                path: fit(path, limits::LINE),
+                change,
+                call: call_id.as_deref().map(name),
+            }]
+        }
+        AgentEvent::Cost { delta_usd: Some(dollars), .. } if *dollars > 0.0 => {
+            vec![Command::RecordCost { micros: (dollars * 1e6).round() as u64, source: Source::Stream }]
+        }
+        AgentEvent::Error { message, class, .. } if !message.trim().is_empty() => {
+            let kind = serde_json::to_value(class).ok().and_then(|kind| kind.as_str().map(ToOwned::to_owned));
+            vec![Command::RecordError { message: message.as_str().into(), error_kind: kind }]
+        }
+        AgentEvent::TurnCompleted { turn, steps, duration_ms, .. } => {
+            let (turn, steps, duration_ms) = (*turn, *steps, *duration_ms);
+            vec![Command::CompleteTurn(TurnCompleted { turn, steps, duration_ms })]
+        }
+        other => report(other),
+    }
+}
+
+fn said(channel: Channel, text: &str, message: &Option<String>, parent: &Option<String>) -> Vec<Command> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    vec![Command::Say {
+        channel,
+        text: text.into(),
+        message: message.as_deref().map(name),
+        parent: parent.as_deref().map(name),
+    }]
+}
+
+fn ended(call: &str, tool: Option<&str>, end: CallEnd, output: Option<Text>) -> Vec<Command> {
+    vec![Command::EndTool { call: name(call), tool: tool.map(name), end, output, source: Source::Stream }]
+}
+
+/// Everything without a word of its own is kept as it came.
+fn report(event: &AgentEvent) -> Vec<Command> {
+    let Ok(Value::Object(mut body)) = serde_json::to_value(event) else { return Vec::new() };
+    let what = match body.remove("kind") {
+        Some(Value::String(kind)) => kind,
+        _ => "unknown".to_owned(),
+    };
+    vec![Command::Report { what, body: Value::Object(body) }]
+}
+
+fn raw(raw: &segno_agents::Raw) -> Value {
+    serde_json::to_value(raw).unwrap_or(Value::Null)
+}
+
+fn text_of(value: &Value) -> Text {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// A name as agents make them, in a form that can be kept.
+fn name(text: &str) -> String {
+    fit(text, limits::NAME)
+}
+
+/// Never empty, on one line, not too long.
+pub(super) fn fit(text: &str, most: usize) -> String {
+    let clean: String =
+        text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(most).collect();
+    if clean.trim().is_empty() { "?".to_owned() } else { clean }
+}

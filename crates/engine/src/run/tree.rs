@@ -1,0 +1,302 @@
+//! Every process that an agent started, however it tried to get away.
+//!
+//! Agents start shells in sessions of their own, so killing a process group does not reach them. Three ways lead to
+//! them: a control group where one can be had, adoption (this process is the reaper of orphans below it), and a mark
+//! in the environment that children inherit.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use rustix::process::PidfdFlags;
+use rustix::process::Signal;
+
+/// The variable that marks the processes of a run: the ids of all runs that it is part of, joined by `:`. An agent
+/// that runs segno itself has descendants of two.
+pub const MARK: &str = "SEGNO_TREE";
+
+/// How often a sweep looks before it gives up on processes that cannot be killed.
+const LOOKS: u32 = 400;
+/// A look that finds nobody is repeated: a process that is just being born shows its environment a moment later.
+const QUIET_LOOKS: u32 = 2;
+
+/// The processes of one run.
+#[derive(Debug)]
+pub struct Tree {
+    run: String,
+    root: u32,
+    since: u64,
+    adopts: bool,
+    cgroup: Option<PathBuf>,
+}
+
+/// A process, told apart from a later one with the same pid by when it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// Its pid.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start: u64,
+}
+
+/// What the living members use together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processes.
+    pub processes: u64,
+    /// Resident memory in bytes.
+    pub memory: u64,
+    /// Processor time in clock ticks.
+    pub ticks: u64,
+}
+
+/// The mark for the processes of a run, given the mark that this process itself carries.
+pub fn mark(inherited: Option<&str>, run: &str) -> String {
+    match inherited.filter(|inherited| !inherited.is_empty() && inherited.len() < 4_096) {
+        Some(inherited) => format!("{inherited}:{run}"),
+        None => run.to_owned(),
+    }
+}
+
+/// When a process started. None for one that is gone or only a zombie.
+pub fn start_of(pid: u32) -> Option<u64> {
+    Some(stat(pid)?.member.start)
+}
+
+impl Tree {
+    /// The tree below `root`, whose environment carries the run's id in its mark. `adopts` says that orphans of it
+    /// come to this process.
+    pub fn new(run: &str, root: Member, adopts: bool, cgroup: Option<PathBuf>) -> Self {
+        Self { run: run.to_owned(), root: root.pid, since: root.start, adopts, cgroup }
+    }
+
+    /// The processes that live now, the root included.
+    pub fn members(&self) -> BTreeSet<Member> {
+        let mut found = BTreeSet::new();
+        if let Some(cgroup) = &self.cgroup {
+            let listed = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+            found.extend(listed.lines().filter_map(|pid| Some(stat(pid.parse().ok()?)?.member)));
+        }
+        let own = std::process::id();
+        let own_group = stat(own).map_or(0, |own| own.group);
+        // What started before the run cannot be part of it, whatever its number says.
+        let processes: Vec<Process> =
+            processes().into_iter().filter(|process| process.member.start >= self.since).collect();
+        let mut below: BTreeSet<u32> = BTreeSet::from([self.root]);
+        if self.adopts {
+            // Our own children stay in our process group; an orphan that came to us never was in it.
+            let adopted = processes.iter().filter(|p| p.parent == own && p.group != own_group);
+            below.extend(adopted.map(|p| p.member.pid));
+        }
+        loop {
+            let before = below.len();
+            for process in &processes {
+                if below.contains(&process.parent) {
+                    below.insert(process.member.pid);
+                }
+            }
+            if below.len() == before {
+                break;
+            }
+        }
+        for process in processes {
+            let pid = process.member.pid;
+            if pid != own && (below.contains(&pid) || self.is_marked(pid)) {
+                found.insert(process.member);
+            }
+        }
+        found
+    }
+
+    fn is_marked(&self, pid: u32) -> bool {
+        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+        environment.split(|byte| *byte == 0).any(|variable| {
+            let mark = variable.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            mark.is_some_and(|mark| mark.split(|byte| *byte == b':').any(|run| run == self.run.as_bytes()))
+        })
+    }
+
+    /// What its members use.
+    pub fn usage(&self) -> Usage {
+        let page = rustix::param::page_size() as u64;
+        self.members().iter().filter_map(|member| stat(member.pid)).fold(Usage::default(), |sum, process| {
+            Usage {
+                processes: sum.processes + 1,
+                memory: sum.memory.saturating_add(process.pages.saturating_mul(page)),
+                ticks: sum.ticks.saturating_add(process.ticks),
+            }
+        })
+    }
+
+    /// Ends everything that is left, again and again until nothing is. Answers with how many there were.
+    pub fn sweep(&self) -> u64 {
+        let mut ended = BTreeSet::new();
+        let mut quiet = 0;
+        for _ in 0..LOOKS {
+            if let Some(cgroup) = &self.cgroup {
+                // One write ends the whole group at once, forks in flight included.
+                let _ = std::fs::write(cgroup.join("cgroup.kill"), "1");
+            }
+            let members = self.members();
+            quiet = if members.is_empty() { quiet + 1 } else { 0 };
+            if quiet >= QUIET_LOOKS {
+                break;
+            }
+            for member in &members {
+                member.signal(Signal::KILL);
+            }
+            ended.extend(members);
+            std::thread::sleep(Duration::from_millis(3));
+            self.reap(&ended);
+        }
+        self.reap(&ended);
+        if let Some(cgroup) = &self.cgroup {
+            let _ = std::fs::remove_dir(cgroup);
+        }
+        ended.len() as u64
+    }
+
+    /// Orphans that came to us stay as zombies until they are waited for. The root has its own waiter.
+    fn reap(&self, members: &BTreeSet<Member>) {
+        for member in members.iter().filter(|member| member.pid != self.root) {
+            if let Some(pid) = pid(member.pid) {
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
+            }
+        }
+    }
+}
+
+/// Waits for orphans that came to this process and ended. Only those found dead twice in a row: a child that somebody
+/// in this process started is waited for by them, and at once.
+#[derive(Debug, Default)]
+pub struct Undertaker {
+    seen: BTreeSet<Member>,
+}
+
+impl Undertaker {
+    /// Looks once. `root` has a waiter of its own.
+    pub fn look(&mut self, root: u32) {
+        let own = std::process::id();
+        let dead: BTreeSet<Member> = all()
+            .into_iter()
+            .filter(|process| process.zombie && process.parent == own && process.member.pid != root)
+            .map(|process| process.member)
+            .collect();
+        for member in self.seen.intersection(&dead) {
+            if let Some(pid) = pid(member.pid) {
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::NOHANG);
+            }
+        }
+        self.seen = dead;
+    }
+}
+
+impl Member {
+    /// Sends a signal if this is still the same process. The number is pinned first, so that it cannot pass to
+    /// another process between the look and the signal.
+    pub fn signal(self, signal: Signal) {
+        let Some(pid) = pid(self.pid) else { return };
+        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pinned) if stat(self.pid).is_some_and(|process| process.member == self) => {
+                let _ = rustix::process::pidfd_send_signal(pinned, signal);
+            }
+            Err(rustix::io::Errno::NOSYS) if stat(self.pid).is_some_and(|p| p.member == self) => {
+                let _ = rustix::process::kill_process(pid, signal);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether it still lives.
+    pub fn is_alive(self) -> bool {
+        stat(self.pid).is_some_and(|process| process.member == self)
+    }
+}
+
+/// A pid as the system wants it.
+pub fn pid(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw)
+}
+
+struct Process {
+    member: Member,
+    parent: u32,
+    group: u32,
+    zombie: bool,
+    pages: u64,
+    ticks: u64,
+}
+
+fn all() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.filter_map(|entry| read_stat(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+fn processes() -> Vec<Process> {
+    all().into_iter().filter(|process| !process.zombie).collect()
+}
+
+fn stat(pid: u32) -> Option<Process> {
+    read_stat(pid).filter(|process| !process.zombie)
+}
+
+fn read_stat(pid: u32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold spaces and parentheses; the fields start after the last one.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
+    Some(Process {
+        member: Member { pid, start: number(19)? },
+        parent: u32::try_from(number(1)?).ok()?,
+        group: number(2).and_then(|group| u32::try_from(group).ok()).unwrap_or(0),
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        pages: number(21).unwrap_or(0),
+        // Its own, and that of the children it has waited for.
+        ticks: (11..=14).filter_map(number).fold(0, u64::saturating_add),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_add_up() {
+        assert_eq!(mark(None, "b"), "b");
+        assert_eq!(mark(Some("a"), "b"), "a:b");
+        assert_eq!(mark(Some(""), "b"), "b");
+    }
+
+    #[test]
+    fn a_marked_process_is_found_and_ended_and_no_other() {
+        let spawn =
+            |value: &str| std::process::Command::new("sleep").arg("60").env(MARK, value).spawn().unwrap();
+        let (mut ours, mut other) = (spawn("outer:tree-test-a"), spawn("tree-test-ab"));
+        let nobody = Member { pid: u32::MAX, start: 0 };
+        let tree = Tree::new("tree-test-a", nobody, false, None);
+        while tree.members().is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(tree.members().iter().map(|member| member.pid).collect::<Vec<_>>(), [ours.id()]);
+        assert_eq!(tree.usage().processes, 1);
+        assert_eq!(tree.sweep(), 1);
+        // The sweep has waited for it already, or we do.
+        let _ = ours.wait();
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn another_process_with_the_same_number_is_left_alone() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let real = Member { pid: child.id(), start: start_of(child.id()).unwrap() };
+        let before = Member { start: real.start - 1, ..real };
+        before.signal(Signal::KILL);
+        assert!(!before.is_alive() && real.is_alive());
+        real.signal(Signal::KILL);
+        child.wait().unwrap();
+        assert!(!real.is_alive());
+    }
+}

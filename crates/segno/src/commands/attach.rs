@@ -1,0 +1,154 @@
+//! `segno attach`, `segno stop` and `segno kill`: a run that somebody else started.
+
+use std::time::{Duration, Instant};
+
+use clap::Args as ClapArgs;
+use segno_engine::core::event::Request;
+use segno_engine::core::{Command, SessionId, State};
+use segno_engine::run::{Feed, Limits, Stop, living_agent};
+
+use super::args::{OneSession, age};
+use super::run::{finish, follow};
+use crate::context::Context;
+use crate::desk::{Desk, short, tail};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+
+/// How often a waiting command looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Follow a run whose driver died
+///
+/// An agent that outlives its driver goes on; this takes its driver's place, records everything it printed in the
+/// meantime, and follows it to its end. If the agent has ended too, what it printed last is recorded.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno attach 804211")]
+pub struct Args {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+}
+
+/// Stop a run
+///
+/// Asks whoever drives the session to stop the agent politely, and waits until it has ended. The session is paused
+/// and can be resumed.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno stop last")]
+pub struct StopArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Do not wait
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Wait at most so long
+    #[arg(long, value_name = "TIME", value_parser = age, default_value = "60s")]
+    pub timeout: Duration,
+}
+
+/// End a run at once
+///
+/// Ends the agent and all its processes without asking them, whoever drives the session. What it was doing is in
+/// doubt afterwards; `segno stop` is kinder.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno kill 804211")]
+pub struct KillArgs {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+}
+
+/// Runs `segno attach`.
+///
+/// # Errors
+/// If somebody drives the session, or there is no run.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open_to_stay(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    let config = context.config()?;
+    let seconds = config.run.silence_seconds;
+    let limits = Limits {
+        silence: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        grace: Duration::from_millis(config.run.grace_ms),
+        ..Limits::default()
+    };
+    let (feed, stop) = (Feed::default(), Stop::default());
+    let (work_feed, work_stop) = (feed.clone(), stop.clone());
+    context.printer.talk(format!("following the agent of session {}", short(id)));
+    let followed =
+        follow(&desk, id, &feed, false, &stop, move |engine| engine.adopt(id, limits, work_stop, work_feed));
+    finish(&desk, id, false, followed)
+}
+
+/// Runs `segno stop`.
+///
+/// # Errors
+/// If there is no run, or it does not end in time.
+pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    let state = desk.load(id)?;
+    if state.driver.is_none() {
+        if living_agent(&state).is_some() {
+            return end(&desk, id, &state);
+        }
+        return Err(nothing_runs(id));
+    }
+    let acted = desk.act(id, vec![Command::MakeRequest { request: Request::Stop, details: None }])?;
+    if !args.no_wait {
+        wait(&desk, id, args.timeout)?;
+    }
+    desk.report(&acted, if args.no_wait { "asked to stop" } else { "stopped" })
+}
+
+/// Runs `segno kill`.
+///
+/// # Errors
+/// If there is no run.
+pub fn kill(context: &Context, args: &KillArgs) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    let state = desk.load(id)?;
+    if state.driver.is_none() {
+        if living_agent(&state).is_none() {
+            return Err(nothing_runs(id));
+        }
+        return end(&desk, id, &state);
+    }
+    let acted = desk.act(id, vec![Command::MakeRequest { request: Request::Kill, details: None }])?;
+    // The driver may be stuck; its agent is not spared for that.
+    desk.engine.kill_run(&state);
+    wait(&desk, id, Duration::from_secs(30))?;
+    desk.report(&acted, "killed")
+}
+
+/// Ends an agent that nobody drives, and records its end.
+fn end(desk: &Desk<'_>, id: SessionId, state: &State) -> Outcome {
+    let ended = desk.engine.kill_run(state);
+    desk.engine.settle_run(id)?;
+    desk.context.printer.talk(format!("ended {ended} of its processes; nobody drove the session"));
+    desk.finish();
+    Ok(())
+}
+
+fn nothing_runs(id: SessionId) -> CommandError {
+    CommandError::new(ExitCode::Refused, "no_run", format!("no agent runs in session {}", short(id)))
+        .hint(format!("segno show {}", tail(id)))
+}
+
+fn wait(desk: &Desk<'_>, id: SessionId, patience: Duration) -> Outcome {
+    let until = Instant::now() + patience;
+    loop {
+        desk.engine.settle()?;
+        let state = desk.load(id)?;
+        if state.driver.is_none() {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(CommandError::failure("still_running", "the run has not ended yet")
+                .hint(format!("segno kill {}", tail(id))));
+        }
+        std::thread::sleep(LOOK);
+    }
+}

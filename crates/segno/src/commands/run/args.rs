@@ -1,0 +1,81 @@
+//! The arguments of `segno run`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+
+use crate::commands::args::{SessionRef, age, count, dollars};
+
+/// Run an agent, recorded and watched
+///
+/// Starts the agent in a new session, or in the one that --session names. Everything it does is in the journal before
+/// it is shown; its processes are all gone when it ends. Its last words go to standard output, everything else to
+/// standard error. With --json, every event is a line, and the last line is the result. Without a prompt and without a
+/// terminal on standard input, standard input is the prompt.
+#[derive(ClapArgs, Clone, Debug, Default)]
+#[command(after_help = "Examples:\n  segno run --prompt \"make the tests pass\"\n  \
+    segno run --agent codex --file task.md --max-turns 40\n  segno run --detach --work-item item.json\n  \
+    segno run -- make test")]
+pub struct Args {
+    /// Which agent: claude, codex, or a NAME of [agents.NAME]
+    #[arg(long, value_name = "NAME", conflicts_with = "command")]
+    pub agent: Option<String>,
+    /// What the agent shall do
+    #[arg(long, short, value_name = "TEXT", conflicts_with = "file")]
+    pub prompt: Option<String>,
+    /// A file with what the agent shall do; - is standard input
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// A work item as a tracker prints it (JSON); - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub work_item: Option<PathBuf>,
+    /// What the session is about, in a few words
+    #[arg(long, value_name = "TEXT")]
+    pub topic: Option<String>,
+    /// Go on in the conversation of this session, in a new session
+    #[arg(long, value_name = "ID")]
+    pub continue_from: Option<SessionRef>,
+    /// With --continue-from: in a copy of the conversation, which stays as it is
+    #[arg(long, requires = "continue_from")]
+    pub fork: bool,
+    /// The model
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Stop after so many turns
+    #[arg(long, value_name = "N")]
+    pub max_turns: Option<u32>,
+    /// Tokens the session may use, like 50k; using them up stops the run
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
+    pub budget: Option<u64>,
+    /// Dollars the session may cost; reaching them stops the run
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
+    pub cost: Option<u64>,
+    /// Stop after so long altogether, like 90s or 2h
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    pub timeout: Option<Duration>,
+    /// Stop after so long without a sign of life; 0s is never
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    pub silence: Option<Duration>,
+    /// How long each step of stopping waits, in milliseconds
+    #[arg(long, value_name = "MS")]
+    pub grace: Option<u64>,
+    /// Do not let the agent report its calls before they run
+    #[arg(long)]
+    pub no_hooks: bool,
+    /// One more argument for the agent; may be repeated
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub args: Vec<String>,
+    /// Go on in the background, also after the terminal is gone
+    #[arg(long, conflicts_with = "raw")]
+    pub detach: bool,
+    /// Print what the agent prints, as it is
+    #[arg(long)]
+    pub raw: bool,
+    /// Tell the session's id to this descriptor, for --detach
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub tell: Option<PathBuf>,
+    /// Any command instead of an agent
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}

@@ -1,0 +1,101 @@
+//! `segno run --detach`: the same run in a process that outlives the terminal.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use segno_engine::core::SessionId;
+use segno_engine::run::start_background;
+use serde_json::json;
+
+use super::Args;
+use crate::config::env::Environment;
+use crate::context::Context;
+use crate::desk::tail;
+use crate::error::{CommandError, Outcome};
+use crate::files;
+
+/// How long the background process may take to say which session it runs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Starts this program again in the background, and waits until it says that its session is there.
+pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
+    let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
+    let directory = context.paths.state.join("detached");
+    files::private_directory(&directory)
+        .map_err(|why| CommandError::io(format_args!("cannot make {}", directory.display()), why))?;
+    let place = tempfile::Builder::new()
+        .prefix("run-")
+        .tempdir_in(&directory)
+        .map_err(|why| CommandError::io(format_args!("cannot write to {}", directory.display()), why))?
+        .keep();
+    let (told, log) = (place.join("session"), place.join("log"));
+    let open = |path: &Path| {
+        std::fs::File::create(path)
+            .map_err(|why| CommandError::io(format_args!("cannot write {}", path.display()), why))
+    };
+    let out = open(&log)?;
+    let mut arguments: Vec<std::ffi::OsString> =
+        std::env::args_os().skip(1).filter(|argument| argument != "--detach").collect();
+    // The hidden flag must come before a command that is run as it is.
+    let at = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    arguments.splice(at..at, ["--tell".into(), told.clone().into_os_string()]);
+    let runtime = context.environment.non_empty("XDG_RUNTIME_DIR").map(Path::new);
+    let mut child = start_background(&own, &arguments, stdin(), out, runtime, &Environment::inherited())
+        .map_err(|why| CommandError::io("cannot start the background process", why))?;
+    let until = Instant::now() + PATIENCE;
+    let session = loop {
+        if let Some(session) = std::fs::read_to_string(&told).ok().and_then(|text| text.trim().parse().ok()) {
+            break Some(session);
+        }
+        if child.try_wait().ok().flatten().is_some() || Instant::now() >= until {
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let Some(session): Option<SessionId> = session else {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        let _ = std::fs::remove_dir_all(&place);
+        return Err(CommandError::failure("not_detached", "the background process did not start a session")
+            .hint(said.trim().to_owned()));
+    };
+    let printer = &context.printer;
+    if printer.is_json() {
+        printer.json(&json!({ "session_id": session, "pid": child.id(), "log": log }))?;
+    } else {
+        printer.data(session.to_string())?;
+        printer.talk(format!("runs in the background (pid {})", child.id()));
+        printer.hint(format!("segno tail -f {0}   segno stop {0}", tail(session)));
+    }
+    Ok(())
+}
+
+/// Where standard input is a pipe or a file, it holds the prompt, and the background process reads it.
+fn stdin() -> Stdio {
+    if std::io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() }
+}
+
+/// In the background process, first of all: leaves the terminal, so that neither Ctrl-C nor a hang-up reaches it.
+pub(super) fn leave_terminal(args: &Args) {
+    if args.tell.is_some() {
+        // Only the leader of a group cannot; a closing terminal's signal then stops the run politely.
+        let _ = rustix::process::setsid();
+    }
+}
+
+/// In the background process, in the end: nothing need be kept of a run that is recorded.
+pub(super) fn forget(args: &Args) {
+    if let Some(place) = args.tell.as_deref().and_then(Path::parent) {
+        let _ = std::fs::remove_dir_all(place);
+    }
+}
+
+/// In the background process: tells which session it runs.
+pub(super) fn tell(args: &Args, session: SessionId) {
+    if let Some(path) = &args.tell {
+        let temporary = path.with_extension("new");
+        let _ =
+            std::fs::write(&temporary, session.to_string()).and_then(|()| std::fs::rename(&temporary, path));
+    }
+}

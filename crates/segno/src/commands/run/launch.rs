@@ -1,0 +1,435 @@
+//! From the command line and the configuration to what the engine is asked to run.
+
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use segno_engine::NewSession;
+use segno_engine::agents::plain::{Plain, PlainConfig, PromptVia};
+use segno_engine::agents::{self, Agent, Baseline, Conversation, LaunchRequest, TokenCounts};
+use segno_engine::core::event::{Maker, Project};
+use segno_engine::core::{Command as Act, CostBudget, List, SessionId, State, Status, TokenBudget};
+use segno_engine::run::cgroup::Resources;
+use segno_engine::run::{Feed, Limits, Request, Stop, find_program};
+use serde_json::Value;
+
+use super::{Args, versions};
+use crate::commands::args::TextSource;
+use crate::commands::new::project_kind;
+use crate::config::agents::{AgentSettings, settings};
+use crate::config::env::Environment;
+use crate::context::Context;
+use crate::desk::{self, Desk, tail};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::prompt::{self, WorkItem};
+
+/// Largest prompt or work item.
+const LARGEST: u64 = 16 * 1024 * 1024;
+/// What is recorded of the environment: names that hold no secrets and say how the agent was set up.
+const RECORDED: &[&str] = &[
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TERM",
+    "SHELL",
+    "PATH",
+    "HOME",
+    "USER",
+    "PWD",
+    "CI",
+    "EDITOR",
+    "VIRTUAL_ENV",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_DIR",
+    "XDG_CONFIG_HOME",
+    "NODE_ENV",
+    "RUST_LOG",
+];
+
+/// A run that is ready to begin.
+pub(super) struct Launch {
+    /// What the engine is asked.
+    pub request: Request,
+    /// The session as it is.
+    pub state: State,
+}
+
+/// Reads everything that can be wrong before a session is made, then makes it.
+pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) -> Outcome<Launch> {
+    let context = desk.context;
+    let config = context.config()?;
+    let Chosen { agent, settings, plain } = choose(context, args)?;
+    let environment = environment(&settings);
+    let program = find(agent.as_ref(), &settings, &environment)?;
+    let version = versions::known(&context.paths.state, &program);
+    let (prompt, item) = prompt_of(context, args, agent.name())?;
+    let from = match &args.continue_from {
+        Some(named) => Some(continued(desk, desk.named(named)?, agent.name(), args.fork)?),
+        None => None,
+    };
+    let state = match context.session(None)? {
+        Some(named) if context.under_run()?.is_none() || context.global.session.is_some() => {
+            reopen(desk, desk.named(&named)?)?
+        }
+        _ => create(desk, args, item.as_ref(), from.as_ref().map(|from| from.session))?,
+    };
+    let conversation = match from.as_ref() {
+        Some(from) if args.fork => {
+            let id = Some(new_conversation()).filter(|_| agent.name() == "claude");
+            Conversation::Fork { from: from.native_id.clone(), id, at: None }
+        }
+        Some(from) => Conversation::Resume(from.native_id.clone()),
+        // A known id survives any crash of the agent.
+        None if agent.name() == "claude" => Conversation::NewWithId(new_conversation()),
+        None => Conversation::New,
+    };
+    let common = &settings.common;
+    let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
+    let max_turns = args
+        .max_turns
+        .or(Some(common.max_turns).filter(|n| *n > 0))
+        .or(Some(config.run.max_turns).filter(|n| *n > 0));
+    let launch = LaunchRequest {
+        prompt,
+        conversation,
+        program: Some(program.display().to_string()),
+        model: args.model.clone().or_else(|| Some(common.model.clone()).filter(|model| !model.is_empty())),
+        max_turns,
+        max_cost_usd: max_cost(&state, common.max_cost_usd),
+        extra_args: common.extra_args.iter().chain(&args.args).cloned().collect(),
+        hook_command: hooks(context, args, agent.name())?,
+        private_tmp: None,
+        outside_git: segno_repository(&context.project.root).is_none(),
+        env: common.env.clone(),
+    };
+    let own_turns = max_turns.filter(|_| agent.name() != "claude");
+    let silence = args
+        .silence
+        .map(|silence| silence.as_secs())
+        .or(common.silence_seconds)
+        .unwrap_or(config.run.silence_seconds);
+    let request = Request {
+        session: state.session_id,
+        completes: state.made_by == Maker::Run && state.counts.runs == 0,
+        agent,
+        plain,
+        program,
+        version,
+        launch,
+        baseline: from.map_or(Baseline::Fresh, |from| from.baseline),
+        directory: context.project.root.clone(),
+        environment,
+        recorded_environment: RECORDED.iter().map(|name| (*name).to_owned()).collect(),
+        hook_file: Some(serde_json::to_vec(&desk::hook_file(context)?).unwrap_or_default()),
+        scratch: Some(scratch(context)),
+        limits: Limits {
+            silence: seconds(silence),
+            wall: args.timeout.or_else(|| seconds(config.run.wall_seconds)).filter(|wall| !wall.is_zero()),
+            grace: Duration::from_millis(args.grace.unwrap_or(config.run.grace_ms)),
+            turns: own_turns,
+        },
+        resources: Resources {
+            memory: Some(config.run.memory_mb.saturating_mul(1 << 20)).filter(|n| *n > 0),
+            cpu_seconds: Some(config.run.cpu_seconds).filter(|n| *n > 0),
+            processes: Some(config.run.processes).filter(|n| *n > 0),
+        },
+        stop: stop.clone(),
+        feed: feed.clone(),
+        raw: args.raw.then(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>),
+    };
+    Ok(Launch { request, state })
+}
+
+struct Chosen {
+    agent: Box<dyn Agent>,
+    settings: AgentSettings,
+    plain: Option<PlainConfig>,
+}
+
+fn choose(context: &Context, args: &Args) -> Outcome<Chosen> {
+    let config = context.config()?;
+    if !args.command.is_empty() {
+        // A command as typed gets a prompt only if there is one.
+        let via = if args.prompt.is_some() || args.file.is_some() || args.work_item.is_some() {
+            PromptVia::Stdin
+        } else {
+            PromptVia::None
+        };
+        let plain = PlainConfig { command: args.command.clone(), prompt: via, ..PlainConfig::default() };
+        let agent = Box::new(Plain::new(plain.clone()));
+        return Ok(Chosen { agent, settings: AgentSettings::default(), plain: Some(plain) });
+    }
+    let name = args.agent.as_deref().unwrap_or(&config.run.agent);
+    let settings = settings(&config.agents, name)
+        .map_err(|why| CommandError::config("config_invalid", format!("agents {why}")))?;
+    if let Some(plain) = &settings.plain {
+        let agent = Box::new(Plain::new(plain.clone()));
+        return Ok(Chosen { agent, plain: Some(plain.clone()), settings });
+    }
+    match agents::by_name(name).filter(|_| name != "plain") {
+        Some(agent) => Ok(Chosen { agent, settings, plain: None }),
+        None => {
+            let known: Vec<&str> = agents::NAMES
+                .iter()
+                .copied()
+                .filter(|name| *name != "plain")
+                .chain(config.agents.keys().map(String::as_str))
+                .collect();
+            Err(CommandError::usage(format!("no agent is called {name}"))
+                .hint(format!("--agent {}   (or: segno run -- COMMAND)", known.join(" | "))))
+        }
+    }
+}
+
+fn environment(settings: &AgentSettings) -> Vec<(OsString, OsString)> {
+    let mut environment = Environment::inherited();
+    let extra = &settings.common.env;
+    environment.retain(|(name, _)| name.to_str().is_none_or(|name| !extra.contains_key(name)));
+    environment.extend(extra.iter().map(|(name, value)| (name.into(), value.into())));
+    environment
+}
+
+/// The program and its version, or how to get it.
+fn find(
+    agent: &dyn Agent,
+    settings: &AgentSettings,
+    environment: &[(OsString, OsString)],
+) -> Outcome<PathBuf> {
+    let probe = agent.probe();
+    let own = &settings.common.program;
+    let names: Vec<&str> =
+        if own.is_empty() { probe.programs.iter().map(String::as_str).collect() } else { vec![own.as_str()] };
+    let Some(program) = names.iter().find_map(|name| find_program(name, environment)) else {
+        let error = CommandError::new(
+            ExitCode::AgentMissing,
+            "agent_missing",
+            format!("{} is not installed: there is no {} in PATH", agent.name(), names.join(" or ")),
+        );
+        return Err(error.hint(probe.install_hint));
+    };
+    Ok(program)
+}
+
+/// What the agent is asked: as given, else standard input, else a template.
+fn prompt_of(context: &Context, args: &Args, agent: &str) -> Outcome<(String, Option<WorkItem>)> {
+    let read = |path: &Path| {
+        let source =
+            if path == Path::new("-") { TextSource::Stdin } else { TextSource::File(path.to_owned()) };
+        source.read(LARGEST)
+    };
+    let item = match &args.work_item {
+        Some(path) => Some(WorkItem::parse(&read(path)?).map_err(|why| {
+            CommandError::usage(format!("{} holds no work item: {why}", path.display()))
+                .hint("JSON with id, title and description, bare or in an array")
+        })?),
+        None => None,
+    };
+    let given = match (&args.prompt, &args.file) {
+        (Some(prompt), _) => Some(prompt.clone()),
+        (None, Some(path)) => Some(read(path)?),
+        (None, None) if item.is_none() && args.command.is_empty() && !std::io::stdin().is_terminal() => {
+            Some(TextSource::Stdin.read(LARGEST)?).filter(|text| !text.trim().is_empty())
+        }
+        (None, None) => None,
+    };
+    if let Some(prompt) = &given
+        && prompt.trim().is_empty()
+    {
+        return Err(CommandError::usage("the prompt is empty"));
+    }
+    let config = context.config()?;
+    let template = match given {
+        Some(given) => given,
+        None if !args.command.is_empty() && item.is_none() => return Ok((String::new(), None)),
+        None if !config.run.prompt_file.is_empty() => {
+            let path = context.project.root.join(&config.run.prompt_file);
+            TextSource::File(path)
+                .read(LARGEST)
+                .map_err(|error| error.hint("run.prompt_file names this file"))?
+        }
+        None if !config.run.prompt.is_empty() => config.run.prompt.clone(),
+        None if item.is_some() => prompt::DEFAULT_FOR_ITEM.to_owned(),
+        None => {
+            context
+                .printer
+                .talk(format!("no prompt: {agent} is asked to go on with the work in this project"));
+            prompt::DEFAULT.to_owned()
+        }
+    };
+    // Without a work item braces are nothing special.
+    let Some(item) = item else { return Ok((template, None)) };
+    let (text, unknown) = prompt::expand(&template, &item);
+    if !unknown.is_empty() {
+        context.printer.warn(format!("the template has names that are not known: {}", unknown.join(", ")));
+    }
+    Ok((text, Some(item)))
+}
+
+/// A conversation to go on with.
+struct From {
+    session: SessionId,
+    native_id: String,
+    baseline: Baseline,
+}
+
+fn continued(desk: &Desk<'_>, session: SessionId, agent: &str, fork: bool) -> Outcome<From> {
+    let state = desk.load(session)?;
+    let refuse = |why: String| CommandError::new(ExitCode::Refused, "no_conversation", why);
+    if !fork && let Some(alive) = segno_engine::run::living_agent(&state) {
+        return Err(refuse(format!("an agent (pid {}) still talks in that conversation", alive.pid))
+            .hint(format!("segno stop {}   (or: --fork)", tail(session))));
+    }
+    let rows = desk.engine.items(session, List::Runs)?;
+    let of = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
+    let last = rows.iter().rev().find(|row| of(&row.body, "agent").as_deref() == Some(agent));
+    let native_id = last.and_then(|row| of(&row.body, "native_id")).ok_or_else(|| {
+        refuse(format!("session {} has no conversation with {agent}", desk::short(session)))
+            .hint(format!("segno show {} --runs", tail(session)))
+    })?;
+    // Totals of a conversation go over all its runs; what is known of them is what the runs before have used.
+    let used = rows
+        .iter()
+        .filter(|row| of(&row.body, "native_id").as_deref() == Some(&native_id))
+        .filter_map(|row| row.body.get("tokens"))
+        .fold(TokenCounts::default(), |sum, tokens| {
+            let n = |name: &str| tokens.get(name).and_then(Value::as_u64).unwrap_or(0);
+            sum.plus(TokenCounts {
+                input: n("input"),
+                cache_read: n("cache_read"),
+                cache_write: n("cache_write"),
+                output: n("output"),
+                reasoning: 0,
+            })
+        });
+    Ok(From { session, native_id, baseline: Baseline::Known(used) })
+}
+
+/// Takes an open session up again.
+fn reopen(desk: &Desk<'_>, session: SessionId) -> Outcome<State> {
+    let state = desk.load(session)?;
+    match state.status {
+        Status::Active => Ok(state),
+        Status::Paused | Status::Interrupted => {
+            let resume = Act::Resume { reset_breaker: false, details: Some("segno run".into()) };
+            Ok(desk.act(session, vec![resume])?.state)
+        }
+        Status::Halted => Err(CommandError::new(
+            ExitCode::Refused,
+            "halted",
+            format!("session {} is halted: its breaker is open", desk::short(session)),
+        )
+        .hint(format!("segno resume {} --reset-breaker", tail(session)))),
+        Status::Completed | Status::Aborted | Status::Failed => Err(CommandError::new(
+            ExitCode::Refused,
+            "ended",
+            format!(
+                "session {} is {}; an ended session is not taken up again",
+                desk::short(session),
+                state.status
+            ),
+        )
+        .hint(format!("segno run --continue-from {} …", tail(session)))),
+    }
+}
+
+fn create(
+    desk: &Desk<'_>,
+    args: &Args,
+    item: Option<&WorkItem>,
+    continues: Option<SessionId>,
+) -> Outcome<State> {
+    let context = desk.context;
+    let config = context.config()?;
+    let root = &context.project.root;
+    let topic = args.topic.clone().or_else(|| {
+        let title = item.map(|item| item.title.clone()).filter(|title| !title.trim().is_empty());
+        title.or_else(|| first_line(args.prompt.as_deref()?)).or_else(|| {
+            let command = args.command.join(" ");
+            (!command.is_empty()).then_some(command)
+        })
+    });
+    let topic = topic.map(|topic| {
+        let clean: String = topic.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        segno_engine::core::text::shorten(clean.trim(), 80)
+    });
+    let acted = desk.engine.create(NewSession {
+        topic: topic.filter(|topic| !topic.is_empty()),
+        intent: item
+            .map(|item| item.description.as_str())
+            .filter(|text| !text.trim().is_empty())
+            .map(Into::into),
+        project: Project {
+            path: root.display().to_string(),
+            name: root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            kind: project_kind(root).map(ToOwned::to_owned),
+        },
+        workflow: None,
+        phase: None,
+        budget: TokenBudget {
+            total_budget: args.budget.unwrap_or(config.session.budget),
+            tokens_used: 0,
+            warn_percent: config.session.warn_percent,
+            hard: args.budget.is_some() || config.session.hard,
+        },
+        cost: CostBudget {
+            limit_micros: args.cost,
+            used_micros: 0,
+            warn_percent: config.session.warn_percent,
+            hard: args.cost.is_some(),
+        },
+        made_by: Maker::Run,
+        continues,
+        alone: false,
+    })?;
+    for notice in &acted.notices {
+        context.printer.warn(notice.clone());
+    }
+    Ok(acted.state)
+}
+
+fn first_line(text: &str) -> Option<String> {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(ToOwned::to_owned)
+}
+
+/// What is left of a hard budget is also the agent's own cap, so that it stops by itself.
+fn max_cost(state: &State, configured: f64) -> Option<f64> {
+    let left = state
+        .cost
+        .limit_micros
+        .filter(|_| state.cost.hard)
+        .map(|limit| limit.saturating_sub(state.cost.used_micros) as f64 / 1e6);
+    let configured = Some(configured).filter(|cost| *cost > 0.0);
+    match (left, configured) {
+        (Some(left), Some(configured)) => Some(left.min(configured)),
+        (left, configured) => left.or(configured),
+    }
+}
+
+fn hooks(context: &Context, args: &Args, agent: &str) -> Outcome<Option<Vec<String>>> {
+    if args.no_hooks || !context.config()?.run.hooks || !agents::NAMES.contains(&agent) || agent == "plain" {
+        return Ok(None);
+    }
+    let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
+    let own = own.to_str().map(ToOwned::to_owned).ok_or_else(|| {
+        CommandError::failure("bad_path", "the path of this program is not UTF-8").hint("--no-hooks")
+    })?;
+    Ok(Some(vec![own, "hook".to_owned(), agent.to_owned()]))
+}
+
+/// Short on purpose: the names of sockets are limited.
+fn scratch(context: &Context) -> PathBuf {
+    let runtime = context.environment.non_empty("XDG_RUNTIME_DIR").map(PathBuf::from);
+    runtime.filter(|dir| dir.is_absolute() && dir.is_dir()).unwrap_or_else(std::env::temp_dir)
+}
+
+/// The repository that a directory is in.
+fn segno_repository(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|directory| directory.join(".git").exists())
+}
+
+fn new_conversation() -> String {
+    uuid::Uuid::now_v7().to_string()
+}

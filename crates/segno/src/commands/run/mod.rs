@@ -1,0 +1,228 @@
+//! `segno run`: an agent, started, recorded, watched and cleaned up after.
+
+mod args;
+mod detach;
+mod launch;
+mod result;
+mod signals;
+mod versions;
+mod view;
+
+pub use args::Args;
+pub use result::document;
+pub use view::View;
+
+use std::time::Duration;
+
+use segno_engine::Error;
+use segno_engine::agents::OutcomeKind;
+use segno_engine::core::SessionId;
+use segno_engine::run::{Feed, Heard, News, Report, Stop};
+
+use crate::context::Context;
+use crate::desk::Desk;
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+
+/// How long the view waits for news before it looks at the clock.
+const TICK: Duration = Duration::from_millis(500);
+
+/// Runs `segno run`.
+///
+/// # Errors
+/// If the agent cannot be run; how a run ended is an exit code of its own.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    if args.detach {
+        return detach::detach(context, args);
+    }
+    detach::leave_terminal(args);
+    let desk = Desk::open_to_stay(context)?;
+    let feed = Feed::default();
+    let stop = Stop::default();
+    let launch = launch::prepare(&desk, args, &feed, &stop)?;
+    let session = launch.request.session;
+    detach::tell(args, session);
+    if !context.printer.is_json() && !args.raw {
+        context.printer.talk(view::headline(&launch.state, &launch.request));
+    }
+    let raw = args.raw;
+    let request = launch.request;
+    let (program, unknown) = (request.program.clone(), request.version.is_none());
+    let name = request.agent.name().to_owned();
+    let followed = follow(&desk, session, &feed, raw, &stop, |desk_engine| desk_engine.run(request));
+    if unknown {
+        learn_version(&desk, session, &name, &program);
+    }
+    let finished = finish(&desk, session, args.raw, followed);
+    if finished.is_ok() {
+        detach::forget(args);
+    }
+    finished
+}
+
+/// Remembers which version ran: the agent said so itself, or it is asked now, when nobody waits for it to start.
+fn learn_version(desk: &Desk<'_>, session: SessionId, agent: &str, program: &std::path::Path) {
+    let said = desk.engine.load(session).ok().and_then(|loaded| loaded.state.run?.version);
+    let version = said.or_else(|| {
+        let agent = segno_engine::agents::by_name(agent)?;
+        segno_engine::run::ask_version(agent.as_ref(), program, &crate::config::env::Environment::inherited())
+    });
+    if let Some(version) = version {
+        versions::remember(&desk.context.paths.state, program, &version);
+    }
+}
+
+/// Runs something that publishes to a feed, and shows what it publishes, each in its own thread: a terminal that
+/// does not move holds up nobody.
+pub(super) fn follow(
+    desk: &Desk<'_>,
+    session: SessionId,
+    feed: &Feed,
+    raw: bool,
+    stop: &Stop,
+    work: impl FnOnce(&segno_engine::Engine) -> Result<Report, Error> + Send,
+) -> Outcome<Result<Report, Error>> {
+    let context = desk.context;
+    let buffer = context.config()?.run.view_buffer;
+    let listener = feed.subscribe(buffer);
+    let _signals = signals::listen(stop)?;
+    let engine = &desk.engine;
+    let json = context.printer.is_json() && !raw;
+    let first = engine.load(session).map_or(0, |loaded| loaded.state.seq);
+    std::thread::scope(|scope| {
+        let feed = feed.clone();
+        let worker = scope.spawn(move || {
+            let report = work(engine);
+            feed.close();
+            report
+        });
+        let mut view = View::new(context);
+        let mut printed = first;
+        loop {
+            let heard = listener.next(TICK);
+            if raw {
+                if heard == Heard::Closed {
+                    break;
+                }
+                if let Heard::News(news) = &heard
+                    && let News::Notice(text) = &**news
+                {
+                    context.printer.warn(text.clone());
+                }
+                continue;
+            }
+            match &heard {
+                Heard::Closed => break,
+                Heard::Nothing => view.tick(),
+                Heard::Missed(count) => view.missed(*count),
+                Heard::News(news) => match &**news {
+                    News::Notice(text) => context.printer.warn(text.clone()),
+                    News::Recorded { seq, at, event } if !json => view.show(*seq, *at, event),
+                    News::Recorded { .. } => {}
+                },
+            }
+            if json {
+                // Lines come from the journal itself, so that a slow reader misses nothing.
+                printed = print_journal(desk, session, printed)?;
+            }
+        }
+        let report = worker.join().map_err(|_| CommandError::internal("the run's thread died"))?;
+        if json {
+            print_journal(desk, session, printed)?;
+        }
+        Ok(report)
+    })
+}
+
+/// Prints the events after `after` as lines; answers with the last one.
+pub(super) fn print_journal(desk: &Desk<'_>, session: SessionId, mut after: u64) -> Outcome<u64> {
+    loop {
+        let rows = desk.engine.store().events(session, after, 500).map_err(Error::from)?;
+        if rows.is_empty() {
+            desk.context.printer.flush()?;
+            return Ok(after);
+        }
+        for row in rows {
+            after = super::log::print_line(desk.context, &row)?;
+        }
+    }
+}
+
+/// Says how it went.
+pub(super) fn finish(
+    desk: &Desk<'_>,
+    session: SessionId,
+    raw: bool,
+    followed: Outcome<Result<Report, Error>>,
+) -> Outcome {
+    let context = desk.context;
+    let printer = &context.printer;
+    let report = followed??;
+    for notice in &report.notices {
+        printer.warn(notice.clone());
+    }
+    if let Some(kept) = &report.kept_capture {
+        printer.warn_with(
+            format!("not everything could be recorded; what the agent printed is kept in {}", kept.display()),
+            &[format!("segno attach {}   takes it in", crate::desk::tail(session))],
+        );
+    }
+    if printer.is_json() && !raw {
+        printer.json_line(&document(&report))?;
+    } else if !raw {
+        if let Some(text) = report.outcome.text.as_deref().filter(|text| !text.trim().is_empty()) {
+            let text = desk.engine.redactor().text(text).into_owned();
+            printer.data(text)?;
+        }
+        view::summary(context, &report);
+    }
+    desk.finish();
+    outcome_exit(&report, session)
+}
+
+/// The exit code of a run; completed is no error.
+fn outcome_exit(report: &Report, session: SessionId) -> Outcome {
+    let exit = exit_of(report.outcome.outcome);
+    if exit == ExitCode::Ok {
+        return Ok(());
+    }
+    let word = segno_engine::run::outcome_word(report.outcome.outcome).replace('_', " ");
+    let mut error =
+        CommandError::new(exit, exit_word(exit), format!("the run ended: {word}: {}", report.outcome.reason));
+    let tail = crate::desk::tail(session);
+    error = error.hint(match report.state.status.is_open() {
+        true => format!("segno show {tail}   segno run --session {tail} …   segno abort {tail}"),
+        false => format!("segno show {tail}"),
+    });
+    Err(error)
+}
+
+fn exit_word(exit: ExitCode) -> &'static str {
+    match exit {
+        ExitCode::RunFailed => "run_failed",
+        ExitCode::RunInterrupted => "run_interrupted",
+        ExitCode::RunTimedOut => "run_timed_out",
+        ExitCode::RunStopped => "run_stopped",
+        ExitCode::RunLimit => "run_limit",
+        ExitCode::RunDenied => "run_denied",
+        ExitCode::RunMaxTurns => "run_max_turns",
+        ExitCode::BudgetExhausted => "run_budget",
+        _ => "agent_missing",
+    }
+}
+
+/// The exit code for an outcome.
+pub fn exit_of(outcome: OutcomeKind) -> ExitCode {
+    match outcome {
+        OutcomeKind::Completed => ExitCode::Ok,
+        OutcomeKind::Failed => ExitCode::RunFailed,
+        OutcomeKind::Interrupted => ExitCode::RunInterrupted,
+        OutcomeKind::TimedOut => ExitCode::RunTimedOut,
+        OutcomeKind::Stopped => ExitCode::RunStopped,
+        OutcomeKind::Limit => ExitCode::RunLimit,
+        OutcomeKind::Budget => ExitCode::BudgetExhausted,
+        OutcomeKind::Denied => ExitCode::RunDenied,
+        OutcomeKind::MaxTurns => ExitCode::RunMaxTurns,
+        OutcomeKind::AgentMissing => ExitCode::AgentMissing,
+    }
+}

@@ -1,0 +1,284 @@
+//! What a run looks like on a terminal: one calm line for each thing that was done.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::tz::TimeZone;
+use segno_engine::core::event::{CallEnd, Channel};
+use segno_engine::core::text::shorten;
+use segno_engine::core::{Event, State, Text as Content, Timestamp};
+use segno_engine::run::{Report, Request, outcome_word};
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::desk::tail;
+use crate::output::style::Meaning;
+use crate::output::{Text, units};
+
+/// A call that takes longer is shown before it has ended.
+const LONG: Duration = Duration::from_secs(3);
+/// How wide the middle of a line is.
+const WIDTH: usize = 48;
+/// How many calls are remembered at once.
+const CALLS: usize = 1_000;
+
+/// Shows events as they come.
+pub struct View<'a> {
+    context: &'a Context,
+    open: BTreeMap<String, Call>,
+    ended: std::collections::VecDeque<String>,
+    zone: TimeZone,
+}
+
+struct Call {
+    tool: String,
+    what: String,
+    at: Timestamp,
+    since: Instant,
+    shown: bool,
+}
+
+impl<'a> View<'a> {
+    /// An empty one.
+    pub fn new(context: &'a Context) -> Self {
+        Self { context, open: BTreeMap::new(), ended: Default::default(), zone: TimeZone::system() }
+    }
+
+    /// Shows one event.
+    pub fn show(&mut self, _seq: u64, at: Timestamp, event: &Event) {
+        match event {
+            Event::ToolStarted(e) => {
+                let known = self.open.contains_key(&e.call) || self.ended.contains(&e.call);
+                if self.open.len() < CALLS && !known {
+                    let call = Call {
+                        tool: e.tool.clone(),
+                        what: subject(&e.input),
+                        at,
+                        since: Instant::now(),
+                        shown: false,
+                    };
+                    self.open.insert(e.call.clone(), call);
+                }
+            }
+            Event::ToolEnded(e) => self.ended(at, e),
+            Event::Said(e) if e.parent.is_none() => {
+                let (word, meaning) = match e.channel {
+                    Channel::Text => ("says", Meaning::Plain),
+                    Channel::Thinking => ("thinks", Meaning::Dim),
+                    Channel::Input => return,
+                };
+                let first = e.text.excerpt().lines().map(str::trim).find(|line| !line.is_empty());
+                let size = units::bytes(e.text.bytes());
+                self.line(at, "▸", word, first.unwrap_or(""), "", &size, meaning);
+            }
+            Event::ErrorRecorded(e) => {
+                let first = e.message.excerpt().lines().next().unwrap_or("").to_owned();
+                self.line(at, "✗", "error", &first, "", "", Meaning::Lost);
+            }
+            Event::CheckpointCreated(e) => {
+                self.line(at, "●", "checkpoint", e.id.as_str(), "", "", Meaning::Dim);
+            }
+            Event::BudgetWarned(e) => {
+                let text = format!("{} of {}", units::count(e.used), units::tokens(e.total));
+                self.line(at, "!", "budget", &text, "", "", Meaning::Waiting);
+            }
+            Event::Reported(e) => self.report(at, &e.what, &e.body),
+            Event::SessionInterrupted(_) | Event::SessionPaused(_) | Event::RunAdopted(_) => {}
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, at: Timestamp, ended: &segno_engine::core::event::ToolEnded) {
+        if self.ended.contains(&ended.call) {
+            return;
+        }
+        self.ended.push_back(ended.call.clone());
+        if self.ended.len() > 256 {
+            self.ended.pop_front();
+        }
+        let call = self.open.remove(&ended.call);
+        let tool = call.as_ref().map(|call| call.tool.clone()).or_else(|| ended.tool.clone());
+        let what = call.as_ref().map_or("", |call| call.what.as_str()).to_owned();
+        let took = call
+            .map_or(String::new(), |call| units::duration(Duration::from_micros(at.micros_since(call.at))));
+        let (meaning, word) = match ended.end {
+            CallEnd::Completed => (Meaning::Plain, String::new()),
+            CallEnd::Failed => (Meaning::Waiting, first_of(ended.output.as_ref(), "failed")),
+            CallEnd::Denied => (Meaning::Lost, "denied".to_owned()),
+            CallEnd::InDoubt => (Meaning::Waiting, "in doubt".to_owned()),
+        };
+        let size = match &ended.output {
+            Some(output) if word.is_empty() => units::bytes(output.bytes()),
+            _ => word,
+        };
+        self.line(at, "▸", tool.as_deref().unwrap_or("tool"), &what, &took, &size, meaning);
+    }
+
+    fn report(&self, at: Timestamp, what: &str, body: &Value) {
+        let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
+        match what {
+            "retry" => {
+                let attempt = body.get("attempt").and_then(Value::as_u64).unwrap_or(0);
+                self.line(
+                    at,
+                    "↻",
+                    "retry",
+                    &format!("attempt {attempt}"),
+                    "",
+                    &text("error"),
+                    Meaning::Waiting,
+                );
+            }
+            "limit" => self.line(at, "!", "limit", &text("status"), "", "", Meaning::Waiting),
+            "compaction" => self.line(at, "●", "compaction", &text("phase"), "", "", Meaning::Dim),
+            "watchdog" | "stopping" => {
+                self.line(at, "‖", what, &text("why"), "", &text("did"), Meaning::Waiting)
+            }
+            "sub_agent_started" => {
+                self.line(at, "▸", "sub-agent", &text("description"), "", "started", Meaning::Plain);
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows what takes long.
+    pub fn tick(&mut self) {
+        let due: Vec<(Timestamp, String, String)> = self
+            .open
+            .values_mut()
+            .filter(|call| !call.shown && call.since.elapsed() >= LONG)
+            .map(|call| {
+                call.shown = true;
+                (call.at, call.tool.clone(), call.what.clone())
+            })
+            .collect();
+        for (at, tool, what) in due {
+            self.line(at, "…", &tool, &what, "", "running", Meaning::Dim);
+        }
+    }
+
+    /// Says that some were not shown.
+    pub fn missed(&self, count: u64) {
+        let text = format!("  … {} not shown here; they are in the journal", units::things(count, "event"));
+        self.context.printer.talk(Text::new().painted(Meaning::Dim, text));
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the columns of one line")]
+    fn line(
+        &self,
+        at: Timestamp,
+        sign: &str,
+        word: &str,
+        what: &str,
+        took: &str,
+        size: &str,
+        meaning: Meaning,
+    ) {
+        let clock = clock(at, &self.zone);
+        let what = shorten(&what.replace(['\n', '\t'], " "), WIDTH);
+        let padding =
+            " ".repeat((WIDTH + 1).saturating_sub(unicode_width::UnicodeWidthStr::width(what.as_str())));
+        let text = Text::new()
+            .painted(Meaning::Dim, format!("  {clock}  "))
+            .painted(meaning, format!("{sign} {:<10} ", shorten(word, 24)))
+            .plain(what)
+            .plain(padding)
+            .painted(Meaning::Dim, format!("{took:>8}  {:>9}", shorten(size, 40)));
+        self.context.printer.talk(text);
+    }
+}
+
+fn clock(at: Timestamp, zone: &TimeZone) -> String {
+    jiff::Timestamp::from_microsecond(at.as_micros()).map_or_else(
+        |_| "--:--:--".to_owned(),
+        |at| at.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string(),
+    )
+}
+
+fn first_of(text: Option<&Content>, otherwise: &str) -> String {
+    let first = text.and_then(|text| text.excerpt().lines().next().map(ToOwned::to_owned));
+    first
+        .filter(|line| !line.trim().is_empty())
+        .map_or_else(|| otherwise.to_owned(), |line| shorten(&line, 40))
+}
+
+/// What a call is about, from what it was given.
+pub(super) fn subject(input: &Value) -> String {
+    const NAMES: &[&str] = &[
+        "command",
+        "file_path",
+        "notebook_path",
+        "path",
+        "pattern",
+        "query",
+        "url",
+        "description",
+        "prompt",
+        "cmd",
+    ];
+    let found = NAMES.iter().find_map(|name| input.get(*name));
+    match found {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        Some(other) => other.to_string(),
+        None => match input {
+            Value::Object(fields) if fields.is_empty() => String::new(),
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        },
+    }
+}
+
+/// The first line of a run.
+pub(super) fn headline(state: &State, request: &Request) -> Text {
+    let mut text = Text::new()
+        .painted(Meaning::Strong, "segno")
+        .plain("  session ")
+        .painted(Meaning::Dim, format!("…{}", tail(state.session_id)));
+    if let Some(topic) = &state.topic {
+        text = text.plain(format!("  {topic}"));
+    }
+    let version = request.version.as_deref().map_or(String::new(), |version| format!(" {version}"));
+    text.painted(Meaning::Dim, format!("   {}{version}", request.agent.name()))
+}
+
+/// The last lines of a run.
+pub(super) fn summary(context: &Context, report: &Report) {
+    use segno_engine::agents::OutcomeKind;
+    let outcome = &report.outcome;
+    let meaning = match outcome.outcome {
+        OutcomeKind::Completed => Meaning::Done,
+        OutcomeKind::Failed | OutcomeKind::Interrupted | OutcomeKind::AgentMissing => Meaning::Lost,
+        _ => Meaning::Waiting,
+    };
+    let mut parts = vec![format!("in {}", units::duration(report.took))];
+    if outcome.turns > 0 {
+        parts.push(units::things(outcome.turns, "turn"));
+    }
+    if outcome.tool_calls > 0 {
+        parts.push(units::things(outcome.tool_calls, "call"));
+    }
+    let total = outcome.tokens.total();
+    if total > 0 {
+        let cached = outcome.tokens.cache_read;
+        let about = if outcome.tokens_exact { "" } else { "about " };
+        let cached = if cached > 0 { format!(" ({} cached)", units::count(cached)) } else { String::new() };
+        parts.push(format!("{about}{}{cached}", units::tokens(total)));
+    }
+    if let Some(cost) = outcome.cost_usd.filter(|cost| *cost > 0.0) {
+        parts.push(units::dollars((cost * 1e6).round() as u64));
+    }
+    if !outcome.denials.is_empty() {
+        parts.push(format!("{} denied", outcome.denials.len()));
+    }
+    if report.swept > 0 {
+        parts.push(format!("{} left behind, ended", units::things(report.swept, "process")));
+    }
+    let word = outcome_word(outcome.outcome).replace('_', " ");
+    let text = Text::new().plain("  ").painted(meaning, word).plain("   ").plain(parts.join("   "));
+    context.printer.talk(text);
+    if outcome.outcome == OutcomeKind::Completed {
+        context.printer.hint(format!("segno show {0}   segno log {0}", tail(report.state.session_id)));
+    }
+}

@@ -1,0 +1,93 @@
+//! `segno tail`: a run as it goes on, seen from elsewhere.
+
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use segno_engine::Error;
+use segno_engine::core::Event;
+use segno_engine::store::EventRow;
+
+use super::args::OneSession;
+use super::log::print_line;
+use super::run::View;
+use crate::context::Context;
+use crate::desk::{Desk, title};
+use crate::error::Outcome;
+use crate::output::Text;
+
+/// How long one wait for new events lasts.
+const WAIT: Duration = Duration::from_millis(500);
+/// How many events are shown first.
+const FIRST: u64 = 30;
+
+/// Watch a run from elsewhere
+///
+/// Shows what the agent of a session does in the same form as `segno run`. With --follow it goes on until the run
+/// ends. With --json, one event per line, as `segno log` prints them.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno tail -f last")]
+pub struct Args {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Go on until the run ends, or Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Start with so many events before now
+    #[arg(long, short = 'n', value_name = "N", default_value_t = FIRST)]
+    pub lines: u64,
+}
+
+/// Runs `segno tail`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    let state = desk.load(id)?;
+    context.printer.talk(Text::new().plain("session ").then(title(&state)));
+    let mut view = View::new(context);
+    let mut after = state.seq.saturating_sub(args.lines);
+    let mut driven = state.driver.is_some();
+    loop {
+        let rows = desk.engine.store().events(id, after, 500).map_err(Error::from)?;
+        for row in &rows {
+            after = match row {
+                row if context.printer.is_json() => print_line(context, row)?,
+                EventRow::Whole(stored) => {
+                    if let Ok(event) = stored.event() {
+                        driven &= !matches!(event, Event::DriverDetached(_) | Event::SessionInterrupted(_));
+                        driven |= matches!(event, Event::DriverAttached(_));
+                        view.show(stored.seq, stored.at, &event);
+                    }
+                    stored.seq
+                }
+                EventRow::Damaged { seq, what } => {
+                    context.printer.warn(format!("event {seq} is damaged: {what}"));
+                    *seq
+                }
+            };
+        }
+        if !rows.is_empty() {
+            context.printer.flush()?;
+            continue;
+        }
+        if context.printer.is_json() {
+            driven = desk.load(id)?.driver.is_some();
+        }
+        if !args.follow || !driven {
+            break;
+        }
+        view.tick();
+        desk.engine.store().wait_after(id, after, WAIT).map_err(Error::from)?;
+        // A driver that died says nothing: whoever watches finds out.
+        desk.engine.settle()?;
+    }
+    let state = desk.load(id)?;
+    if let Some(run) = state.run.as_ref().filter(|_| !context.printer.is_json()) {
+        let how = run.outcome.as_deref().map_or("runs", |outcome| outcome).replace('_', " ");
+        context.printer.talk(format!("  {} {how}; the session is {}", run.agent, state.status));
+    }
+    Ok(())
+}

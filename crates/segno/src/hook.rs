@@ -1,0 +1,124 @@
+//! `segno hook AGENT`: takes one payload of an agent's hook, records it durably, and lets the agent go on.
+//!
+//! It is called before and after every tool call, so it builds no command tree and reads no configuration: whoever
+//! started the agent has put what it needs into one file. It never breaks the agent: whatever goes wrong, it ends
+//! with 0, and a fact that the store cannot take now is kept in the spool.
+
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use segno_engine::core::SessionId;
+use segno_engine::hook::{HookAnswer, HookCall};
+use segno_engine::redact::{self, Redactor};
+use segno_engine::store::sqlite::{self, SqliteStore};
+use segno_engine::{Actor, Clock as _, Engine, EngineOptions, SystemClock, view};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::GlobalArgs;
+use crate::config::env::{self, Environment};
+use crate::config::{Paths, Rule};
+use crate::context::Context;
+use crate::desk;
+use crate::exit::ExitCode;
+
+/// The variable that names the file with what a hook needs.
+pub const VARIABLE: &str = segno_engine::run::HOOK;
+/// Agents give a hook ten seconds; a busy store gets less, and then the spool takes the fact.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+/// Largest payload that is read.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// What a hook needs, written by the driver for the hooks of one run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HookFile {
+    /// The store's file.
+    pub store: PathBuf,
+    /// Where facts are kept while the store cannot take them.
+    pub spool: PathBuf,
+    /// The key of redaction tags.
+    pub tag_key: [u8; 32],
+    /// Whether secrets of the environment are kept out.
+    pub secrets_of_environment: bool,
+    /// More rules.
+    pub rules: Vec<Rule>,
+}
+
+/// Runs `segno hook` with the arguments after those two words.
+pub fn run(arguments: &[OsString]) -> ExitCode {
+    match attempt(arguments) {
+        Ok(answer) => {
+            if let Some(text) = answer.print {
+                let mut out = std::io::stdout().lock();
+                // An agent that does not listen any more gets no answer.
+                let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            }
+        }
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "segno hook: {why}");
+        }
+    }
+    ExitCode::Ok
+}
+
+fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
+    let environment = Environment::capture();
+    // Outside of a session that segno keeps there is nothing to record.
+    let Some(session) = environment.non_empty(env::SESSION) else { return Ok(HookAnswer::default()) };
+    let session: SessionId = session.parse().map_err(|_| format!("${} is no session", env::SESSION))?;
+    let name = arguments.first().and_then(|name| name.to_str()).ok_or("which agent? segno hook AGENT")?;
+    let agent = segno_engine::agents::by_name(name).ok_or_else(|| format!("no agent is called {name}"))?;
+    let payload = match arguments.get(1) {
+        // Some agents give the payload as an argument.
+        Some(payload) => payload.as_encoded_bytes().to_vec(),
+        None => {
+            let mut payload = Vec::new();
+            let read = std::io::stdin().lock().take(LARGEST).read_to_end(&mut payload);
+            read.map_err(|why| format!("the payload could not be read: {why}"))?;
+            payload
+        }
+    };
+    let run = environment.non_empty(env::RUN).map(ToOwned::to_owned);
+    let epoch = environment.non_empty(env::EPOCH).and_then(|epoch| epoch.parse().ok());
+    let call = HookCall::read(agent.as_ref(), run.as_deref(), &payload);
+    let file = hook_file(&environment)?;
+    let exact = if file.secrets_of_environment { environment.secrets() } else { Vec::new() };
+    let extra_rules = file.rules.iter().map(Rule::spec).collect();
+    let options = redact::Options { extra_rules, exact, tag_key: file.tag_key };
+    let redactor = Redactor::try_new(options).map_err(|why| why.to_string())?;
+    let options = sqlite::Options { purpose: sqlite::Purpose::OneShot, create: false, busy: PATIENCE };
+    match SqliteStore::open(&file.store, options) {
+        Ok(store) => {
+            let options = EngineOptions {
+                redactor,
+                actor: Actor { run, epoch },
+                view: view::Options { enabled: false, ..view::Options::default() },
+                spool: Some(file.spool),
+                ..EngineOptions::default()
+            };
+            Engine::new(Box::new(store), options).hear_hook(session, call).map_err(|why| why.to_string())
+        }
+        Err(why) => {
+            let spooled = call.spool(&redactor, &file.spool, SystemClock.now(), session, run, epoch);
+            spooled.map_err(|failed| format!("{why}; and the spool: {failed}"))
+        }
+    }
+}
+
+/// What the driver wrote down; without it, what the configuration says.
+fn hook_file(environment: &Environment) -> Result<HookFile, String> {
+    if let Some(path) = environment.non_empty(VARIABLE)
+        && let Ok(bytes) = std::fs::read(path)
+        && let Ok(file) = serde_json::from_slice(&bytes)
+    {
+        return Ok(file);
+    }
+    let paths = Paths::find(environment).map_err(|why| why.to_string())?;
+    let directory = std::env::current_dir().map_err(|why| why.to_string())?;
+    let context =
+        Context::new(GlobalArgs::default(), environment.clone(), paths, &directory, Timestamp::now())
+            .map_err(|why| why.to_string())?;
+    desk::hook_file(&context).map_err(|why| why.to_string())
+}
