@@ -117,7 +117,7 @@ pub fn expand(template: &str, item: &WorkItem) -> (String, Vec<String>) {
         match item.value(name.strip_prefix('.').unwrap_or(name)) {
             Some(value) => text.push_str(value),
             None => {
-                unknown.push(name.to_owned());
+                unknown.push(name.strip_prefix('.').unwrap_or(name).to_owned());
                 text.push_str(variable);
             }
         }

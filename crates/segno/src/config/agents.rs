@@ -107,8 +107,8 @@ mod tests {
             max_turns = 3
             [[mine.rules]]
             kind = "text"
-            when = { type = "message" }
-            fields = { text = "message.text" }
+            when = { "$.type" = "message" }
+            fields = { text = "$.message.text" }
             "#,
         );
         check(&agents).unwrap();
