@@ -75,6 +75,7 @@ pub struct GlobalArgs {
 #[expect(missing_docs, reason = "the doc comment of each argument struct is the help of its command")]
 pub enum Command {
     Run(commands::run::Args),
+    Demo(commands::demo::Args),
     Attach(commands::attach::Args),
     Stop(commands::attach::StopArgs),
     Kill(commands::attach::KillArgs),
@@ -133,7 +134,7 @@ pub enum Command {
 /// The headings of the main help, each with its commands. clap knows one heading for all subcommands, so the list is
 /// laid out here; a test keeps it complete.
 pub const HEADINGS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "attach", "stop", "kill"]),
+    ("Run", &["run", "demo", "attach", "stop", "kill"]),
     (
         "Work",
         &[

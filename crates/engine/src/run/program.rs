@@ -67,7 +67,7 @@ pub fn ask_version(
     agent.version(&said)
 }
 
-/// Starts a program in the background; what it says goes to a file. Where systemd keeps the user's processes
+/// Starts a program in the background with some more variables; what it says goes to a file. Where systemd keeps the user's processes
 /// (`runtime` is their runtime directory), it gets a scope of its own, which outlives the last logout as far as the
 /// system lets the user linger.
 ///
@@ -80,6 +80,7 @@ pub fn start_background(
     log: File,
     runtime: Option<&Path>,
     environment: &[(OsString, OsString)],
+    more: &[(OsString, OsString)],
 ) -> std::io::Result<Child> {
     let err = log.try_clone()?;
     let scope = runtime
@@ -93,7 +94,7 @@ pub fn start_background(
         }
         None => Command::new(program),
     };
-    command.args(arguments).stdin(stdin).stdout(log).stderr(err).spawn()
+    command.args(arguments).envs(more.iter().cloned()).stdin(stdin).stdout(log).stderr(err).spawn()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub mod cleanup;
 pub mod completions;
 pub mod config;
 pub mod decide;
+pub mod demo;
 pub mod doctor;
 mod doing;
 pub mod export;
@@ -49,6 +50,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
             .hint("leave --key out: this command cannot be made to happen only once by it"));
     }
     match command {
+        Command::Demo(args) => demo::run(context, args),
         Command::Run(args) => run::run(context, args),
         Command::Tail(args) => tail::run(context, args),
         Command::Attach(args) => attach::run(context, args),
@@ -108,6 +110,7 @@ fn records(command: &Command) -> bool {
     !matches!(
         command,
         Command::New(_)
+            | Command::Demo(_)
             | Command::Run(_)
             | Command::Tail(_)
             | Command::Attach(_)

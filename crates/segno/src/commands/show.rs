@@ -93,18 +93,25 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     let state = desk.load(id)?;
     let lease = desk.engine.store().lease(id).map_err(segno_engine::Error::from)?;
+    let last_run = desk.engine.items(id, List::Runs)?.pop().map(|row| row.body);
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({
             "session": Summary::from(&state),
             "state": state,
             "driver": lease,
+            "last_run": last_run,
         }));
     }
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
-    for (label, value) in facts(context, &state, lease.as_ref()) {
+    let facts = facts(context, &state, lease.as_ref());
+    for (label, value) in facts.into_iter().chain(last_run.iter().flat_map(super::run::describe)) {
         table.row([Text::new().painted(Meaning::Dim, label), value]);
     }
     context.printer.table(&table)?;
+    if let Some(agent) = segno_engine::run::living_agent(&state).filter(|_| lease.is_none()) {
+        let text = format!("its agent (pid {}) lives on, and nobody drives it", agent.pid);
+        context.printer.warn_with(text, &[format!("segno attach {0}   (or: segno kill {0})", tail(id))]);
+    }
     context.printer.hint(next(&state));
     Ok(())
 }

@@ -8,6 +8,7 @@ mod concurrency;
 mod config;
 mod damage;
 mod day;
+mod demo;
 mod docs;
 mod help;
 mod keep;

@@ -42,7 +42,7 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     let at = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
     arguments.splice(at..at, ["--tell".into(), told.clone().into_os_string()]);
     let runtime = context.environment.non_empty("XDG_RUNTIME_DIR").map(Path::new);
-    let mut child = start_background(&own, &arguments, stdin(), out, runtime, &Environment::inherited())
+    let mut child = start_background(&own, &arguments, stdin(), out, runtime, &Environment::inherited(), &[])
         .map_err(|why| CommandError::io("cannot start the background process", why))?;
     let until = Instant::now() + PATIENCE;
     let session = loop {

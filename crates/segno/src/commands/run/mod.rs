@@ -1,6 +1,7 @@
 //! `segno run`: an agent, started, recorded, watched and cleaned up after.
 
 mod args;
+mod describe;
 mod detach;
 mod launch;
 mod result;
@@ -9,6 +10,7 @@ mod versions;
 mod view;
 
 pub use args::Args;
+pub use describe::describe;
 pub use result::document;
 pub use view::View;
 

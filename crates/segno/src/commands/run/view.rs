@@ -143,10 +143,19 @@ impl<'a> View<'a> {
 
     /// Shows what takes long.
     pub fn tick(&mut self) {
+        self.show_calls(LONG);
+    }
+
+    /// Shows every call that has not ended.
+    pub fn show_open(&mut self) {
+        self.show_calls(Duration::ZERO);
+    }
+
+    fn show_calls(&mut self, after: Duration) {
         let due: Vec<(Timestamp, String, String)> = self
             .open
             .values_mut()
-            .filter(|call| !call.shown && call.since.elapsed() >= LONG)
+            .filter(|call| !call.shown && call.since.elapsed() >= after)
             .map(|call| {
                 call.shown = true;
                 (call.at, call.tool.clone(), call.what.clone())

@@ -1,0 +1,27 @@
+//! The demonstration: killed half-way, found, and honest about it.
+
+use crate::common::TestEnv;
+
+#[test]
+fn an_agent_is_killed_and_found() {
+    let env = TestEnv::new();
+    let summary = env.json(&["demo", "--fast"]);
+    let id = summary["session_id"].as_str().unwrap();
+    let shown = env.json(&["show", id]);
+    let state = &shown["state"];
+    assert_eq!(state["status"], "interrupted");
+    let calls = &state["calls"];
+    assert_eq!((&calls["total"], &calls["completed"]), (&3.into(), &2.into()));
+    let doubt: Vec<&str> = calls["in_doubt"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(doubt, ["call-3"]);
+    assert_eq!(shown["last_run"]["outcome"], "interrupted");
+    // What it wrote is there, and none of its processes is.
+    let project = std::path::PathBuf::from(state["project"]["path"].as_str().unwrap());
+    assert!(project.join("schema.sql").is_file());
+    let pid = shown["last_run"]["pid"].as_u64().unwrap();
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    let told = env.ok(&["demo", "--fast"]).stderr;
+    for part in ["1. ", "2. ", "3. ", "interrupted: crash", "2 calls done   2 files", "1 call in doubt"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
