@@ -3,6 +3,8 @@
 //! Usage: `bench SEGNO FLOOR [DIRECTORY]`, the release program, the C program of `floor/` and where to work.
 #![expect(clippy::print_stdout, reason = "the figures are what this program is for")]
 
+mod agent;
+
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -31,9 +33,20 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    bench.one_shot();
-    bench.growth();
-    bench.list();
+    let parts: [(&str, fn(&Bench)); 6] = [
+        ("one-shot", Bench::one_shot),
+        ("growth", Bench::growth),
+        ("list", Bench::list),
+        ("hook", Bench::hooks),
+        ("ingest", Bench::ingest),
+        ("real", Bench::real),
+    ];
+    let only = std::env::var("SEGNO_BENCH_ONLY").ok();
+    for (name, part) in parts {
+        if only.as_deref().is_none_or(|only| only.split(',').any(|wanted| wanted == name)) {
+            part(&bench);
+        }
+    }
 }
 
 struct Bench {

@@ -1,0 +1,311 @@
+//! What running agents costs: a hook, taking in what an agent prints, and a real run beside a bare one.
+
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_benches::Times;
+use segno_benches::add_session;
+use segno_benches::fail;
+use segno_benches::fill;
+use segno_benches::open;
+use segno_testkit::home::Home;
+use segno_testkit::model::Model;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
+use segno_testkit::recipe;
+
+use crate::Bench;
+use crate::ok;
+use crate::ratio;
+
+/// How often each hook takes turns with its floor.
+const HOOKS: usize = 200;
+/// How many hooks run at once.
+const AT_ONCE: usize = 8;
+/// How many pairs of real runs there are.
+const PAIRS: usize = 30;
+/// How much an agent prints, in bytes.
+const STREAM: usize = 200 << 20;
+
+/// What a hook is called with.
+struct Hook {
+    session: String,
+    file: PathBuf,
+    payloads: Vec<(&'static str, usize)>,
+}
+
+impl Bench {
+    /// `segno hook` on a store of a million events, against a C program that appends the same bytes.
+    pub(crate) fn hooks(&self) {
+        println!("\nsegno hook on a store of 1,000,000 events, {HOOKS} rounds");
+        let project = self.project("hooks");
+        let path = self.home.join("hooks.db");
+        let session =
+            ok(open(&path).and_then(|store| add_session(&store, &project.display().to_string(), 0)));
+        ok(fill(&path, session, 1_000_000));
+        let file = self.home.join("hook.json");
+        let spool = self.home.join("hook-spool");
+        let content = serde_json::json!({
+            "store": path, "spool": spool, "tag_key": vec![7; 32], "secrets_of_environment": true, "rules": [],
+        });
+        std::fs::write(&file, content.to_string()).unwrap_or_else(|why| fail(&why.to_string()));
+        let hook =
+            Hook { session: session.to_string(), file, payloads: vec![("2 KB", 2_000), ("200 KB", 200_000)] };
+        for (name, size) in &hook.payloads {
+            for at_once in [1, AT_ONCE] {
+                self.hook(&project, &hook, name, *size, at_once);
+            }
+        }
+        let spooled = std::fs::read_dir(&spool).map_or(0, Iterator::count);
+        println!("  spooled because the store was busy: {spooled}");
+    }
+
+    fn hook(&self, project: &Path, hook: &Hook, name: &str, size: usize, at_once: usize) {
+        let (mut ours, mut floors) = (Times::default(), Times::default());
+        let log = self.home.join("hook-floor.log");
+        for round in 0..HOOKS / at_once.min(4) + 10 {
+            let payload = payload(round, size);
+            let mut floor = || {
+                let mut command = Command::new(&self.floor);
+                command.arg(&log).arg("-");
+                command
+            };
+            let mut call = || {
+                let mut command = self.segno(project, &["hook", "claude"]);
+                command.env("SEGNO_SESSION", &hook.session).env("SEGNO_RUN", "bench");
+                command.env("SEGNO_HOOK", &hook.file);
+                command
+            };
+            let floor = together(at_once, &mut floor, |index| numbered(&payload, index));
+            let call = together(at_once, &mut call, |index| numbered(&payload, index));
+            if round >= 10 {
+                floor.into_iter().for_each(|time| floors.push(time));
+                call.into_iter().for_each(|time| ours.push(time));
+            }
+        }
+        println!("  {name:>6}, {at_once} at once: C floor    {}", floors.line());
+        println!("  {name:>6}, {at_once} at once: segno hook {}", ours.line());
+        ratio("    hook / C floor", ours.median().as_secs_f64() / floors.median().as_secs_f64(), 2.0);
+        println!("    p99 {:.1} ms (aim: at most 10 ms)", ours.at(0.99).as_secs_f64() * 1e3);
+    }
+
+    /// Everything a long run prints, recorded by segno, against a program that only parses each line and inserts it.
+    pub(crate) fn ingest(&self) {
+        println!("\ningest of {} MB that an agent prints", STREAM >> 20);
+        let project = self.project("ingest");
+        let stream = self.home.join("stream.jsonl");
+        let lines = write_stream(&stream);
+        let replay = self.home.join("replay");
+        let script = format!("#!/bin/sh\ncat > /dev/null\nexec cat '{}'\n", stream.display());
+        std::fs::write(&replay, script).unwrap_or_else(|why| fail(&why.to_string()));
+        make_executable(&replay);
+        let agents = format!("[claude]\nprogram = \"{}\"", replay.display());
+        let (mut ours, mut peers) = (Times::default(), Times::default());
+        for round in 0..3 {
+            let store = format!("sqlite:{}", self.home.join(format!("ingest-{round}.db")).display());
+            let started = Instant::now();
+            let mut command =
+                self.segno(&project, &["--store", &store, "--quiet", "run", "--prompt", "x", "--no-hooks"]);
+            let output = command.env("SEGNO_AGENTS", &agents).stdin(Stdio::null()).output();
+            let output = output.unwrap_or_else(|why| fail(&why.to_string()));
+            ours.push(started.elapsed());
+            if !output.status.success() {
+                return fail(&String::from_utf8_lossy(&output.stderr));
+            }
+            let started = Instant::now();
+            peer(&stream, &self.home.join(format!("peer-{round}.db")));
+            peers.push(started.elapsed());
+        }
+        let speed = |times: &Times| STREAM as f64 / 1e6 / times.median().as_secs_f64();
+        println!("  {lines} lines");
+        println!("  parse and insert only     {:6.1} MB/s", speed(&peers));
+        println!("  segno run                 {:6.1} MB/s", speed(&ours));
+        println!("  segno / parse and insert: {:.2} (aim: at least 0.6)", speed(&ours) / speed(&peers));
+    }
+
+    /// A real Claude Code under segno and bare, taking turns.
+    pub(crate) fn real(&self) {
+        println!("\nClaude Code under segno and bare, {PAIRS} pairs");
+        let Some(program) = segno_testkit::agents::find_or_skip("claude") else { return };
+        let home = Home::new().unwrap_or_else(|why| fail(&why.to_string()));
+        let turns =
+            [Turn::ops([Op::sh("echo one")]), Turn::ops([Op::write("a.txt", "x\n")]), Turn::text("done")];
+        let script = Script { then: Then::Loop, ..Script::new(turns) };
+        let model = Model::start(script).unwrap_or_else(|why| fail(&why.to_string()));
+        let recipe = recipe::claude(&program, &home, &model, recipe::Patience::default());
+        recipe.install().unwrap_or_else(|why| fail(&why.to_string()));
+        let (mut ours, mut bare) = (Times::default(), Times::default());
+        for round in 0..PAIRS + 2 {
+            let arguments = ["-p", "--output-format", "stream-json", "--verbose"];
+            let alone = prompted(recipe.command(arguments));
+            let mut command = Command::new(&self.segno);
+            command.args(["--quiet", "run", "--prompt", "work"]);
+            command.env_clear().envs(&recipe.env).current_dir(&recipe.cwd);
+            command.env("SEGNO_AGENTS", format!("[claude]\nprogram = \"{}\"", program.display()));
+            let under = prompted(command);
+            if round >= 2 {
+                bare.push(alone);
+                ours.push(under);
+            }
+        }
+        println!("  bare                      {}", bare.line());
+        println!("  under segno               {}", ours.line());
+        ratio("  under segno / bare", ours.median().as_secs_f64() / bare.median().as_secs_f64(), 1.03);
+    }
+}
+
+/// A payload as Claude Code sends it before a call.
+fn payload(round: usize, size: usize) -> String {
+    let text: String =
+        "let total = items.iter().map(|item| item.price).sum();\n".chars().cycle().take(size).collect();
+    let call = format!("toolu_{round:08}_");
+    serde_json::json!({
+        "session_id": "5f0c0f0e-7c00-4000-8000-00805f9b34fb", "transcript_path": "/tmp/t.jsonl", "cwd": "/tmp",
+        "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Write",
+        "tool_input": { "file_path": "/tmp/a.rs", "content": text }, "tool_use_id": call,
+    })
+    .to_string()
+}
+
+/// Calls that happen at once have ids of their own.
+fn numbered(payload: &str, index: usize) -> Vec<u8> {
+    payload.replace("_\"", &format!("_{index}\"")).into_bytes()
+}
+
+/// Starts several processes at once, each with its input, and says how long each took.
+fn together(
+    count: usize,
+    command: &mut dyn FnMut() -> Command,
+    input: impl Fn(usize) -> Vec<u8>,
+) -> Vec<Duration> {
+    let mut threads = Vec::new();
+    for index in 0..count {
+        let mut command = command();
+        let input = input(index);
+        threads.push(std::thread::spawn(move || {
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            let started = Instant::now();
+            let mut child = command.spawn().unwrap_or_else(|why| fail(&why.to_string()));
+            if let Some(mut stdin) = child.stdin.take() {
+                let _ = stdin.write_all(&input);
+            }
+            let status = child.wait().unwrap_or_else(|why| fail(&why.to_string()));
+            let taken = started.elapsed();
+            if status.success() { taken } else { fail("a hook failed") }
+        }));
+    }
+    threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| fail("a hook failed"))).collect()
+}
+
+fn prompted(mut command: Command) -> Duration {
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let started = Instant::now();
+    let mut child = command.spawn().unwrap_or_else(|why| fail(&why.to_string()));
+    if let Some(mut stdin) = child.stdin.take() {
+        let _ = stdin.write_all(b"work");
+    }
+    let status = child.wait().unwrap_or_else(|why| fail(&why.to_string()));
+    let taken = started.elapsed();
+    if status.success() { taken } else { fail(&format!("{command:?} ended with {status}")) }
+}
+
+/// Lines as Claude Code prints them: text, calls and their results, of sizes as they come.
+fn write_stream(path: &Path) -> usize {
+    let file = std::fs::File::create(path).unwrap_or_else(|why| fail(&why.to_string()));
+    let mut out = std::io::BufWriter::new(file);
+    let session = "5f0c0f0e-7c00-4000-8000-00805f9b34fb";
+    let (mut written, mut lines) = (0, 0);
+    let mut put = |value: serde_json::Value| {
+        let line = format!("{value}\n");
+        out.write_all(line.as_bytes()).unwrap_or_else(|why| fail(&why.to_string()));
+        written += line.len();
+        lines += 1;
+        written
+    };
+    put(serde_json::json!({
+        "type": "system", "subtype": "init", "session_id": session, "model": "claude-opus-5-5", "cwd": "/tmp",
+        "tools": ["Bash", "Write"], "claude_code_version": "2.1.325", "uuid": "u-0",
+    }));
+    let code = "    let total: u64 = items.iter().map(|item| item.price * item.count).sum();\n";
+    for index in 0.. {
+        let call = format!("toolu_{index:08}");
+        let usage =
+            serde_json::json!({ "input_tokens": 4, "output_tokens": 1, "cache_read_input_tokens": 900 });
+        put(serde_json::json!({
+            "type": "assistant", "session_id": session, "uuid": format!("a-{index}"), "parent_tool_use_id": null,
+            "message": { "id": format!("msg_{index}"), "model": "claude-opus-5-5", "usage": usage, "content": [
+                { "type": "text", "text": "I will look at the next part of the program and then change it.".repeat(1 + index % 3) },
+            ] },
+        }));
+        put(serde_json::json!({
+            "type": "assistant", "session_id": session, "uuid": format!("b-{index}"), "parent_tool_use_id": null,
+            "message": { "id": format!("msg_{index}"), "model": "claude-opus-5-5", "usage": usage, "content": [
+                { "type": "tool_use", "id": call, "name": "Bash", "input": { "command": format!("sed -n {index},+40p src/shop.rs") } },
+            ] },
+        }));
+        let size = [300, 1_200, 400, 6_000][index % 4];
+        let output: String = code.chars().cycle().take(size).collect();
+        let far = put(serde_json::json!({
+            "type": "user", "session_id": session, "uuid": format!("c-{index}"), "parent_tool_use_id": null,
+            "message": { "role": "user", "content": [
+                { "type": "tool_result", "tool_use_id": call, "content": output, "is_error": false },
+            ] },
+        }));
+        if far >= STREAM {
+            break;
+        }
+    }
+    put(serde_json::json!({
+        "type": "result", "subtype": "success", "is_error": false, "num_turns": 9, "result": "done",
+        "session_id": session, "duration_ms": 5, "total_cost_usd": 0.1, "uuid": "r-0",
+    }));
+    lines
+}
+
+/// The least that has to be done: each line parsed, and inserted in transactions of the same size.
+fn peer(stream: &Path, database: &Path) {
+    let run = || -> Result<(), Box<dyn std::error::Error>> {
+        let mut connection = rusqlite::Connection::open(database)?;
+        connection.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+             CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, body TEXT);",
+        )?;
+        let mut file = std::fs::File::open(stream)?;
+        let mut buffer = vec![0; 256 * 1024];
+        let mut rest: Vec<u8> = Vec::new();
+        loop {
+            let count = std::io::Read::read(&mut file, &mut buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            rest.extend_from_slice(&buffer[..count]);
+            let end = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let transaction = connection.transaction()?;
+            {
+                let mut insert =
+                    transaction.prepare_cached("INSERT INTO events (kind, body) VALUES (?1, ?2)")?;
+                for line in rest[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                    let value: serde_json::Value = serde_json::from_slice(line)?;
+                    let kind = value.get("type").and_then(serde_json::Value::as_str).unwrap_or("");
+                    insert.execute((kind, std::str::from_utf8(line)?))?;
+                }
+            }
+            transaction.commit()?;
+            rest.drain(..end);
+        }
+    };
+    run().unwrap_or_else(|why| fail(&why.to_string()));
+}
+
+fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, mode).unwrap_or_else(|why| fail(&why.to_string()));
+}
