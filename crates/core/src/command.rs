@@ -6,7 +6,9 @@ use crate::budget::TokenUse;
 use crate::event::CallEnd;
 use crate::event::Change;
 use crate::event::Channel;
+use crate::event::CheckpointReady;
 use crate::event::CheckpointReason;
+use crate::event::FilesRestored;
 use crate::event::Holder;
 use crate::event::InterruptReason;
 use crate::event::Maker;
@@ -169,6 +171,21 @@ pub enum Command {
     /// Set a sign.
     CreateCheckpoint { name: Option<String>, reason: CheckpointReason },
 
+    /// A checkpoint is on disk.
+    ReadyCheckpoint(Box<CheckpointReady>),
+    /// It has no snapshot.
+    FailCheckpoint { ordinal: u64, why: Text },
+    /// Keep it whatever the rules say, or not any more.
+    PinCheckpoint { ordinal: u64, pinned: bool },
+    /// Its snapshot was given up.
+    DropCheckpoint { ordinal: u64, why: String },
+    /// Those after it count no more.
+    InvalidateCheckpoints { after: u64 },
+    /// Files were brought somewhere.
+    RecordRestore(FilesRestored),
+    /// Take the plan and values of a checkpoint again.
+    RestoreState { to: u64, state: Box<crate::state::State> },
+
     /// An agent was started.
     StartRun(Box<RunStarted>),
     /// It said who it is.
@@ -239,6 +256,8 @@ impl Command {
             | Self::SwitchBranch { .. }
             | Self::SetCache { .. }
             | Self::RemoveCache { .. }
+            | Self::InvalidateCheckpoints { .. }
+            | Self::RestoreState { .. }
             | Self::CreateCheckpoint { .. } => Need::Open,
             Self::DetachDriver { .. }
             | Self::AnswerRequest { .. }
@@ -252,6 +271,11 @@ impl Command {
             | Self::EndTool { .. }
             | Self::UseMemory { .. }
             | Self::RecordError { .. }
+            | Self::ReadyCheckpoint(_)
+            | Self::FailCheckpoint { .. }
+            | Self::PinCheckpoint { .. }
+            | Self::DropCheckpoint { .. }
+            | Self::RecordRestore(_)
             | Self::NameRun(_)
             | Self::AdoptRun { .. }
             | Self::EndRun(_)
@@ -304,6 +328,13 @@ impl Command {
             Self::UseMemory { .. } | Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
             Self::RecordError { .. } => "record errors",
             Self::CreateCheckpoint { .. } => "be checkpointed",
+            Self::ReadyCheckpoint(_)
+            | Self::FailCheckpoint { .. }
+            | Self::PinCheckpoint { .. }
+            | Self::DropCheckpoint { .. }
+            | Self::InvalidateCheckpoints { .. } => "change checkpoints",
+            Self::RecordRestore(_) => "record a restore",
+            Self::RestoreState { .. } => "take an earlier state",
             Self::StartRun(_) => "run an agent",
             Self::NameRun(_) | Self::AdoptRun { .. } | Self::EndRun(_) => "record runs",
             Self::Say { .. } | Self::CompleteTurn(_) | Self::Report { .. } => "record what agents say",

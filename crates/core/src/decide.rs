@@ -2,6 +2,7 @@
 
 mod budget;
 mod check;
+mod checkpoint;
 mod fact;
 mod run;
 
@@ -139,6 +140,13 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         | Command::VerifyPhase { .. }
         | Command::SetWorkflowState { .. }
         | Command::SetProgress { .. } => decide_plan(state, command),
+        Command::ReadyCheckpoint(_)
+        | Command::FailCheckpoint { .. }
+        | Command::PinCheckpoint { .. }
+        | Command::DropCheckpoint { .. }
+        | Command::InvalidateCheckpoints { .. }
+        | Command::RecordRestore(_)
+        | Command::RestoreState { .. } => checkpoint::decide_checkpoint(state, command),
         Command::StartRun(_) | Command::NameRun(_) | Command::AdoptRun { .. } | Command::EndRun(_) => {
             decide_run(state, command)
         }

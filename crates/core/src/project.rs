@@ -236,6 +236,34 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
             put(List::Checkpoints, format!("{:020}", e.ordinal), fields);
             put_history(&mut put, state, mark, event, log_key);
         }
+        Event::CheckpointReady(e) => {
+            let mut fields =
+                json!({ "ready": true, "aside": e.aside, "checksum": e.checksum, "parent": e.parent });
+            fields["snapshot"] = json!(e.snapshot);
+            fields["conversation"] = json!(e.conversation);
+            fields["head"] = json!(e.head);
+            put(List::Checkpoints, format!("{:020}", e.ordinal), fields);
+        }
+        Event::CheckpointFailed(e) => {
+            let fields = json!({ "ready": false, "problem": e.why });
+            put(List::Checkpoints, format!("{:020}", e.ordinal), fields);
+            put_history(&mut put, state, mark, event, log_key);
+        }
+        Event::CheckpointPinned(e) => {
+            put(List::Checkpoints, format!("{:020}", e.ordinal), json!({ "pinned": e.pinned }));
+        }
+        Event::CheckpointDropped(e) => {
+            let fields = json!({ "ready": false, "snapshot": null, "dropped": e.why });
+            put(List::Checkpoints, format!("{:020}", e.ordinal), fields);
+        }
+        Event::CheckpointsInvalidated(e) => {
+            // Bounded: a session with very many checkpoints says so of the newest.
+            for ordinal in (e.after + 1..=e.up_to).rev().take(10_000) {
+                let fields = json!({ "valid": false, "invalidated_by": e.after, "invalidated_at": at });
+                put(List::Checkpoints, format!("{ordinal:020}"), fields);
+            }
+            put_history(&mut put, state, mark, event, log_key);
+        }
         Event::RunStarted(_) | Event::RunNamed(_) | Event::RunEnded(_) => {
             if let Some((run, fields)) = run_row(mark, event) {
                 put(List::Runs, run, fields);
@@ -345,6 +373,18 @@ fn history(event: &Event) -> Option<(String, Value)> {
             let version = e.version.as_deref().map_or(String::new(), |version| format!(" {version}"));
             ("run_started", json!(format!("{}{version}, ledger {}", e.agent, e.ledger.as_str())))
         }
+        Event::CheckpointFailed(e) => ("checkpoint_failed", json!(e.why.short(crate::limits::NAME))),
+        Event::CheckpointsInvalidated(e) => {
+            ("checkpoints_invalidated", json!(format!("{} to {}", e.after + 1, e.up_to)))
+        }
+        Event::FilesRestored(e) => {
+            let what = format!(
+                "to checkpoint {}: {} written, {} removed, {} left as they are",
+                e.to, e.written, e.removed, e.kept
+            );
+            (restore_word(e.kind), json!(what))
+        }
+        Event::StateRestored(e) => ("state_restored", json!(format!("from checkpoint {}", e.to))),
         Event::RunAdopted(_) => ("run_adopted", Value::Null),
         Event::RunEnded(e) => {
             ("run_ended", json!(format!("{}: {}", e.outcome, e.reason.short(crate::limits::NAME))))
@@ -357,6 +397,16 @@ fn history(event: &Event) -> Option<(String, Value)> {
         _ => return None,
     };
     Some((action.to_owned(), details))
+}
+
+fn restore_word(kind: crate::event::RestoreKind) -> &'static str {
+    use crate::event::RestoreKind;
+    match kind {
+        RestoreKind::Restore => "files_restored",
+        RestoreKind::Rollback => "rolled_back",
+        RestoreKind::Undo => "undone",
+        RestoreKind::Redo => "redone",
+    }
 }
 
 fn unit(unit: crate::event::Unit) -> &'static str {

@@ -31,7 +31,7 @@ pub(crate) use apply::place;
 pub use parts::*;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 2;
+pub const FOLD_VERSION: u32 = 3;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,6 +159,9 @@ pub struct State {
     /// The newest checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<CheckpointMark>,
+    /// Where the working tree stands.
+    #[serde(default)]
+    pub tree: TreeMark,
     /// What was done since.
     #[serde(default)]
     pub actions_since_checkpoint: u64,

@@ -39,13 +39,7 @@ pub(super) fn decide_run(state: &State, command: Command) -> Result<Vec<Event>, 
             limits::name("conversation", &named.native_id)?;
             limits::optional_name("model", named.model.as_deref())?;
             limits::optional_name("version", named.version.as_deref())?;
-            let known = state.run.as_ref().is_some_and(|run| {
-                run.id == named.run
-                    && run.native_id.as_ref() == Some(&named.native_id)
-                    && (named.model.is_none() || run.model == named.model)
-                    && (named.version.is_none() || run.version == named.version)
-            });
-            if known { Ok(Vec::new()) } else { one(named) }
+            one(named)
         }
         Command::AdoptRun { run, epoch } => {
             match &state.run {

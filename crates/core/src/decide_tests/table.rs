@@ -67,6 +67,13 @@ SetCache            ok          ok          ok          ok          ended       
 RemoveCache         ok          ok          ok          ok          ended       ended       ended
 RecordError         ok          ok          ok          ok          ok          ok          ok
 CreateCheckpoint    ok          ok          ok          ok          ended       ended       ended
+ReadyCheckpoint     ok          ok          ok          ok          ok          ok          ok
+FailCheckpoint      ok          ok          ok          ok          ok          ok          ok
+PinCheckpoint       ok          ok          ok          ok          ok          ok          ok
+DropCheckpoint      ok          ok          ok          ok          ok          ok          ok
+InvalidateCheckpoints ok        ok          ok          ok          ended       ended       ended
+RecordRestore       ok          ok          ok          ok          ok          ok          ok
+RestoreState        ok          ok          ok          ok          ended       ended       ended
 StartRun            ok          not-active  not-active  not-active  not-active  not-active  not-active
 NameRun             ok          ok          ok          ok          ok          ok          ok
 AdoptRun            ok          ok          ok          ok          ok          ok          ok
@@ -105,7 +112,8 @@ commands! {
     SetWorkflowState SetProgress RecordTokens RecordCost SetBudget ExtendBudget RecordArtifact RecordFile
     NoteHistory RecordOutput SetMetric AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone
     ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool UseMemory SetCache RemoveCache
-    RecordError CreateCheckpoint StartRun NameRun AdoptRun EndRun Say CompleteTurn Report
+    RecordError CreateCheckpoint ReadyCheckpoint FailCheckpoint PinCheckpoint DropCheckpoint InvalidateCheckpoints
+    RecordRestore RestoreState StartRun NameRun AdoptRun EndRun Say CompleteTurn Report
 }
 
 /// One of each, with values that nothing is wrong with.
@@ -167,6 +175,13 @@ fn commands() -> Vec<(String, Command)> {
         Command::RemoveCache { key: "kept".to_owned() },
         Command::RecordError { message: "x".into(), error_kind: None },
         Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
+        Command::ReadyCheckpoint(Box::new(CheckpointReady { ordinal: 1, ..CheckpointReady::default() })),
+        Command::FailCheckpoint { ordinal: 1, why: "x".into() },
+        Command::PinCheckpoint { ordinal: 1, pinned: true },
+        Command::DropCheckpoint { ordinal: 1, why: text() },
+        Command::InvalidateCheckpoints { after: 1 },
+        Command::RecordRestore(FilesRestored { to: 1, safety: 1, ..FilesRestored::default() }),
+        Command::RestoreState { to: 1, state: Box::new(Story::new().state) },
         start_run("r2"),
         Command::NameRun(RunNamed { run: text(), native_id: text(), model: None, version: None }),
         Command::AdoptRun { run: "r1".to_owned(), epoch: 2 },
@@ -186,6 +201,8 @@ fn session(status: Status, command: &Command) -> Story {
         Command::MakeRequest { request: Request::Stop, details: None },
         Command::AddTask { text: "x".into() },
         Command::SetCache { key: "kept".to_owned(), value: json!(1) },
+        Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
+        Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
     ]);
     assert_eq!(story.state.requests[0].seq, 3);
     if matches!(command, Command::ContinueBreakpoint { .. }) {

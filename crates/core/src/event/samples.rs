@@ -184,6 +184,7 @@ pub(crate) fn full_state() -> State {
             turns: 5,
         },
         checkpoint: Some(CheckpointMark { id: "cp-02-red".parse().unwrap(), seq: 40, at: at(40) }),
+        tree: TreeMark { at: Some(2), tree: Some("t2".into()), redo: vec![4, 3], restores: 1 },
         actions_since_checkpoint: 6,
         last_action: Some("modified src/cart.rs".into()),
         run: Some(RunMark {
@@ -429,6 +430,58 @@ fn ledger_and_keep() -> Vec<Event> {
     ]
 }
 
+fn going_back() -> Vec<Event> {
+    let snapshot = SnapshotMark {
+        name: "s/3".into(),
+        commit: "c0ffee".into(),
+        tree: "7ree".into(),
+        files: 12,
+        bytes: 3_400,
+        changed: 2,
+        left_out: 1,
+    };
+    let conversation = ConversationMark {
+        agent: "claude".into(),
+        native_id: "1945e8e4".into(),
+        message: Some("m-9".into()),
+        offset: Some(512),
+        exact: true,
+    };
+    let head = HeadMark { commit: Some("abc".into()), branch: Some("refs/heads/main".into()) };
+    vec![
+        CheckpointReady {
+            ordinal: 3,
+            seq: 61,
+            snapshot: Some(snapshot),
+            parent: Some(2),
+            moved: true,
+            aside: false,
+            conversation: Some(conversation),
+            head: Some(head),
+            checksum: "5eed".into(),
+        }
+        .into(),
+        CheckpointReady { ordinal: 1, ..CheckpointReady::default() }.into(),
+        CheckpointFailed { ordinal: 2, why: "git was not found".into() }.into(),
+        CheckpointPinned { ordinal: 2, pinned: true }.into(),
+        CheckpointDropped { ordinal: 1, why: "more than 100".into() }.into(),
+        CheckpointsInvalidated { after: 1, up_to: 3 }.into(),
+        FilesRestored {
+            kind: RestoreKind::Rollback,
+            to: 1,
+            safety: 4,
+            whole: true,
+            written: 2,
+            removed: 1,
+            kept: 1,
+            branch: Some("refs/heads/main".into()),
+        }
+        .into(),
+        FilesRestored { kind: RestoreKind::Undo, to: 1, safety: 4, ..FilesRestored::default() }.into(),
+        StateRestored { to: 1, state: Box::new(bare_state()) }.into(),
+    ]
+}
+
 fn runs() -> Vec<Event> {
     let native_id = || Some("1945e8e4-5ef5-4b3c-a6f2-2c8e9f6f5a10".to_owned());
     vec![
@@ -499,5 +552,6 @@ fn runs() -> Vec<Event> {
 
 /// At least one event of every kind.
 pub(crate) fn samples() -> Vec<Event> {
-    [created().into(), lifecycle(), plan(), budget(), work(), ledger_and_keep(), runs()].concat()
+    [created().into(), lifecycle(), plan(), budget(), work(), ledger_and_keep(), going_back(), runs()]
+        .concat()
 }

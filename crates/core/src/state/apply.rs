@@ -13,7 +13,9 @@ use super::State;
 use super::TokenSource;
 use crate::event::Change;
 use crate::event::Event;
+use crate::event::FilesRestored;
 use crate::event::MemoryUse;
+use crate::event::RestoreKind;
 use crate::event::SessionCreated;
 use crate::event::Source;
 use crate::event::Unit;
@@ -90,6 +92,7 @@ impl State {
         }
         // These tell of events of the other journal.
         state.checkpoint = None;
+        state.tree = Default::default();
         state.late = 0;
         state.unknown = 0;
         count(&mut state.counts.history);
@@ -143,6 +146,7 @@ impl State {
             errors: Default::default(),
             counts: super::Counts { history: 1, ..Default::default() },
             checkpoint: None,
+            tree: Default::default(),
             actions_since_checkpoint: 0,
             last_action: None,
             run: None,
@@ -371,6 +375,22 @@ impl State {
                 self.checkpoint = Some(CheckpointMark { id: e.id.clone(), seq: mark.seq, at: mark.at });
                 self.actions_since_checkpoint = 0;
             }
+            Event::CheckpointReady(e) if e.aside => {}
+            Event::CheckpointReady(e) => {
+                if let Some(snapshot) = &e.snapshot {
+                    self.tree.at = Some(e.ordinal);
+                    self.tree.tree = Some(snapshot.tree.clone());
+                    if e.moved {
+                        self.tree.redo.clear();
+                    }
+                }
+            }
+            Event::CheckpointFailed(_)
+            | Event::CheckpointPinned(_)
+            | Event::CheckpointDropped(_)
+            | Event::CheckpointsInvalidated(_) => {}
+            Event::FilesRestored(e) => self.went(e),
+            Event::StateRestored(e) => self.take_plan_of(&e.state, mark),
             Event::RunStarted(e) => {
                 count(&mut self.counts.runs);
                 if self.agent.is_none() {
@@ -443,6 +463,46 @@ impl State {
             self.driver = None;
             self.requests.clear();
         }
+    }
+
+    /// The tree was brought to a checkpoint, wholly or in part.
+    fn went(&mut self, restored: &FilesRestored) {
+        count(&mut self.tree.restores);
+        if !restored.whole {
+            return;
+        }
+        match (restored.kind, self.tree.at) {
+            (RestoreKind::Undo, Some(at)) => {
+                if self.tree.redo.len() >= limits::ENTRIES {
+                    self.tree.redo.remove(0);
+                }
+                self.tree.redo.push(at);
+            }
+            (RestoreKind::Redo, _) => {
+                self.tree.redo.pop();
+            }
+            _ => self.tree.redo.clear(),
+        }
+        self.tree.at = Some(restored.to);
+        // What was kept makes it another tree than the checkpoint's; the next snapshot tells.
+        self.tree.tree = None;
+    }
+
+    /// Plan and values are those of an earlier state. What was used, counted and recorded since stays.
+    fn take_plan_of(&mut self, then: &Self, mark: &Mark) {
+        self.workflow.clone_from(&then.workflow);
+        self.phase.clone_from(&then.phase);
+        self.phase_since = mark.at;
+        (self.step, self.of) = (then.step, then.of);
+        (self.iteration, self.attempt) = (then.iteration, then.attempt.max(1));
+        self.phases_completed.clone_from(&then.phases_completed);
+        self.verification.clone_from(&then.verification);
+        self.workflow_state.clone_from(&then.workflow_state);
+        self.progress_set = then.progress_set;
+        self.metrics.clone_from(&then.metrics);
+        self.position.clone_from(&then.position);
+        self.milestone.clone_from(&then.milestone);
+        self.breakpoint.clone_from(&then.breakpoint);
     }
 
     /// Tokens said by hand always count; those of a run count from the source that spoke first.

@@ -224,6 +224,23 @@ pub struct CheckpointMark {
     pub at: Timestamp,
 }
 
+/// Where the working tree stands among the checkpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeMark {
+    /// The checkpoint whose files the tree has, or had before what was done since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// The tree of its files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// Checkpoints that were undone and can be gone forward to, the next one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redo: Vec<u64>,
+    /// How often something was restored.
+    #[serde(default)]
+    pub restores: u64,
+}
+
 /// The newest run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunMark {
@@ -269,6 +286,13 @@ pub struct RunMark {
 }
 
 impl RunMark {
+    /// Whether all this is known of it already.
+    pub fn is_named(&self, native_id: &str, model: Option<&str>, version: Option<&str>) -> bool {
+        self.native_id.as_deref() == Some(native_id)
+            && (model.is_none() || self.model.as_deref() == model)
+            && (version.is_none() || self.version.as_deref() == version)
+    }
+
     /// Whether its end was not recorded yet.
     pub fn is_running(&self) -> bool {
         self.ended_at.is_none()

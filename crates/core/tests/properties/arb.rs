@@ -299,6 +299,36 @@ fn ledger_and_memory() -> Vec<BoxedStrategy<Command>> {
     ]
 }
 
+fn going_back() -> Vec<BoxedStrategy<Command>> {
+    let ordinal = || 0..9_u64;
+    let kinds = vec![RestoreKind::Restore, RestoreKind::Rollback, RestoreKind::Undo, RestoreKind::Redo];
+    let tree = select(vec!["t1", "t2", "t3"]).prop_map(str::to_owned);
+    vec![
+        (ordinal(), option::of(tree), any::<bool>())
+            .prop_map(|(ordinal, tree, aside)| {
+                let snapshot = tree.map(|tree| SnapshotMark { tree, ..SnapshotMark::default() });
+                Command::ReadyCheckpoint(Box::new(CheckpointReady {
+                    ordinal,
+                    snapshot,
+                    aside,
+                    ..CheckpointReady::default()
+                }))
+            })
+            .boxed(),
+        (ordinal(), text()).prop_map(|(ordinal, why)| Command::FailCheckpoint { ordinal, why }).boxed(),
+        (ordinal(), any::<bool>())
+            .prop_map(|(ordinal, pinned)| Command::PinCheckpoint { ordinal, pinned })
+            .boxed(),
+        (ordinal(), word()).prop_map(|(ordinal, why)| Command::DropCheckpoint { ordinal, why }).boxed(),
+        ordinal().prop_map(|after| Command::InvalidateCheckpoints { after }).boxed(),
+        (select(kinds), ordinal(), ordinal(), any::<bool>())
+            .prop_map(|(kind, to, safety, whole)| {
+                Command::RecordRestore(FilesRestored { kind, to, safety, whole, ..FilesRestored::default() })
+            })
+            .boxed(),
+    ]
+}
+
 fn runs() -> Vec<BoxedStrategy<Command>> {
     let run = || select(vec!["run-1", "run-2", "run-3"]).prop_map(str::to_owned);
     let outcome = || select(vec!["completed", "failed", "interrupted"]).prop_map(str::to_owned);
@@ -340,7 +370,7 @@ fn runs() -> Vec<BoxedStrategy<Command>> {
 
 /// Any command. Those that end a session are rare, or every story would be short.
 pub(crate) fn command() -> BoxedStrategy<Command> {
-    let often = [plan(), budget(), work(), ledger_and_memory(), runs()].concat();
+    let often = [plan(), budget(), work(), ledger_and_memory(), going_back(), runs()].concat();
     let all = often.into_iter().map(|strategy| (12, strategy)).chain(lifecycle());
     Union::new_weighted(all.collect()).boxed()
 }

@@ -93,6 +93,13 @@ impl<'a> Recorder<'a> {
     pub(super) fn take(&mut self, envelope: &Envelope) {
         let mut commands = translate::commands_of(&envelope.event, &self.run);
         commands.extend(self.tokens.take(&envelope.event));
+        // Agents say who they are again and again.
+        commands.retain(|command| match command {
+            Command::NameRun(named) => !self.state.run.as_ref().is_some_and(|run| {
+                run.is_named(&named.native_id, named.model.as_deref(), named.version.as_deref())
+            }),
+            _ => true,
+        });
         if commands.is_empty() {
             return;
         }
