@@ -1,0 +1,169 @@
+//! What is kept: list, look up, check, remove.
+
+use std::collections::HashSet;
+
+use crate::Workspace;
+use crate::batch::Batch;
+use crate::beneath::is_sound;
+use crate::beneath::join;
+use crate::error::Error;
+use crate::id::Kind;
+use crate::id::ObjectId;
+use crate::manifest::Exception;
+use crate::manifest::Manifest;
+use crate::record::FILES;
+use crate::record::MANIFEST;
+use crate::record::Snapshot;
+
+/// A name, and the snapshot it stands for.
+#[derive(Debug)]
+pub struct Listed {
+    /// The name.
+    pub name: String,
+    /// The snapshot, or what is wrong with it.
+    pub snapshot: Result<Snapshot, Error>,
+}
+
+/// What collecting garbage did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    /// Bytes before.
+    pub before: u64,
+    /// Bytes after.
+    pub after: u64,
+}
+
+/// What a check has looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// How many objects.
+    pub objects: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl Workspace {
+    /// A snapshot by its name.
+    pub fn get(&self, name: &str) -> Result<Snapshot, Error> {
+        let commit = self.shadow.read_ref(name)?.ok_or_else(|| Error::NotFound(name.to_owned()))?;
+        let object = Batch::start(&self.git)?.read(commit, Kind::Commit)?;
+        Snapshot::decode(name, commit, &object)
+    }
+
+    /// Every snapshot, in the order of their names. A damaged one is an error in its place.
+    pub fn list(&self) -> Result<Vec<Listed>, Error> {
+        let refs = self.shadow.refs_in_order()?;
+        if refs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut batch = Batch::start(&self.git)?;
+        let one = |(name, commit): (String, ObjectId)| {
+            let object = batch.read(commit, Kind::Commit);
+            let snapshot = object.and_then(|object| Snapshot::decode(&name, commit, &object));
+            Listed { name, snapshot }
+        };
+        Ok(refs.into_iter().map(one).collect())
+    }
+
+    /// What a snapshot does not hold, or not quite.
+    pub fn exceptions(&self, snapshot: &Snapshot) -> Result<Vec<Exception>, Error> {
+        Ok(self.manifest(snapshot)?.exceptions)
+    }
+
+    pub(crate) fn manifest(&self, snapshot: &Snapshot) -> Result<Manifest, Error> {
+        Manifest::read(&Batch::start(&self.git)?.read(snapshot.manifest, Kind::Blob)?)
+    }
+
+    /// Takes a snapshot's name away. Its objects go with the next collection of garbage. False if there was none.
+    pub fn drop_snapshot(&self, name: &str) -> Result<bool, Error> {
+        let _lock = self.shadow.lock(self.options.patience)?;
+        self.refuse_pending()?;
+        self.shadow.remove_ref(name)
+    }
+
+    /// How many bytes the snapshots take.
+    pub fn size(&self) -> Result<u64, Error> {
+        self.shadow.size()
+    }
+
+    /// Removes what no snapshot needs, and packs the rest tightly. Takes a while.
+    pub fn collect_garbage(&self) -> Result<Garbage, Error> {
+        let _lock = self.shadow.lock(self.options.patience)?;
+        self.refuse_pending()?;
+        let before = self.shadow.size()?;
+        self.git.run(&["repack", "-q", "-a", "-d", "--no-write-bitmap-index"])?;
+        self.git.run(&["prune", "--expire=now"])?;
+        crate::durable::sync_dir(&self.shadow.packs())?;
+        Ok(Garbage { before, after: self.shadow.size()? })
+    }
+
+    /// Reads every object of a snapshot and checks it against its id.
+    pub fn verify(&self, snapshot: &Snapshot) -> Result<Verified, Error> {
+        let _lock = self.shadow.lock_shared(self.options.patience)?;
+        self.verify_all(snapshot)
+    }
+
+    pub(crate) fn verify_all(&self, snapshot: &Snapshot) -> Result<Verified, Error> {
+        let damaged = |why: &str| Error::damaged(format!("snapshot {}", snapshot.name), why);
+        let mut batch = Batch::start(&self.git)?;
+        let mut verified = Verified::default();
+        let commit = batch.read(snapshot.commit, Kind::Commit)?;
+        let outer = std::str::from_utf8(&commit).ok().and_then(|text| text.lines().next());
+        let outer = outer.and_then(|line| line.strip_prefix("tree ")).and_then(ObjectId::parse);
+        let outer = batch.read(outer.ok_or_else(|| damaged("its commit has no tree"))?, Kind::Tree)?;
+        let parts = parse_tree(&outer).ok_or_else(|| damaged("a tree cannot be understood"))?;
+        let part = |name: &[u8]| parts.iter().find(|entry| entry.name == name).map(|entry| entry.id);
+        if part(FILES) != Some(snapshot.tree) || part(MANIFEST) != Some(snapshot.manifest) {
+            return Err(damaged("its commit and its tree do not agree"));
+        }
+        verified.objects += 3;
+        Manifest::read(&batch.read(snapshot.manifest, Kind::Blob)?)?;
+        let mut seen = HashSet::new();
+        let mut trees = vec![(Vec::new(), snapshot.tree)];
+        while let Some((path, id)) = trees.pop() {
+            let tree = batch.read(id, Kind::Tree)?;
+            verified.objects += 1;
+            for entry in parse_tree(&tree).ok_or_else(|| damaged("a tree cannot be understood"))? {
+                let path = join(&path, entry.name);
+                if entry.name.contains(&b'/') || !is_sound(&path) {
+                    return Err(damaged("it has a path that leads elsewhere"));
+                }
+                match entry.mode {
+                    b"40000" => trees.push((path, entry.id)),
+                    b"100644" | b"100755" | b"120000" => {
+                        if seen.insert(entry.id) {
+                            verified.bytes += batch.copy(entry.id, Kind::Blob, &mut std::io::sink())?;
+                            verified.objects += 1;
+                        }
+                    }
+                    _ => {
+                        return Err(damaged(
+                            "it holds something that is neither file nor link nor directory",
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(verified)
+    }
+}
+
+struct Parsed<'a> {
+    mode: &'a [u8],
+    name: &'a [u8],
+    id: ObjectId,
+}
+
+fn parse_tree(mut bytes: &[u8]) -> Option<Vec<Parsed<'_>>> {
+    let mut entries = Vec::new();
+    while !bytes.is_empty() {
+        let space = bytes.iter().position(|byte| *byte == b' ')?;
+        let end = bytes.iter().position(|byte| *byte == 0)?;
+        let mode = bytes.get(..space)?;
+        let name = bytes.get(space + 1..end)?;
+        let id = ObjectId::from_bytes(bytes.get(end + 1..end + 1 + ObjectId::LENGTH)?)?;
+        entries.push(Parsed { mode, name, id });
+        bytes = bytes.get(end + 1 + ObjectId::LENGTH..)?;
+    }
+    Some(entries)
+}

@@ -1,0 +1,170 @@
+//! The project's own repository: where it stands, read as data, and moving its branch when the user asks.
+
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::Workspace;
+use crate::durable;
+use crate::durable::read_plain;
+use crate::error::Context as _;
+use crate::error::Error;
+use crate::git::Git;
+use crate::rules::top_around;
+use crate::shadow::is_name;
+use crate::tracked::common_dir;
+use crate::tracked::git_dir;
+
+/// Where a repository stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The top of its work tree.
+    pub top: PathBuf,
+    /// Its git directory.
+    pub git_dir: PathBuf,
+    /// The commit, in hexadecimal; nothing before the first one.
+    pub commit: Option<String>,
+    /// The branch, such as `refs/heads/main`; nothing if the commit was checked out without one.
+    pub branch: Option<String>,
+}
+
+/// A branch that was moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The branch, or `HEAD` if there was none.
+    pub what: String,
+    /// Where it was.
+    pub from: String,
+    /// Where it is.
+    pub to: String,
+    /// The ref that keeps where it was.
+    pub kept_as: String,
+}
+
+impl Workspace {
+    /// Where the repository around the tree stands; nothing if there is none. Nothing is run that it configures.
+    pub fn head(&self) -> Result<Option<Head>, Error> {
+        let top = top_around(&self.options.root, self.options.home.as_deref());
+        let Some((top, git_dir)) = top.and_then(|top| Some((top, git_dir(top)?))) else { return Ok(None) };
+        let (commit, branch) = if common_dir(&git_dir).join("reftable").is_dir() {
+            let git = self.git.in_dir(&git_dir);
+            let ask = |arguments: &[&str]| {
+                let said = git.run(arguments).ok()?;
+                Some(String::from_utf8_lossy(&said).trim().to_owned()).filter(|said| !said.is_empty())
+            };
+            (ask(&["rev-parse", "--verify", "--quiet", "HEAD"]), ask(&["symbolic-ref", "--quiet", "HEAD"]))
+        } else {
+            let head = read_ref_file(&git_dir.join("HEAD"));
+            match head.as_deref().and_then(|head| head.strip_prefix("ref:")).map(str::trim) {
+                Some(branch) => (resolve(&common_dir(&git_dir), branch), Some(branch.to_owned())),
+                None => (head.filter(|head| is_hex(head)), None),
+            }
+        };
+        Ok(Some(Head { top: top.to_owned(), git_dir, commit, branch }))
+    }
+
+    /// Whether tracked files differ from the last commit. We look through a repository of our own at copies, so
+    /// nothing that theirs configures can run.
+    pub fn is_dirty(&self, head: &Head) -> Result<bool, Error> {
+        let _lock = self.shadow.lock(self.options.patience)?;
+        let probe = self.shadow.probe();
+        for part in ["objects/info", "refs"] {
+            durable::make_dirs(&probe.join(part))?;
+        }
+        let format = match head.commit.as_ref().map(String::len) {
+            Some(64) => "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n",
+            _ => "[core]\n\trepositoryformatversion = 0\n",
+        };
+        let put = |name: &str, bytes: &[u8]| durable::replace_lazily(&probe.join(name), bytes);
+        put("config", format.as_bytes())?;
+        put("HEAD", format!("{}\n", head.commit.as_deref().unwrap_or("ref: refs/heads/none")).as_bytes())?;
+        let mut objects = crate::beneath::as_bytes(&common_dir(&head.git_dir).join("objects")).to_vec();
+        objects.push(b'\n');
+        put("objects/info/alternates", &objects)?;
+        for entry in std::fs::read_dir(&head.git_dir).context("cannot list", &head.git_dir)?.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name == "index" || name.starts_with("sharedindex.") {
+                put(&name, &read_plain(&entry.path(), 1 << 30).unwrap_or_default())?;
+            }
+        }
+        let git = self.git.in_dir(&probe).with("GIT_WORK_TREE", &head.top);
+        let said = git.run(&[
+            "status",
+            "--porcelain",
+            "-z",
+            "--no-renames",
+            "--untracked-files=no",
+            "--ignore-submodules=all",
+        ]);
+        crate::shadow::remove_all(&probe)?;
+        Ok(!said?.is_empty())
+    }
+
+    /// Moves the present branch to `to` and keeps where it was as `refs/segno/<keep_as>`. Files and index stay as they
+    /// are. Fails if the branch is not at `from` any more.
+    pub fn move_branch(&self, from: &str, to: &str, keep_as: &str) -> Result<Moved, Error> {
+        if !is_name(keep_as) {
+            return Err(Error::BadName(keep_as.to_owned()));
+        }
+        let head = self.head()?.ok_or_else(|| Error::Repository("there is none".to_owned()))?;
+        let git = self.git.in_dir(&head.git_dir);
+        for commit in [from, to] {
+            check_commit(&git, commit)?;
+        }
+        let what = head.branch.clone().unwrap_or_else(|| "HEAD".to_owned());
+        let kept_as = format!("refs/segno/{keep_as}");
+        let input = format!(
+            "start\noption no-deref\ncreate {kept_as} {from}\noption no-deref\nupdate {what} {to} {from}\nprepare\ncommit\n"
+        );
+        git.feed(&["update-ref", "-m", "segno: rollback", "--stdin"], input.as_bytes())?;
+        let common = common_dir(&head.git_dir);
+        for name in [&kept_as, &what] {
+            let parent = common.join(name).parent().map(Path::to_owned);
+            if let Some(parent) = parent.filter(|parent| parent.is_dir()) {
+                durable::sync_dir(&parent)?;
+            }
+        }
+        Ok(Moved { what, from: from.to_owned(), to: to.to_owned(), kept_as })
+    }
+}
+
+fn check_commit(git: &Git, commit: &str) -> Result<(), Error> {
+    let no_commit = || Error::Repository(format!("{commit} is no commit of it"));
+    if !is_hex(commit) {
+        return Err(no_commit());
+    }
+    let kind = git.run(&["cat-file", "-t", commit]).map_err(|_| no_commit())?;
+    if kind.trim_ascii() == b"commit" { Ok(()) } else { Err(no_commit()) }
+}
+
+fn is_hex(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn read_ref_file(path: &Path) -> Option<String> {
+    let bytes = read_plain(path, 4096)?;
+    Some(String::from_utf8_lossy(bytes.trim_ascii()).into_owned())
+}
+
+/// The commit that a ref stands for: in a file of its own, or in the list of packed refs.
+fn resolve(common: &Path, name: &str) -> Option<String> {
+    let mut name = name.to_owned();
+    // A ref may name another one, but not for ever.
+    for _ in 0..5 {
+        let sound = name.starts_with("refs/") && name.split('/').all(|part| !part.is_empty() && part != "..");
+        if !sound {
+            return None;
+        }
+        let Some(text) = read_ref_file(&common.join(&name)) else {
+            let packed = read_plain(&common.join("packed-refs"), 1 << 30)?;
+            let packed = String::from_utf8_lossy(&packed);
+            let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
+            return lines.find(|(_, of)| *of == name).map(|(id, _)| id.to_owned()).filter(|id| is_hex(id));
+        };
+        match text.strip_prefix("ref:") {
+            Some(next) => name = next.trim().to_owned(),
+            None => return Some(text).filter(|text| is_hex(text)),
+        }
+    }
+    None
+}

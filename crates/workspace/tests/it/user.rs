@@ -1,0 +1,100 @@
+//! The user's own repository: read as data, moved when asked.
+
+use segno_workspace::Error;
+
+use crate::support::*;
+
+fn commit(home: &Home, text: &str) -> String {
+    home.write("f", text);
+    home.git(&["add", "f"]);
+    home.git(&["commit", "-q", "-m", text]);
+    home.git(&["rev-parse", "HEAD"])
+}
+
+#[test]
+fn where_a_repository_stands_is_read_from_its_files() {
+    let home = Home::new();
+    let head = || home.open().head().unwrap();
+    assert_eq!(head(), None);
+    home.git(&["init", "-q", "-b", "main"]);
+    let unborn = head().unwrap();
+    assert_eq!((unborn.commit, unborn.branch.as_deref()), (None, Some("refs/heads/main")));
+    let one = commit(&home, "one");
+    assert_eq!(head().unwrap().commit, Some(one.clone()));
+    home.git(&["pack-refs", "--all"]);
+    assert_eq!(head().unwrap().commit, Some(one.clone()), "from packed refs");
+    let two = commit(&home, "two");
+    assert_eq!(head().unwrap().commit, Some(two.clone()));
+    home.git(&["checkout", "-q", &one]);
+    let detached = head().unwrap();
+    assert_eq!((detached.commit, detached.branch), (Some(one.clone()), None));
+    home.git(&["worktree", "add", "-q", "-b", "side", "../side", &two]);
+    let mut options = home.options();
+    options.root = home.base().join("side");
+    options.shadow = home.base().join("other-shadow");
+    let side = segno_workspace::Workspace::open(&options).unwrap();
+    let found = side.head().unwrap().unwrap();
+    assert_eq!((found.commit.clone(), found.branch.as_deref()), (Some(two), Some("refs/heads/side")));
+    assert!(!side.is_dirty(&found).unwrap());
+    std::fs::write(home.base().join("side/f"), "changed").unwrap();
+    assert!(side.is_dirty(&found).unwrap());
+}
+
+#[test]
+fn whether_it_is_dirty_is_seen_without_touching_it() {
+    for format in ["sha1", "sha256"] {
+        let home = Home::new();
+        home.git(&["init", "-q", "--object-format", format]);
+        home.git(&["config", "core.splitIndex", "true"]);
+        commit(&home, "one");
+        let dirty = || {
+            let index = std::fs::read(home.path(".git/index")).unwrap();
+            let workspace = home.open();
+            let head = workspace.head().unwrap().unwrap();
+            let dirty = workspace.is_dirty(&head).unwrap();
+            assert_eq!(std::fs::read(home.path(".git/index")).unwrap(), index);
+            dirty
+        };
+        assert!(!dirty());
+        home.write("untracked", "x");
+        assert!(!dirty());
+        home.write("f", "two");
+        assert!(dirty());
+        home.git(&["add", "f"]);
+        assert!(dirty(), "staged");
+        home.git(&["commit", "-q", "-m", "two"]);
+        assert!(!dirty());
+    }
+}
+
+#[test]
+fn a_branch_moves_and_its_old_place_is_kept() {
+    let home = Home::new();
+    home.git(&["init", "-q", "-b", "main"]);
+    let one = commit(&home, "one");
+    let two = commit(&home, "two");
+    let index = std::fs::read(home.path(".git/index")).unwrap();
+    let trap = home.path(".git/hooks/reference-transaction");
+    std::fs::create_dir_all(trap.parent().unwrap()).unwrap();
+    std::fs::write(&trap, format!("#!/bin/sh\n: > {}\n", home.base().join("sprung").display())).unwrap();
+    std::fs::set_permissions(&trap, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let workspace = home.open();
+    let moved = workspace.move_branch(&two, &one, "rollback/1").unwrap();
+    assert_eq!((moved.what.as_str(), moved.kept_as.as_str()), ("refs/heads/main", "refs/segno/rollback/1"));
+    assert!(!home.base().join("sprung").exists(), "no hook runs");
+    assert_eq!(workspace.head().unwrap().unwrap().commit, Some(one.clone()));
+    assert_eq!((home.read("f"), std::fs::read(home.path(".git/index")).unwrap()), ("two".into(), index));
+    std::fs::remove_file(trap).unwrap();
+    assert_eq!(home.git(&["rev-parse", "refs/segno/rollback/1"]), two);
+    assert_eq!(home.git(&["reflog", "-1", "--format=%gs", "main"]), "segno: rollback");
+
+    // It is not where the caller believes it is; it is no commit; the name is taken.
+    assert!(matches!(workspace.move_branch(&two, &one, "rollback/2"), Err(Error::Git { .. })));
+    assert!(matches!(workspace.move_branch(&one, &"0".repeat(40), "rollback/2"), Err(Error::Repository(_))));
+    assert!(matches!(workspace.move_branch(&one, "main", "rollback/2"), Err(Error::Repository(_))));
+    assert!(matches!(workspace.move_branch(&one, &two, "rollback/1"), Err(Error::Git { .. })));
+    assert_eq!(workspace.head().unwrap().unwrap().commit, Some(one.clone()));
+    home.git(&["checkout", "-q", "--detach", "-f"]);
+    workspace.move_branch(&one, &two, "rollback/2").unwrap();
+    assert_eq!((home.git(&["rev-parse", "HEAD"]), home.git(&["rev-parse", "main"])), (two, one));
+}
