@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::claude::Claude;
 use crate::codex::Codex;
+use crate::gemini::Gemini;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::opencode::OpenCode;
 use crate::plain::Plain;
 use crate::probe::{self, Probe};
 use crate::reader::{Reader, ReaderOptions};
@@ -57,10 +59,12 @@ pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
     match name {
         "claude" => Some(Box::new(Claude)),
         "codex" => Some(Box::new(Codex)),
+        "gemini" => Some(Box::new(Gemini)),
+        "opencode" => Some(Box::new(OpenCode)),
         "plain" => Some(Box::new(Plain::default())),
         _ => None,
     }
 }
 
 /// The names [`by_name`] knows.
-pub const NAMES: &[&str] = &["claude", "codex", "plain"];
+pub const NAMES: &[&str] = &["claude", "codex", "gemini", "opencode", "plain"];

@@ -67,6 +67,8 @@ fn by_text(lower: &str) -> Option<ErrorClass> {
                 "missing environment variable",
                 "no conversation found",
                 "no rollout found",
+                "invalid session identifier",
+                "session not found",
                 "already in use",
                 "model provider",
                 "unknown option",
@@ -75,7 +77,14 @@ fn by_text(lower: &str) -> Option<ErrorClass> {
         ),
         (
             ErrorClass::Authentication,
-            &["401 unauthorized", "incorrect api key", "invalid api key", "not logged in"],
+            &[
+                "401 unauthorized",
+                "incorrect api key",
+                "invalid api key",
+                "api key not valid",
+                "must specify the gemini_api_key",
+                "not logged in",
+            ],
         ),
         (ErrorClass::Overloaded, &["experiencing high demand", "overloaded"]),
         (

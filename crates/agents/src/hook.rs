@@ -84,6 +84,9 @@ impl HookReport {
                     "decision": { "behavior": "deny", "message": reason },
                 }
             }),
+            Decision::Deny(reason) if self.answers.deny && event == "BeforeTool" => {
+                json!({ "decision": "deny", "reason": reason })
+            }
             Decision::Deny(reason) if self.answers.deny => json!({
                 "hookSpecificOutput": {
                     "hookEventName": event,

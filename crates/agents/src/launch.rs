@@ -16,7 +16,7 @@ pub enum Conversation {
     Resume(String),
     /// A copy of this one, which stays as it is.
     Fork {
-        /// The conversation to copy.
+        /// The conversation to copy. For Gemini CLI the path of its record: it copies files, not ids.
         from: String,
         /// The id of the copy, for agents that let us choose.
         id: Option<String>,
@@ -42,10 +42,12 @@ pub struct LaunchRequest {
     pub max_cost_usd: Option<f64>,
     /// Arguments of the person's own, passed on as they are.
     pub extra_args: Vec<String>,
-    /// The command that receives hook payloads, such as `["segno", "hook", "claude"]`. None: no hooks. Claude Code
-    /// runs it beside the person's own hooks; for Codex it takes the place of the person's `notify` in this run.
+    /// The command that receives hook payloads, such as `["segno", "hook", "claude"]`. None: no hooks. Claude Code,
+    /// Gemini CLI and opencode run it beside the person's own hooks; for Codex it takes the place of the person's
+    /// `notify` in this run.
     pub hook_command: Option<Vec<String>>,
-    /// A directory of this session alone, for the agent's sockets and scratch files.
+    /// A directory of this session alone, for the agent's sockets and scratch files, and for [`LaunchSpec::files`].
+    /// An absolute path.
     pub private_tmp: Option<String>,
     /// Allow an agent that insists on a git repository to work outside of one.
     pub outside_git: bool,
@@ -64,7 +66,8 @@ pub enum Unsupported {
     ChosenId,
     /// It cannot go back inside a conversation by itself.
     ForkAt,
-    /// It reports no tool call before it runs: the record of calls is observed, not write-ahead.
+    /// It reports no tool call before it runs, or not under the id that its output gives it: the record of calls is
+    /// observed, not write-ahead.
     ToolHooks,
     /// It knows no conversations.
     Conversations,
@@ -85,10 +88,22 @@ pub struct LaunchSpec {
     pub env_remove: Vec<String>,
     /// What to write to stdin before closing it. Empty: stdin is closed from the start.
     pub stdin: Vec<u8>,
+    /// Files to write before the start, readable by the user alone. They stand below the request's `private_tmp`, and
+    /// what needs them names them there.
+    pub files: Vec<PrivateFile>,
     /// The native id the conversation will have, if that is known beforehand.
     pub native_id: Option<String>,
     /// What of the request the agent does not do.
     pub unsupported: Vec<Unsupported>,
+}
+
+/// A file of one run: settings or a plug-in that the agent is pointed to, so that no file of the person is touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateFile {
+    /// Its name in the private directory of the session: one component.
+    pub name: &'static str,
+    /// What it holds.
+    pub content: String,
 }
 
 /// Why a request makes no sense.
@@ -109,6 +124,12 @@ pub enum LaunchError {
     /// The agent wants ids of a certain form.
     #[error("{value:?} is not a UUID, which this agent requires")]
     NotUuid {
+        /// What it is.
+        value: String,
+    },
+    /// The agent knows its conversations by id, but copies only the file of one.
+    #[error("{value:?} is not the path of a conversation's record, which is all that this agent can copy")]
+    NotRecord {
         /// What it is.
         value: String,
     },
@@ -144,8 +165,13 @@ pub const PARENT_AGENT_ENV: &[&str] = &[
     "CODEX_TOOL_CALL_ID",
     "CODEX_VERSION",
     "GEMINI_CLI",
+    "GEMINI_CWD",
+    "GEMINI_PLANS_DIR",
+    "GEMINI_PROJECT_DIR",
+    "GEMINI_SESSION_ID",
     "OPENCODE",
     "OPENCODE_CALLER",
+    "OPENCODE_PID",
     "OPENCODE_SESSION_ID",
 ];
 
@@ -158,9 +184,22 @@ impl LaunchRequest {
             env_set: self.env.clone(),
             env_remove: PARENT_AGENT_ENV.iter().map(|name| (*name).to_owned()).collect(),
             stdin: Vec::new(),
+            files: Vec::new(),
             native_id: None,
             unsupported: Vec::new(),
         }
+    }
+
+    /// Adds a file to `spec` and says where it will be; `None` without a directory for it.
+    pub(crate) fn private_file(
+        &self,
+        spec: &mut LaunchSpec,
+        name: &'static str,
+        content: String,
+    ) -> Option<String> {
+        let path = format!("{}/{name}", self.private_tmp.as_deref()?.trim_end_matches('/'));
+        spec.files.push(PrivateFile { name, content });
+        Some(path)
     }
 
     pub(crate) fn prompt_bytes(&self) -> Result<Vec<u8>, LaunchError> {

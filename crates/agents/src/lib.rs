@@ -22,10 +22,12 @@ pub mod claude;
 pub mod codex;
 mod event;
 mod event_parts;
+pub mod gemini;
 pub mod hook;
 mod judge;
 pub mod launch;
 mod lines;
+pub mod opencode;
 mod outcome;
 pub mod plain;
 mod probe;
@@ -43,7 +45,7 @@ pub use event_parts::{
     By, ChangeKind, CompactionPhase, HookPhase, InputSource, LimitStatus, LimitWindow, PartialPart, PlanItem,
 };
 pub use hook::{Decision, HookReport};
-pub use launch::{Conversation, LaunchRequest, LaunchSpec};
+pub use launch::{Conversation, LaunchRequest, LaunchSpec, PrivateFile};
 pub use outcome::{
     Denial, EndCause, ErrorClass, ExitInfo, Failure, LimitHit, OpenCall, Outcome, OutcomeKind,
 };

@@ -94,6 +94,14 @@ pub(crate) trait Machine: Send + std::fmt::Debug {
 
     /// Whether the agent gives this `type` to its top-level events.
     fn knows(&self, event_type: &str) -> bool;
+
+    /// Whether something read so far will only be told together with what follows, such as a message in pieces.
+    fn holds(&self) -> bool {
+        false
+    }
+
+    /// Nothing follows: tells what was held.
+    fn end(&mut self, _out: &mut Vec<AgentEvent>) {}
 }
 
 /// Reads the output of one agent process. Feed it bytes as they come, then finish it.
@@ -107,7 +115,15 @@ impl Reader {
     pub(crate) fn new(machine: Box<dyn Machine>, options: &ReaderOptions, tally: Tally) -> Self {
         Self {
             lines: Lines::new(options.line_limit, options.start_offset),
-            inner: Inner { machine, tally, torn: None, scratch: Vec::new(), lines: 0 },
+            inner: Inner {
+                machine,
+                tally,
+                torn: None,
+                held: None,
+                last: None,
+                scratch: Vec::new(),
+                lines: 0,
+            },
         }
     }
 
@@ -122,6 +138,7 @@ impl Reader {
         let Self { lines, inner } = self;
         lines.finish(&mut |line| inner.line(line, out));
         inner.give_up(out);
+        inner.end(out);
     }
 
     /// Ends the stream and says how the run ended.
@@ -133,7 +150,8 @@ impl Reader {
     /// From where another reader must start so that no event is missed: all before it has been given out whole.
     pub fn safe_offset(&self) -> u64 {
         let start = self.lines.start();
-        self.inner.torn.as_ref().map_or(start, |torn| torn.place.offset.min(start))
+        let torn = self.inner.torn.as_ref().map_or(start, |torn| torn.place.offset);
+        start.min(torn).min(self.inner.held.unwrap_or(start))
     }
 }
 
@@ -142,6 +160,10 @@ struct Inner {
     machine: Box<dyn Machine>,
     tally: Tally,
     torn: Option<Torn>,
+    /// Where the first line is whose events are still held back.
+    held: Option<u64>,
+    /// The last event's place, and the next index there.
+    last: Option<Place>,
     scratch: Vec<AgentEvent>,
     lines: u64,
 }
@@ -218,7 +240,16 @@ impl Inner {
 
     fn object(&mut self, json: &str, place: &mut Place, out: &mut impl FnMut(Envelope)) {
         let stamp = self.machine.object(json, &mut self.scratch);
+        self.held = self.machine.holds().then(|| self.held.unwrap_or(place.offset));
         self.emit(place, stamp, out);
+    }
+
+    fn end(&mut self, out: &mut impl FnMut(Envelope)) {
+        self.machine.end(&mut self.scratch);
+        self.held = None;
+        if let Some(mut place) = self.last {
+            self.emit(&mut place, Stamp::default(), out);
+        }
     }
 
     fn emit(&mut self, place: &mut Place, stamp: Stamp, out: &mut impl FnMut(Envelope)) {
@@ -238,6 +269,7 @@ impl Inner {
             });
             place.index += 1;
         }
+        self.last = Some(*place);
     }
 
     fn lose_patience(&mut self, out: &mut impl FnMut(Envelope)) {

@@ -109,7 +109,7 @@ mod tests {
     fn the_list() {
         let names: Vec<&str> = pins().iter().map(|pin| pin.name).collect();
         assert_eq!(names, ["claude", "codex", "gemini", "opencode"]);
-        assert!(pins().iter().all(|pin| pin.is_default == matches!(pin.name, "claude" | "codex")));
+        assert!(pins().iter().all(|pin| pin.is_default));
     }
 
     #[test]

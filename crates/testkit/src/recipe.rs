@@ -28,9 +28,9 @@ pub struct Recipe {
 /// How soon an agent gives up. Left alone, agents are patient for many minutes.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// How often a failed request is tried again.
+    /// How often a failed request is tried again. opencode cannot be told: it tries for ever.
     pub retries: u32,
-    /// How long a request may take to be answered (Claude Code).
+    /// How long a request may take to be answered (Claude Code, opencode).
     pub request: Duration,
     /// How long a stream may be silent. Claude Code takes less than 10 seconds for 10.
     pub silence: Duration,
@@ -118,6 +118,87 @@ exporter = "none"
         silence = silence.as_millis(),
     );
     let files = [(directory.join("config.toml"), config)].into();
+    Recipe { program: program.to_owned(), env, files, cwd: home.work() }
+}
+
+/// Gemini CLI in `home`, talking to `model`. It starts itself again as a child unless told not to.
+pub fn gemini(program: &Path, home: &Home, model: &Model, patience: Patience) -> Recipe {
+    let mut env = home.env();
+    let pairs = [
+        ("GEMINI_API_KEY", "dummy".to_owned()),
+        ("GOOGLE_GEMINI_BASE_URL", model.url()),
+        // Otherwise it asks whether the directory may be trusted, and runs no hooks there.
+        ("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned()),
+    ];
+    env.extend(pairs.map(|(name, value)| (name.to_owned(), value)));
+    let settings = serde_json::json!({
+        "general": {
+            "enableAutoUpdate": false,
+            "enableAutoUpdateNotification": false,
+            "maxAttempts": patience.retries + 1,
+        },
+        // A model it has no routing for: each request is one request.
+        "model": { "name": "gemini-2.5-pro" },
+        "privacy": { "usageStatisticsEnabled": false },
+        "security": { "auth": { "selectedType": "gemini-api-key" } },
+        "telemetry": { "enabled": false },
+    });
+    let policy = r#"[[rule]]
+toolName = "*"
+decision = "allow"
+allowRedirection = true
+priority = 100
+"#;
+    let directory = home.path().join(".gemini");
+    let files = [
+        (directory.join("settings.json"), settings.to_string()),
+        (directory.join("policies/all.toml"), policy.to_owned()),
+    ]
+    .into();
+    Recipe { program: program.to_owned(), env, files, cwd: home.work() }
+}
+
+/// opencode in `home`, talking to `model`.
+pub fn opencode(program: &Path, home: &Home, model: &Model, patience: Patience) -> Recipe {
+    let mut env = home.env();
+    for name in
+        ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_MODELS_FETCH"]
+    {
+        env.insert(name.to_owned(), "1".to_owned());
+    }
+    let Patience { request, silence, .. } = patience;
+    let config = serde_json::json!({
+        "model": "scripted/scripted",
+        "small_model": "scripted/scripted",
+        "enabled_providers": ["scripted"],
+        "autoupdate": false,
+        "share": "disabled",
+        "provider": { "scripted": {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "scripted",
+            "options": {
+                "baseURL": format!("{}/v1", model.url()),
+                "apiKey": "dummy",
+                "timeout": request.as_millis() as u64,
+                "chunkTimeout": silence.as_millis() as u64,
+            },
+            "models": { "scripted": {
+                "name": "scripted",
+                "limit": { "context": 200_000, "output": 8000 },
+                "cost": { "input": 1.0, "output": 2.0, "cache_read": 0.1 },
+            } },
+        } },
+    });
+    // It installs a package of its own beside its configuration, unless that is there already by these files.
+    let package = r#"{"dependencies":{"@opencode-ai/plugin":"0.0.0"}}"#;
+    let directory = home.path().join(".config/opencode");
+    let files = [
+        (directory.join("opencode.json"), config.to_string()),
+        (directory.join("package.json"), package.to_owned()),
+        (directory.join("package-lock.json"), format!(r#"{{"packages":{{"":{package}}}}}"#)),
+        (directory.join("node_modules/.package-lock.json"), "{}".to_owned()),
+    ]
+    .into();
     Recipe { program: program.to_owned(), env, files, cwd: home.work() }
 }
 

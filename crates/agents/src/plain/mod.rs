@@ -5,7 +5,7 @@ mod launch;
 mod path;
 mod reduce;
 
-pub use config::{Format, PlainConfig, PromptVia, Rule, RuleKind};
+pub use config::{Format, OPTIONS, PlainConfig, PromptVia, Rule, RuleKind, VerdictWord};
 pub use path::{Path, PathError};
 
 use crate::agent::Agent;
@@ -42,7 +42,11 @@ impl Agent for Plain {
     fn probe(&self) -> Probe {
         let program = self.config.command.first().cloned();
         Probe {
-            install_hint: format!("no program called {}", program.as_deref().unwrap_or("(none)")),
+            install_hint: self
+                .config
+                .install_hint
+                .clone()
+                .unwrap_or_else(|| format!("no program called {}", program.as_deref().unwrap_or("(none)"))),
             programs: program.into_iter().collect(),
             version_args: self.config.version_args.clone(),
         }
@@ -56,7 +60,7 @@ impl Agent for Plain {
         let PlainConfig { format, rules, .. } = &self.config;
         let announced = *format == Format::Json && rules.iter().any(|rule| rule.kind == RuleKind::Result);
         let ending = if announced { Ending::Announced } else { Ending::Silent };
-        let machine = reduce::Reduce::new(*format, rules.clone(), options.baseline);
+        let machine = reduce::Reduce::new(&self.config, options.baseline);
         Reader::new(Box::new(machine), options, Tally::new(ending, options))
     }
 

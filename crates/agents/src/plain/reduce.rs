@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::config::{Format, Rule, RuleKind};
+use super::config::{Format, PlainConfig, Rule, RuleKind, VerdictWord};
+use super::path::Path;
 use crate::classify::classify;
 use crate::event::{AgentEvent, By, ChangeKind};
 use crate::outcome::OutcomeKind;
@@ -14,21 +15,67 @@ use crate::tokens::{Baseline, TokenCounts};
 pub(super) struct Reduce {
     format: Format,
     rules: Vec<Rule>,
+    native_id: Option<Path>,
     total: Option<TokenCounts>,
     cost: Option<f64>,
 }
 
+/// What a rule looks at: the object of a line, and the element of one of its lists.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    line: &'a Value,
+    item: &'a Value,
+}
+
 impl Reduce {
-    pub(super) fn new(format: Format, rules: Vec<Rule>, baseline: Baseline) -> Self {
-        Self { format, rules, total: baseline.counts(), cost: Some(0.0) }
+    pub(super) fn new(config: &PlainConfig, baseline: Baseline) -> Self {
+        Self {
+            format: config.format,
+            rules: config.rules.clone(),
+            native_id: config.native_id.clone(),
+            total: baseline.counts(),
+            cost: Some(0.0),
+        }
     }
 
-    fn apply(&mut self, at: usize, value: &Value) -> AgentEvent {
+    /// The elements of lists come first: they are what the object is made of.
+    fn line(&mut self, line: &Value, out: &mut Vec<AgentEvent>) {
+        let mut lists: Vec<Path> = Vec::new();
+        for list in self.rules.iter().filter_map(|rule| rule.each.as_ref()) {
+            if !lists.contains(list) {
+                lists.push(list.clone());
+            }
+        }
+        for list in lists {
+            let items = list.get(line, line);
+            for item in items.as_ref().and_then(Value::as_array).into_iter().flatten() {
+                self.scope(Scope { line, item }, Some(&list), out);
+            }
+        }
+        self.scope(Scope { line, item: line }, None, out);
+    }
+
+    /// The first rule that fits, and those after it as long as they allow that.
+    fn scope(&mut self, scope: Scope<'_>, each: Option<&Path>, out: &mut Vec<AgentEvent>) {
+        for at in 0..self.rules.len() {
+            let rule = &self.rules[at];
+            if rule.each.as_ref() == each && fits(rule, scope) {
+                let also = rule.also;
+                out.push(self.apply(at, scope));
+                if !also {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, at: usize, value: Scope<'_>) -> AgentEvent {
         let rule = &self.rules[at];
         let text = |name: &str| text(rule, name, value);
         let must = |name: &str| text(name).unwrap_or_default();
-        let number = |name: &str| find(rule, name, value).and_then(Value::as_i64);
-        let raw = |name: &str| find(rule, name, value).map_or_else(Raw::null, Raw::from_value);
+        let number = |name: &str| find(rule, name, value).and_then(|found| found.as_i64());
+        let raw =
+            |name: &str| find(rule, name, value).map_or_else(Raw::null, |found| Raw::from_value(&found));
         match rule.kind {
             RuleKind::SessionStarted => AgentEvent::SessionStarted {
                 native_id: must("native_id"),
@@ -104,7 +151,7 @@ impl Reduce {
                 self.tokens(counts, cumulative, model)
             }
             RuleKind::Cost => {
-                let usd = find(rule, "usd", value).and_then(Value::as_f64);
+                let usd = find(rule, "usd", value).and_then(|found| found.as_f64());
                 let cumulative = rule.cumulative;
                 self.cost(usd, cumulative)
             }
@@ -132,18 +179,20 @@ impl Reduce {
 
 impl Machine for Reduce {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
-        let fitting = serde_json::from_str::<Value>(json)
-            .ok()
-            .and_then(|value| Some((self.rules.iter().position(|rule| fits(rule, &value))?, value)));
-        let event = match fitting {
-            Some((at, value)) => self.apply(at, &value),
-            None => Raw::parse(json).map_or_else(
+        let before = out.len();
+        let mut stamp = Stamp::default();
+        if let Ok(line) = serde_json::from_str::<Value>(json) {
+            self.line(&line, out);
+            let id = self.native_id.as_ref().and_then(|path| path.get(&line, &line));
+            stamp.session_id = id.filter(|id| !id.is_null()).map(|id| words(&id));
+        }
+        if out.len() == before {
+            out.push(Raw::parse(json).map_or_else(
                 |_| AgentEvent::Noise { text: json.to_owned() },
                 |raw| AgentEvent::Unknown { raw },
-            ),
-        };
-        out.push(event);
-        Stamp::default()
+            ));
+        }
+        stamp
     }
 
     fn text(&mut self, text: &str, out: &mut Vec<AgentEvent>) {
@@ -162,20 +211,27 @@ impl Machine for Reduce {
     }
 }
 
-fn fits(rule: &Rule, value: &Value) -> bool {
-    rule.when.iter().all(|(path, wanted)| path.get(value) == Some(wanted))
+fn fits(rule: &Rule, scope: Scope<'_>) -> bool {
+    let numbers = matches!(rule.kind, RuleKind::Tokens | RuleKind::Cost);
+    rule.when.iter().all(|(path, wanted)| path.get(scope.line, scope.item).as_ref() == Some(wanted))
+        && (!numbers || rule.fields.keys().any(|name| find(rule, name, scope).is_some_and(|v| v.is_number())))
 }
 
-fn find<'a>(rule: &Rule, name: &str, value: &'a Value) -> Option<&'a Value> {
-    rule.fields.get(name)?.get(value).filter(|found| !found.is_null())
+fn find(rule: &Rule, name: &str, scope: Scope<'_>) -> Option<Value> {
+    rule.fields.get(name)?.get(scope.line, scope.item).filter(|found| !found.is_null())
 }
 
-fn text(rule: &Rule, name: &str, value: &Value) -> Option<String> {
-    find(rule, name, value).map(|found| found.as_str().map_or_else(|| found.to_string(), str::to_owned))
+fn text(rule: &Rule, name: &str, scope: Scope<'_>) -> Option<String> {
+    find(rule, name, scope).map(|found| words(&found))
 }
 
-fn counts(rule: &Rule, value: &Value) -> TokenCounts {
-    let count = |name: &str| find(rule, name, value).and_then(Value::as_u64).unwrap_or(0);
+/// The text of a string; anything else as JSON.
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn counts(rule: &Rule, scope: Scope<'_>) -> TokenCounts {
+    let count = |name: &str| find(rule, name, scope).and_then(|found| found.as_u64()).unwrap_or(0);
     TokenCounts {
         input: count("input"),
         cache_read: count("cache_read"),
@@ -189,13 +245,30 @@ fn error(message: String) -> AgentEvent {
     AgentEvent::Error { class: classify(None, None, &message), message, api_status: None }
 }
 
-fn result(rule: &Rule, value: &Value) -> AgentEvent {
-    let reason = text(rule, "error", value);
-    let ok = find(rule, "ok", value).and_then(Value::as_bool).unwrap_or(reason.is_none());
+fn result(rule: &Rule, scope: Scope<'_>) -> AgentEvent {
+    let reason = text(rule, "error", scope);
+    let flag = |name: &str| find(rule, name, scope).and_then(|found| found.as_bool());
+    let word = text(rule, "verdict", scope);
+    let told = word.as_ref().and_then(|word| rule.verdicts.get(word)).map(|word| verdict(*word));
+    let failed = flag("failed").or(flag("ok").map(|ok| !ok)).unwrap_or(reason.is_some());
+    let verdict = told.unwrap_or(if failed { OutcomeKind::Failed } else { OutcomeKind::Completed });
     AgentEvent::Result {
-        verdict: if ok { OutcomeKind::Completed } else { OutcomeKind::Failed },
-        text: text(rule, "text", value),
-        reason: reason.filter(|_| !ok),
+        verdict,
+        text: text(rule, "text", scope),
+        reason: reason.or(word).filter(|_| verdict != OutcomeKind::Completed),
         api_status: None,
+    }
+}
+
+fn verdict(word: VerdictWord) -> OutcomeKind {
+    match word {
+        VerdictWord::Completed => OutcomeKind::Completed,
+        VerdictWord::Failed => OutcomeKind::Failed,
+        VerdictWord::Interrupted => OutcomeKind::Interrupted,
+        VerdictWord::Stopped => OutcomeKind::Stopped,
+        VerdictWord::Limit => OutcomeKind::Limit,
+        VerdictWord::Budget => OutcomeKind::Budget,
+        VerdictWord::Denied => OutcomeKind::Denied,
+        VerdictWord::MaxTurns => OutcomeKind::MaxTurns,
     }
 }

@@ -17,6 +17,8 @@ fn agents() -> Vec<Box<dyn Agent>> {
     vec![
         by_name("claude").unwrap(),
         by_name("codex").unwrap(),
+        by_name("gemini").unwrap(),
+        by_name("opencode").unwrap(),
         by_name("plain").unwrap(),
         Box::new(plain::Plain::new(json)),
     ]
@@ -57,6 +59,10 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         r#"{"type":"item.completed","item":{"id":"i","type":"command_execution","status":"failed"}}"#,
         r#"{"type":"turn.completed","usage":{"input_tokens":5,"output_tokens":1}}"#,
         r#"{"type":"turn.failed","error":{"message":"no"}}"#,
+        r#"{"type":"message","role":"assistant","content":"a piece","delta":true}"#,
+        r#"{"type":"tool_result","tool_id":"c","status":"error","error":{"type":"stop_execution"}}"#,
+        r#"{"type":"step_finish","sessionID":"o","part":{"reason":"stop","tokens":{"input":5}}}"#,
+        r#"{"type":"tool_use","sessionID":"o","tool_id":"c","part":{"callID":"c","tool":"bash","state":{}}}"#,
         r#"{"type":"assistant","message":{"#,
         r#"{"type":"system","subtype":"init","tools":"not a list"}"#,
         r#"{"type":-1}"#,
@@ -138,7 +144,9 @@ proptest! {
     ) {
         // Lines that leave nothing open: what follows cannot change what they said.
         let join = |pieces: &[Vec<u8>]| -> Vec<u8> {
-            let complete = |piece: &&Vec<u8>| serde_json::from_slice::<serde_json::Value>(piece).is_ok();
+            let complete = |piece: &&Vec<u8>| {
+                serde_json::from_slice::<serde_json::Value>(piece).is_ok_and(|value| value["delta"].is_null())
+            };
             pieces.iter().filter(complete).flat_map(|piece| [piece.as_slice(), b"\n"].concat()).collect()
         };
         let (first, second) = (join(&first), join(&second));

@@ -28,6 +28,49 @@ fn payloads() {
 }
 
 #[test]
+fn payloads_of_gemini_and_opencode() {
+    let reports: Vec<String> = [
+        ("gemini", r#"{"session_id":"g","transcript_path":"/t.jsonl","cwd":"/w","hook_event_name":"SessionStart","timestamp":"t","source":"startup"}"#),
+        ("gemini", r#"{"session_id":"g","hook_event_name":"BeforeAgent","prompt":"do it"}"#),
+        ("gemini", BEFORE),
+        ("gemini", r#"{"session_id":"g","hook_event_name":"AfterTool","tool_name":"run_shell_command","tool_input":{"command":"ls"},"tool_response":{"llmContent":"Output: no\nExit Code: 3\n","returnDisplay":"no"}}"#),
+        ("gemini", r#"{"session_id":"g","hook_event_name":"AfterTool","tool_name":"write_file","tool_input":{"file_path":"/w/a"},"tool_response":{"llmContent":"ok"}}"#),
+        ("gemini", r#"{"session_id":"g","hook_event_name":"AfterTool","tool_name":"read_file","tool_input":{},"tool_response":{"llmContent":"x","error":{"message":"File not found","type":"file_not_found"}}}"#),
+        ("gemini", r#"{"session_id":"g","hook_event_name":"PreCompress","trigger":"auto"}"#),
+        ("gemini", r#"{"session_id":"g","hook_event_name":"PreCompress","trigger":"manual"}"#),
+        ("gemini", r#"{"session_id":"g","hook_event_name":"SessionEnd","reason":"exit"}"#),
+        ("opencode", r#"{"hook_event_name":"session.created","session_id":"o","cwd":"/w","version":"1.0.0"}"#),
+        ("opencode", r#"{"hook_event_name":"session.created","session_id":"o2","parent_id":"o","cwd":"/w"}"#),
+        ("opencode", r#"{"hook_event_name":"chat.message","session_id":"o","prompt":"do it"}"#),
+        ("opencode", r#"{"hook_event_name":"tool.execute.before","session_id":"o2","parent_id":"o","tool_name":"bash","call_id":"c1","tool_input":{"command":"ls"}}"#),
+        ("opencode", r#"{"hook_event_name":"tool.execute.after","session_id":"o","tool_name":"write","call_id":"c1","tool_input":{"filePath":"a"},"tool_output":"ok","metadata":{"filepath":"/w/a","exists":false}}"#),
+        ("opencode", r#"{"hook_event_name":"tool.execute.after","session_id":"o","tool_name":"bash","call_id":"c1","tool_output":"no","metadata":{"exit":3}}"#),
+        ("opencode", r#"{"hook_event_name":"tool.execute.error","session_id":"o","tool_name":"bash","call_id":"c1","error":"Error: refused by a hook: no"}"#),
+        ("opencode", r#"{"hook_event_name":"session.error","session_id":"o","error":"Too many requests"}"#),
+        ("opencode", r#"{"hook_event_name":"session.idle","session_id":"o"}"#),
+    ]
+    .iter()
+    .map(|(agent, payload)| serde_json::to_string(&hook(agent, payload)).unwrap())
+    .collect();
+    insta::assert_snapshot!(reports.join("\n"));
+}
+
+const BEFORE: &str = r#"{"session_id":"g","transcript_path":"/t.jsonl","cwd":"/w","hook_event_name":"BeforeTool","timestamp":"t","tool_name":"run_shell_command","tool_input":{"command":"ls"}}"#;
+
+#[test]
+fn each_agent_hears_a_refusal_in_its_own_words() {
+    let deny = Decision::Deny("not here".into());
+    let gemini = hook("gemini", BEFORE);
+    assert_eq!(gemini.respond(&deny).as_deref(), Some(r#"{"decision":"deny","reason":"not here"}"#));
+    assert_eq!(gemini.respond(&Decision::Context("x".into())), None, "this hook cannot carry that");
+    let before =
+        r#"{"hook_event_name":"tool.execute.before","session_id":"o","call_id":"c1","tool_name":"bash"}"#;
+    let opencode = hook("opencode", before).respond(&deny).unwrap();
+    assert!(opencode.contains(r#""permissionDecision":"deny","permissionDecisionReason":"not here""#));
+    assert_eq!(hook("opencode", before).respond(&Decision::Halt("x".into())), None);
+}
+
+#[test]
 fn a_call_can_be_refused_before_it_runs() {
     let deny = Decision::Deny("not here".into());
     let refusal = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not here"}}"#;
@@ -62,7 +105,7 @@ fn other_answers() {
 
 #[test]
 fn malformed_payloads_are_errors() {
-    for agent in ["claude", "codex", "plain"] {
+    for agent in ["claude", "codex", "gemini", "opencode", "plain"] {
         assert!(by_name(agent).unwrap().hook(b"not json").is_err());
     }
 }

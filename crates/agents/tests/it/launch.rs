@@ -29,6 +29,8 @@ fn launch(agent: &str, request: &LaunchRequest) -> LaunchSpec {
 fn command_lines() {
     let fork = Conversation::Fork { from: ID.into(), id: Some(NEW.into()), at: Some("u1".into()) };
     let claude = "claude -p --output-format stream-json --verbose";
+    let gemini = "gemini --output-format stream-json";
+    let opencode = "opencode run --format json";
     for (agent, request, expected) in [
         ("claude", request(Conversation::New), claude.to_owned()),
         ("claude", request(Conversation::NewWithId(ID.into())), format!("{claude} --session-id {ID}")),
@@ -47,6 +49,21 @@ fn command_lines() {
             "codex",
             full(fork),
             format!("codex exec --allowedTools Bash --json --skip-git-repo-check --model big fork {ID} -"),
+        ),
+        ("gemini", request(Conversation::New), gemini.to_owned()),
+        ("gemini", request(Conversation::NewWithId(ID.into())), format!("{gemini} --session-id {ID}")),
+        ("gemini", request(Conversation::Resume(ID.into())), format!("{gemini} --resume {ID}")),
+        (
+            "gemini",
+            full(Conversation::Fork { from: "/g/chat.jsonl".into(), id: None, at: None }),
+            format!("{gemini} --session-file /g/chat.jsonl --model big --allowedTools Bash"),
+        ),
+        ("opencode", request(Conversation::New), opencode.to_owned()),
+        ("opencode", request(Conversation::Resume("ses_1".into())), format!("{opencode} --session ses_1")),
+        (
+            "opencode",
+            full(Conversation::Fork { from: "ses_1".into(), id: None, at: None }),
+            format!("{opencode} --session ses_1 --fork --model big --allowedTools Bash"),
         ),
     ] {
         let spec = launch(agent, &request);
@@ -73,6 +90,29 @@ fn what_an_agent_cannot_do_is_said() {
             Unsupported::MaxCost
         ]
     );
+    let hooks = |conversation| LaunchRequest {
+        hook_command: Some(vec!["segno".into()]),
+        private_tmp: Some("/run/s1".into()),
+        ..full(conversation)
+    };
+    let fork =
+        |from: &str| Conversation::Fork { from: from.into(), id: Some(NEW.into()), at: Some("u1".into()) };
+    assert_eq!(
+        launch("gemini", &hooks(fork("/chat"))).unsupported,
+        [
+            Unsupported::ChosenId,
+            Unsupported::ForkAt,
+            Unsupported::ToolHooks,
+            Unsupported::MaxTurns,
+            Unsupported::MaxCost
+        ]
+    );
+    assert_eq!(
+        launch("opencode", &hooks(fork("ses_1"))).unsupported,
+        [Unsupported::ChosenId, Unsupported::ForkAt, Unsupported::MaxTurns, Unsupported::MaxCost]
+    );
+    let nowhere = LaunchRequest { private_tmp: None, ..hooks(Conversation::New) };
+    assert!(launch("opencode", &nowhere).unsupported.contains(&Unsupported::ToolHooks));
     assert_eq!(launch("claude", &full(Conversation::New)).unsupported, []);
     assert_eq!(launch("codex", &request(Conversation::NewWithId(ID.into()))).native_id, None);
     assert_eq!(launch("claude", &request(Conversation::NewWithId(ID.into()))).native_id.as_deref(), Some(ID));
@@ -96,6 +136,14 @@ fn bad_requests() {
     ));
     assert!(matches!(
         claude.launch(&request(Conversation::NewWithId("x".into()))),
+        Err(LaunchError::NotUuid { .. })
+    ));
+    // It copies files, and a number would be taken for one of its list.
+    let fork = Conversation::Fork { from: ID.into(), id: None, at: None };
+    let gemini = by_name("gemini").unwrap();
+    assert!(matches!(gemini.launch(&request(fork)), Err(LaunchError::NotRecord { .. })));
+    assert!(matches!(
+        gemini.launch(&request(Conversation::Resume("1".into()))),
         Err(LaunchError::NotUuid { .. })
     ));
     let zero = LaunchRequest { extra_args: vec!["a\0b".into()], ..request(Conversation::New) };
@@ -150,4 +198,53 @@ fn plain_commands() {
     assert_eq!((as_argument.args.join("|"), as_argument.stdin.len()), ("test|-j2|do it".to_owned(), 0));
     let not_at_all = spec(plain::PromptVia::None);
     assert_eq!((not_at_all.args.join(" "), not_at_all.stdin.len()), ("test -j2".to_owned(), 0));
+}
+
+#[test]
+fn files_of_one_run() {
+    let request = LaunchRequest {
+        hook_command: Some(vec!["segno".into(), "hook".into(), "it's".into()]),
+        private_tmp: Some("/run/my session/".into()),
+        max_turns: Some(3),
+        env: [("SEGNO_RUN".to_owned(), "r1".to_owned()), ("API_KEY".to_owned(), "secret".to_owned())].into(),
+        ..request(Conversation::New)
+    };
+    let spec = launch("gemini", &request);
+    let [file] = spec.files.as_slice() else { panic!("{:?}", spec.files) };
+    assert_eq!(spec.env_set["GEMINI_CLI_SYSTEM_DEFAULTS_PATH"], format!("/run/my session/{}", file.name));
+    assert_eq!(spec.env_set["GEMINI_CLI_NO_RELAUNCH"], "true");
+    let settings: serde_json::Value = serde_json::from_str(&file.content).unwrap();
+    assert_eq!(settings["model"]["maxSessionTurns"], 3);
+    let hook = &settings["hooks"]["BeforeTool"][0]["hooks"][0];
+    assert_eq!(hook["command"], r"segno hook 'it'\''s' || true");
+    assert_eq!(hook["env"], serde_json::json!({ "SEGNO_RUN": "r1" }), "nothing secret is written down");
+
+    let spec = launch("opencode", &request);
+    let [file] = spec.files.as_slice() else { panic!("{:?}", spec.files) };
+    let config: serde_json::Value = serde_json::from_str(&spec.env_set["OPENCODE_CONFIG_CONTENT"]).unwrap();
+    assert_eq!(config, serde_json::json!({ "plugin": [format!("file:///run/my%20session/{}", file.name)] }));
+    assert!(file.content.starts_with("const COMMAND = [\"segno\",\"hook\",\"it's\"];\n"));
+    // Configuration that somebody else gave to this run stays.
+    let theirs = r#"{"theme":"dark","plugin":["theirs"]}"#;
+    let given = LaunchRequest {
+        env: [("OPENCODE_CONFIG_CONTENT".to_owned(), theirs.to_owned())].into(),
+        ..request.clone()
+    };
+    let spec = launch("opencode", &given);
+    let config: serde_json::Value = serde_json::from_str(&spec.env_set["OPENCODE_CONFIG_CONTENT"]).unwrap();
+    assert_eq!((&config["theme"], &config["plugin"][0]), (&"dark".into(), &"theirs".into()));
+    assert_eq!(config["plugin"].as_array().unwrap().len(), 2);
+    let odd = LaunchRequest {
+        env: [("OPENCODE_CONFIG_CONTENT".to_owned(), "// not JSON".to_owned())].into(),
+        ..request.clone()
+    };
+    let spec = launch("opencode", &odd);
+    assert_eq!((spec.files.len(), spec.env_set["OPENCODE_CONFIG_CONTENT"].as_str()), (0, "// not JSON"));
+    assert!(spec.unsupported.contains(&Unsupported::ToolHooks));
+
+    for agent in ["claude", "codex", "gemini", "opencode"] {
+        let nothing =
+            LaunchRequest { private_tmp: Some("/run/s1".into()), ..self::request(Conversation::New) };
+        assert!(launch(agent, &nothing).files.is_empty(), "{agent} needs none without hooks or caps");
+    }
 }

@@ -1,12 +1,15 @@
-//! What real agents write, in small: hand-written streams and what they mean.
+//! What real agents write: hand-written streams in small, recordings, and what they mean.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod chunks;
 mod claude;
 mod codex;
+mod gemini;
 mod hooks;
 mod launch;
 mod lines;
+mod opencode;
 mod plain;
+mod recordings;
 mod support;
 mod transcripts;

@@ -2,6 +2,7 @@
 
 use segno_agents::by_name;
 use segno_agents::codex::fork_at;
+use segno_agents::gemini::cut_at;
 use segno_agents::transcript::Transcript;
 
 fn read(agent: &str, lines: &[&str]) -> Transcript {
@@ -58,4 +59,53 @@ fn a_rollout_can_be_cut_after_a_turn() {
     assert_eq!((copy.native_id.as_deref(), copy.lines, copy.open_calls().count()), (Some("t-2"), 10, 0));
     assert_eq!(fork_at(whole.as_bytes(), end - 1, "t-1", "t-2"), None, "not the end of a line");
     assert_eq!(fork_at(whole.as_bytes(), u64::MAX, "t-1", "t-2"), None);
+}
+
+const CHAT: &[&str] = &[
+    r#"{"sessionId":"g1","projectHash":"x","startTime":"t","lastUpdated":"t","kind":"main"}"#,
+    r#"{"$set":{"messages":[{"id":"u0","timestamp":"t","type":"user","content":[{"text":"<session_context>\nlinux"}]}],"lastUpdated":"t"}}"#,
+    r#"{"id":"u1","timestamp":"t","type":"user","content":[{"text":"do it"}]}"#,
+    r#"{"id":"m1","timestamp":"t","type":"gemini","content":"ok","thoughts":[],"tokens":{"input":100,"output":20,"cached":30,"thoughts":5,"tool":0,"total":125},"model":"x"}"#,
+    r#"{"id":"m1","timestamp":"t","type":"gemini","content":"ok","tokens":{"input":100,"output":20,"cached":30,"thoughts":5},"model":"x","toolCalls":[{"id":"c1","name":"run_shell_command","args":{"command":"ls"},"result":[{"functionResponse":{"id":"c1","response":{"output":"Output: no\nExit Code: 3\n"}}}],"status":"success"},{"id":"c2","name":"read_file","args":{},"result":[{"functionResponse":{"id":"c2","response":{"output":"x"}}}],"status":"success"},{"id":"c3","name":"write_file","args":{},"result":[],"status":"cancelled"}]}"#,
+    r#"{"id":"u2","timestamp":"t","type":"user","content":[{"functionResponse":{"id":"c1","response":{"output":"no"}}}]}"#,
+    r#"{"id":"m2","timestamp":"t","type":"gemini","content":"done","tokens":{"input":10,"output":1},"model":"x"}"#,
+    r#"{"$set":{"lastUpdated":"t"}}"#,
+    r#"{"id":"m3","type":"gem"#,
+];
+
+#[test]
+fn gemini_chat() {
+    insta::assert_snapshot!(serde_json::to_string_pretty(&read("gemini", CHAT)).unwrap());
+}
+
+#[test]
+fn a_chat_can_be_cut_after_a_message() {
+    let whole = CHAT.join("\n") + "\n";
+    let end = read("gemini", &CHAT[..4]).position.unwrap().end + 1;
+    let copy = by_name("gemini").unwrap().transcript(&cut_at(whole.as_bytes(), end).unwrap()).unwrap();
+    assert_eq!((copy.lines, copy.calls.len(), copy.last_text.as_deref()), (4, 0, Some("ok")));
+    assert_eq!(cut_at(whole.as_bytes(), end - 1), None, "not the end of a line");
+    assert_eq!(cut_at(whole.as_bytes(), u64::MAX), None);
+}
+
+#[test]
+fn opencode_export() {
+    let export = r#"{
+  "info": { "id": "ses_1", "directory": "/w", "version": "1.0.0", "cost": 0.5,
+    "tokens": { "input": 80, "output": 15, "reasoning": 5, "cache": { "read": 20, "write": 0 } } },
+  "messages": [
+    { "info": { "id": "msg_1", "role": "user" }, "parts": [{ "type": "text", "text": "do it" }] },
+    { "info": { "id": "msg_2", "role": "assistant", "modelID": "x", "tokens": { "input": 80, "output": 15 } },
+      "parts": [
+        { "type": "text", "text": "ok" },
+        { "type": "tool", "tool": "bash", "callID": "c1", "state": { "status": "completed", "input": { "command": "ls" }, "output": "a", "metadata": { "exit": 0 } } },
+        { "type": "tool", "tool": "bash", "callID": "c2", "state": { "status": "completed", "input": {}, "output": "no", "metadata": { "exit": 3 } } },
+        { "type": "tool", "tool": "read", "callID": "c3", "state": { "status": "error", "input": {}, "error": "File not found" } },
+        { "type": "tool", "tool": "bash", "callID": "c4", "state": { "status": "running", "input": { "command": "sleep" } } } ] },
+    { "info": 7 }
+  ]
+}"#;
+    insta::assert_snapshot!(serde_json::to_string_pretty(&read("opencode", &[export])).unwrap());
+    let cut = read("opencode", &[&export[..200]]);
+    assert_eq!((cut.native_id, cut.unparsed), (None, 1), "one document: whole or not at all");
 }

@@ -51,15 +51,20 @@ pub(super) fn specify(request: &mut Request, run: &str) -> Result<(LaunchSpec, O
     if let Some(scratch) = &scratch {
         request.launch.private_tmp = Some(scratch.display().to_string());
     }
-    match request.agent.launch(&request.launch) {
-        Ok(spec) => Ok((spec, scratch)),
-        Err(why) => {
-            if let Some(scratch) = &scratch {
-                let _ = std::fs::remove_dir_all(scratch);
+    let spec = request.agent.launch(&request.launch).map_err(|why| fail(&name, why.to_string()));
+    let spec = spec.and_then(|spec| {
+        // Settings and plug-ins that an agent reads from files of its own.
+        if let Some(scratch) = &scratch {
+            for file in &spec.files {
+                capture::write_private(scratch, &file.name, file.content.as_bytes())?;
             }
-            Err(fail(&name, why.to_string()))
         }
+        Ok(spec)
+    });
+    if spec.is_err() {
+        remove(scratch.as_deref());
     }
+    Ok((spec?, scratch))
 }
 
 /// Starts it. Its output goes to the capture.

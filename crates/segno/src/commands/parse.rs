@@ -19,6 +19,11 @@ pub enum AgentName {
     Claude,
     /// Codex, `exec --json`
     Codex,
+    /// Gemini CLI, `--output-format stream-json`
+    Gemini,
+    /// opencode, `run --format json`
+    #[value(name = "opencode")]
+    OpenCode,
     /// Any other command: every line is text
     Plain,
 }
@@ -52,6 +57,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let name = match args.agent {
         AgentName::Claude => "claude",
         AgentName::Codex => "codex",
+        AgentName::Gemini => "gemini",
+        AgentName::OpenCode => "opencode",
         AgentName::Plain => "plain",
     };
     let agent =

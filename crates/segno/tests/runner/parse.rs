@@ -39,3 +39,24 @@ fn a_stream_without_its_end_was_interrupted_whatever_the_exit_code() {
         assert_eq!(last["unparsed"], 2);
     }
 }
+
+#[test]
+fn every_agent_has_a_reader() {
+    let env = TestEnv::new();
+    for (agent, stream) in [
+        (
+            "gemini",
+            "{\"type\":\"init\",\"session_id\":\"g\",\"model\":\"m\"}\n{\"type\":\"result\",\"status\":\"success\"}\n",
+        ),
+        (
+            "opencode",
+            "{\"type\":\"step_finish\",\"sessionID\":\"o\",\"part\":{\"type\":\"step-finish\",\"reason\":\"stop\"}}\n",
+        ),
+        ("plain", "hello\n"),
+    ] {
+        env.write("project/stream.jsonl", stream);
+        let said = env.run(&["parse", "--agent", agent, "stream.jsonl", "--json"]);
+        let last: serde_json::Value = serde_json::from_str(said.stdout.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["kind"], &last["outcome"]), (&"outcome".into(), &"completed".into()), "{agent}");
+    }
+}

@@ -12,7 +12,7 @@ pub(super) struct Anthropic;
 const SIGNATURE: &str = "c2lnbmF0dXJl";
 
 impl Wire for Anthropic {
-    fn read(&self, body: &Value) -> Query {
+    fn read(&self, _path: &str, body: &Value) -> Query {
         let mut query = Query::new(Api::Anthropic, body);
         for tool in body["tools"].as_array().into_iter().flatten() {
             if let Some(name) = tool["name"].as_str() {

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Event};
 use super::anthropic::Anthropic;
+use super::chat::Chat;
+use super::gemini::{self, Gemini};
 use super::query::Query;
 use super::responses::Responses;
 
@@ -16,12 +18,16 @@ pub enum Api {
     Anthropic,
     /// OpenAI Responses.
     Responses,
+    /// OpenAI chat completions.
+    Chat,
+    /// Gemini, whole and streamed.
+    Gemini,
 }
 
 /// Reads requests and writes answers of one interface.
 pub(super) trait Wire {
-    /// Understands a request.
-    fn read(&self, body: &Value) -> Query;
+    /// Understands a request. Some interfaces say in the path which model is asked.
+    fn read(&self, path: &str, body: &Value) -> Query;
     /// A whole answer.
     fn whole(&self, answer: &Answer) -> Value;
     /// An answer as events of a stream.
@@ -30,6 +36,10 @@ pub(super) trait Wire {
     fn error(&self, status: u16, kind: Option<&str>, message: &str) -> Value;
     /// The event that ends a stream with an error.
     fn stream_error(&self, answer: &Answer, kind: &str, message: &str) -> Event;
+    /// What follows the last event of a stream that was not cut.
+    fn closing(&self) -> &'static str {
+        ""
+    }
 }
 
 impl Api {
@@ -37,6 +47,8 @@ impl Api {
         match self {
             Self::Anthropic => &Anthropic,
             Self::Responses => &Responses,
+            Self::Chat => &Chat,
+            Self::Gemini => &Gemini,
         }
     }
 }
@@ -61,7 +73,12 @@ pub(super) fn route(method: &str, path: &str, size: usize) -> Route {
         }
         "POST" if path.ends_with("/messages") => Route::Ask(Api::Anthropic),
         "POST" if path.ends_with("/responses") => Route::Ask(Api::Responses),
-        // An empty list in the forms of both interfaces.
+        "POST" if path.ends_with("/chat/completions") => Route::Ask(Api::Chat),
+        "POST" if path.ends_with(":countTokens") => {
+            Route::Small(200, json!({ "totalTokens": (size / 4).max(1) }))
+        }
+        "POST" if gemini::target(path).is_some() => Route::Ask(Api::Gemini),
+        // An empty list in the forms of all interfaces.
         "GET" if path.ends_with("/models") => {
             Route::Small(200, json!({ "object": "list", "data": [], "models": [], "has_more": false }))
         }

@@ -140,15 +140,22 @@ pub(super) fn begin_stream(output: &mut impl Write, headers: &BTreeMap<String, S
     output.write_all(text.as_bytes())
 }
 
-/// Writes one event.
+/// Writes one event. Not all interfaces name theirs.
 pub(super) fn send(output: &mut impl Write, event: &Event) -> io::Result<()> {
-    let text = format!("event: {}\ndata: {}\n\n", event.name, event.data);
-    output.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
+    let name = if event.name.is_empty() { String::new() } else { format!("event: {}\n", event.name) };
+    chunk(output, &format!("{name}data: {}\n\n", event.data))
 }
 
-/// Ends a stream properly.
-pub(super) fn finish(output: &mut impl Write) -> io::Result<()> {
+/// Ends a stream properly, after some last words if the interface has them.
+pub(super) fn finish(output: &mut impl Write, closing: &str) -> io::Result<()> {
+    if !closing.is_empty() {
+        chunk(output, closing)?;
+    }
     output.write_all(b"0\r\n\r\n")
+}
+
+fn chunk(output: &mut impl Write, text: &str) -> io::Result<()> {
+    output.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
 }
 
 fn start(status: u16, headers: &BTreeMap<String, String>, content_type: &str) -> String {

@@ -1,8 +1,8 @@
 //! A scripted model server.
 //!
-//! It speaks the Anthropic Messages and the OpenAI Responses interface on one loopback port. Each request is put on a
-//! track and gets that track's next turn: text, thinking, tool calls, or a fault. See [`Script`] for the format, which
-//! is the same in Rust and in a JSON file.
+//! It speaks four interfaces on one loopback port: Anthropic Messages, OpenAI Responses and chat completions, and
+//! Gemini. Each request is put on a track and gets that track's next turn: text, thinking, tool calls, or a fault. See
+//! [`Script`] for the format, which is the same in Rust and in a JSON file.
 //!
 //! To add an interface: a file beside `anthropic.rs` that implements `api::Wire`, a variant of [`Api`], and its
 //! path in `api.rs`.
@@ -10,6 +10,8 @@
 mod answer;
 mod anthropic;
 mod api;
+mod chat;
+mod gemini;
 mod handle;
 mod http;
 mod log;

@@ -123,7 +123,7 @@ impl Play<'_> {
             if let Some((_, last)) = failure.as_ref().filter(|(place, _)| *place == sent) {
                 let end = self.about_to(End::StreamError);
                 http::send(&mut output, last)?;
-                http::finish(&mut output)?;
+                http::finish(&mut output, "")?;
                 return Ok(end);
             }
             http::send(&mut output, event)?;
@@ -131,7 +131,7 @@ impl Play<'_> {
         }
         self.at_end(turn, length)?;
         let end = self.about_to(End::Done);
-        http::finish(&mut output)?;
+        http::finish(&mut output, self.query.api.wire().closing())?;
         Ok(end)
     }
 

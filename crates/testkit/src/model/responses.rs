@@ -9,7 +9,7 @@ use super::query::{Declared, Query, text_of};
 pub(super) struct Responses;
 
 impl Wire for Responses {
-    fn read(&self, body: &Value) -> Query {
+    fn read(&self, _path: &str, body: &Value) -> Query {
         let mut query = Query::new(Api::Responses, body);
         declare(&body["tools"], None, &mut query);
         query.system = text_of(&body["instructions"]);
@@ -55,13 +55,7 @@ impl Wire for Responses {
     }
 
     fn error(&self, status: u16, kind: Option<&str>, message: &str) -> Value {
-        let kind = kind.unwrap_or(match status {
-            401 => "invalid_api_key",
-            429 => "rate_limit_exceeded",
-            400..=499 => "invalid_request_error",
-            _ => "server_error",
-        });
-        json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } })
+        error(status, kind, message)
     }
 
     fn stream_error(&self, answer: &Answer, kind: &str, message: &str) -> Event {
@@ -69,6 +63,17 @@ impl Wire for Responses {
         failed["error"] = json!({ "code": kind, "message": message });
         Event { name: "response.failed", data: json!({ "type": "response.failed", "response": failed }) }
     }
+}
+
+/// The body of an error, which both interfaces of this maker share.
+pub(super) fn error(status: u16, kind: Option<&str>, message: &str) -> Value {
+    let kind = kind.unwrap_or(match status {
+        401 => "invalid_api_key",
+        429 => "rate_limit_exceeded",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
+    });
+    json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } })
 }
 
 /// Notes the tools, those inside namespaces too.

@@ -64,7 +64,7 @@ fn converse(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         };
         match route(&head.method, &head.path, body.len()) {
             Route::Ask(api) => {
-                if !ask(stream, shared, api, &body)? {
+                if !ask(stream, shared, api, &head.path, &body)? {
                     return Ok(());
                 }
             }
@@ -85,7 +85,7 @@ fn converse(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
 }
 
 /// Answers one request to the model; says whether the connection can be used again.
-fn ask(stream: &TcpStream, shared: &Shared, api: Api, body: &[u8]) -> io::Result<bool> {
+fn ask(stream: &TcpStream, shared: &Shared, api: Api, path: &str, body: &[u8]) -> io::Result<bool> {
     let mut output = stream;
     let none = BTreeMap::new();
     let body: Value = match serde_json::from_slice(body) {
@@ -95,7 +95,7 @@ fn ask(stream: &TcpStream, shared: &Shared, api: Api, body: &[u8]) -> io::Result
             return Ok(true);
         }
     };
-    let query = api.wire().read(&body);
+    let query = api.wire().read(path, &body);
     let Some((number, picked)) = shared.ask(&query, Arc::new(body)) else {
         respond(&mut output, 503, &none, &refusal("too many requests for one server"))?;
         return Ok(false);

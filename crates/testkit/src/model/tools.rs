@@ -138,10 +138,13 @@ impl Tools<'_> {
         agent: Option<&str>,
         extra: serde_json::Map<String, Value>,
     ) -> Result<Piece, String> {
-        let name =
-            self.first("start a sub-agent", &["Agent", "Task", "task", "spawn_agent", "tool_search"])?;
+        let name = self.first(
+            "start a sub-agent",
+            &["Agent", "Task", "task", "invoke_agent", "spawn_agent", "tool_search"],
+        )?;
         let mut input = match name {
             "spawn_agent" | "tool_search" => json!({ "message": prompt }),
+            "invoke_agent" => json!({ "agent_name": agent.unwrap_or("generalist"), "prompt": prompt }),
             _ => {
                 let agent = agent.unwrap_or(if name == "task" { "general" } else { "general-purpose" });
                 json!({ "prompt": prompt, "description": description, "subagent_type": agent })

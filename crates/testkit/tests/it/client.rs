@@ -82,6 +82,7 @@ impl Response {
     /// The data of the events of a stream.
     pub(crate) fn events(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
+        let data = data.filter(|data| *data != "[DONE]");
         data.map(|data| serde_json::from_str(data).unwrap()).collect()
     }
 
@@ -108,5 +109,26 @@ pub(crate) fn responses(prompt: &str, tools: &[&str], stream: bool) -> Value {
     json!({
         "model": "m", "stream": stream, "tools": tools, "instructions": "be good",
         "input": [message("<environment_context>…</environment_context>"), message(prompt)],
+    })
+}
+
+/// A request as opencode makes them.
+pub(crate) fn chat(prompt: &str, tools: &[&str], stream: bool) -> Value {
+    let tools: Vec<Value> =
+        tools.iter().map(|name| json!({ "type": "function", "function": { "name": name } })).collect();
+    json!({
+        "model": "m", "stream": stream, "tools": tools,
+        "messages": [{ "role": "system", "content": "be good" }, { "role": "user", "content": prompt }],
+    })
+}
+
+/// A request as Gemini CLI makes them. The path says which model is asked, and whether for a stream.
+pub(crate) fn contents(prompt: &str, tools: &[&str]) -> Value {
+    let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name })).collect();
+    let user = |text: &str| json!({ "role": "user", "parts": [{ "text": text }] });
+    json!({
+        "contents": [user("<session_context>\u{2026}</session_context>"), user(prompt)],
+        "systemInstruction": { "role": "user", "parts": [{ "text": "be good" }] },
+        "tools": if tools.is_empty() { json!([]) } else { json!([{ "functionDeclarations": tools }]) },
     })
 }

@@ -1,5 +1,6 @@
 //! Runs a real agent as segno will: command line and reader from `segno-agents`, model and home from here.
 
+use std::process::Command;
 use std::time::Duration;
 
 use segno_agents::{
@@ -17,6 +18,9 @@ use serde_json::Value;
 
 /// No scenario may take longer.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+/// opencode needs four seconds of processor time before it asks anything: much more on a machine that is busy.
+const OPENCODE_DEADLINE: Duration = Duration::from_secs(40);
 
 pub(crate) struct Lab {
     pub(crate) home: Home,
@@ -42,6 +46,8 @@ impl Lab {
         let recipe = match agent {
             "claude" => recipe::claude(&program, &home, &model, patience),
             "codex" => recipe::codex(&program, &home, &model, patience),
+            "gemini" => recipe::gemini(&program, &home, &model, patience),
+            "opencode" => recipe::opencode(&program, &home, &model, patience),
             other => panic!("no recipe for {other}"),
         };
         recipe.install().unwrap();
@@ -63,17 +69,51 @@ impl Lab {
     }
 
     pub(crate) fn run(&self, request: &LaunchRequest) -> Ran {
-        self.spec(&self.agent.launch(request).unwrap())
+        let spec = self.agent.launch(request).unwrap();
+        write_files(request, &spec);
+        self.spec(&spec)
     }
 
     /// Carries a launch out to the letter.
     pub(crate) fn spec(&self, spec: &LaunchSpec) -> Ran {
+        let finished = run(&mut self.command(spec), &spec.stdin, self.deadline()).unwrap();
+        self.read(spec, finished)
+    }
+
+    fn deadline(&self) -> Duration {
+        if self.agent.name() == "opencode" { OPENCODE_DEADLINE } else { DEADLINE }
+    }
+
+    fn command(&self, spec: &LaunchSpec) -> Command {
         let mut command = self.recipe.command(&spec.args);
         for name in &spec.env_remove {
             command.env_remove(name);
         }
         command.envs(&spec.env_set);
-        let finished = run(&mut command, &spec.stdin, DEADLINE).unwrap();
+        command
+    }
+
+    /// Runs a request and sends a signal once the file `started` is there.
+    pub(crate) fn run_signalled(&self, request: &LaunchRequest, signal: &str) -> Ran {
+        let spec = self.agent.launch(request).unwrap();
+        write_files(request, &spec);
+        let started = self.home.work().join("started");
+        let name = signal.to_owned();
+        // The shell that sends the signal becomes the agent: they have the same process id.
+        let wait = format!(
+            "(while [ ! -e {} ]; do sleep 0.05; done; kill -{name} $$) </dev/null >/dev/null 2>&1 & exec \"$@\"",
+            started.display()
+        );
+        let agent = self.command(&spec);
+        let mut command = Command::new("sh");
+        command.args(["-c", &wait, "sh"]).arg(agent.get_program()).args(agent.get_args());
+        command.env_clear().current_dir(&self.recipe.cwd);
+        command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let finished = run(&mut command, &spec.stdin, self.deadline()).unwrap();
+        self.read(&spec, finished)
+    }
+
+    fn read(&self, spec: &LaunchSpec, finished: Finished) -> Ran {
         let options =
             ReaderOptions { expected_native_id: spec.native_id.clone(), ..ReaderOptions::default() };
         let mut reader = self.agent.reader(&options);
@@ -84,14 +124,67 @@ impl Lab {
         let outcome = reader.finish(&exit, &mut |envelope| envelopes.push(envelope));
         let ran = Ran { envelopes, outcome, finished };
         ran.describe(self);
-        assert!(!ran.finished.timed_out, "more than {DEADLINE:?}");
+        self.record(&ran.finished);
+        assert!(!ran.finished.timed_out, "more than {:?}", self.deadline());
         ran
+    }
+}
+
+/// Names a directory to which every real agent's output is written, as `AGENT/TEST-N.jsonl`: what the tests of
+/// `segno-agents` read was made this way.
+const RECORD: &str = "SEGNO_RECORD";
+
+impl Lab {
+    fn record(&self, finished: &Finished) {
+        let Some(directory) = std::env::var_os(RECORD) else { return };
+        let directory = std::path::Path::new(&directory).join(self.agent.name());
+        std::fs::create_dir_all(&directory).unwrap();
+        let thread = std::thread::current();
+        let test = thread.name().unwrap().rsplit("::").next().unwrap().to_owned();
+        let path =
+            (1..).map(|number| directory.join(format!("{test}-{number}.jsonl"))).find(|path| !path.exists());
+        // The place of this home is different every time.
+        let root = self.home.beside("").to_str().unwrap().trim_end_matches('/').to_owned();
+        let text = String::from_utf8_lossy(&finished.stdout).replace(&root, "/place");
+        std::fs::write(path.unwrap(), text).unwrap();
+    }
+}
+
+/// Files of one run go where the request says.
+fn write_files(request: &LaunchRequest, spec: &LaunchSpec) {
+    for file in &spec.files {
+        let directory = std::path::Path::new(request.private_tmp.as_deref().unwrap());
+        std::fs::write(directory.join(file.name), &file.content).unwrap();
     }
 }
 
 impl Ran {
     pub(crate) fn events(&self) -> impl Iterator<Item = &AgentEvent> {
         self.envelopes.iter().map(|envelope| &envelope.event)
+    }
+
+    /// The calls, each of which must have been told once with its start and its end; the ones that did not end.
+    pub(crate) fn calls(&self) -> (Vec<&str>, Vec<&str>) {
+        let (mut started, mut open) = (Vec::new(), Vec::new());
+        for event in self.events() {
+            match event {
+                AgentEvent::ToolStarted { call_id, .. } => {
+                    assert!(!started.contains(&call_id.as_str()), "{call_id} starts twice");
+                    started.push(call_id.as_str());
+                    open.push(call_id.as_str());
+                }
+                AgentEvent::ToolFinished { call_id, .. }
+                | AgentEvent::ToolFailed { call_id, .. }
+                | AgentEvent::ToolDenied { call_id, .. } => {
+                    let at = open.iter().position(|open| open == call_id);
+                    open.remove(
+                        at.unwrap_or_else(|| panic!("{call_id} ends without having started, or twice")),
+                    );
+                }
+                _ => {}
+            }
+        }
+        (started, open)
     }
 
     /// Printed by a failing test.
@@ -154,7 +247,7 @@ impl Lab {
 
     /// Steps of a hook that answers `decision` to calls of `event` whose payload matches.
     pub(crate) fn answer(&self, event: &str, matches: &str, decision: &Decision) -> Step {
-        let sample = serde_json::json!({ "hook_event_name": event, "tool_name": "Bash", "tool_use_id": "t" });
+        let sample = serde_json::json!({ "hook_event_name": event, "tool_name": "Bash", "tool_use_id": "t", "call_id": "t" });
         let report = self.agent.hook(sample.to_string().as_bytes()).unwrap();
         let answer = report.respond(decision).expect("this hook can carry this decision");
         Step::IfStdin { matches: format!("\"{event}\".*{matches}"), steps: vec![Step::Print(answer)] }

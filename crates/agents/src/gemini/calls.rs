@@ -1,0 +1,123 @@
+//! Tool calls: announced before they run, answered when they are over.
+
+use std::collections::HashMap;
+
+use super::wire::{Line, ToolInput, writes_file};
+use crate::event::{AgentEvent, By, ChangeKind, PlanItem};
+use crate::raw::Raw;
+
+/// More open calls than this are not tracked by name; nothing else depends on it.
+const MAX_CALLS: usize = 10_000;
+
+/// The tool that starts a sub-agent. What happens inside it is in a file of its own, not in the stream.
+const SUB_AGENT: &str = "invoke_agent";
+
+/// The calls announced and not yet answered.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: HashMap<String, Call>,
+}
+
+#[derive(Debug)]
+struct Call {
+    tool: String,
+    /// The file this call writes, if it is a tool that writes one.
+    path: Option<String>,
+}
+
+impl Calls {
+    pub(super) fn started(&mut self, line: Line, out: &mut Vec<AgentEvent>) -> Option<()> {
+        let (call_id, tool) = (line.tool_id?, line.tool_name.unwrap_or_default());
+        let input = line.parameters.unwrap_or_else(Raw::null);
+        let known: ToolInput = input.read().unwrap_or_default();
+        out.push(AgentEvent::ToolStarted {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            input,
+            message_id: None,
+            parent: None,
+        });
+        if tool == SUB_AGENT {
+            out.push(AgentEvent::SubAgentStarted {
+                // Its own id is never told here.
+                agent_id: call_id.clone(),
+                call_id: Some(call_id.clone()),
+                agent_type: known.agent_name,
+                description: known.prompt,
+                background: false,
+            });
+        }
+        if let Some(todos) = known.todos {
+            let item = |todo: super::wire::Todo| PlanItem {
+                text: todo.description.unwrap_or_default(),
+                done: todo.status.as_deref() == Some("completed"),
+            };
+            out.push(AgentEvent::Plan { items: todos.into_iter().map(item).collect() });
+        }
+        if self.open.len() < MAX_CALLS {
+            let path = known.file_path.filter(|_| writes_file(&tool));
+            self.open.insert(call_id, Call { tool, path });
+        }
+        Some(())
+    }
+
+    /// Says why, if this call's end is also the end of the run.
+    pub(super) fn ended(&mut self, line: Line, out: &mut Vec<AgentEvent>) -> Option<Option<String>> {
+        let call_id = line.tool_id?;
+        let call = self.open.remove(&call_id);
+        let tool = call.as_ref().map(|call| call.tool.clone());
+        let sub_agent = tool.as_deref() == Some(SUB_AGENT);
+        let stopped = AgentEvent::SubAgentStopped {
+            agent_id: call_id.clone(),
+            call_id: Some(call_id.clone()),
+            status: if line.error.is_some() { "failed" } else { "completed" }.to_owned(),
+            summary: None,
+        };
+        let mut halted = None;
+        if line.status.as_deref() == Some("error") {
+            let error = line.error.unwrap_or_default();
+            let text = error.message.or_else(|| line.output.as_ref().and_then(Raw::read)).unwrap_or_default();
+            let kind = error.r#type.as_deref();
+            // Nobody is there to be asked.
+            let unasked = text.contains("requires user confirmation, which is not supported");
+            out.push(match kind {
+                _ if kind == Some("policy_violation") || unasked => {
+                    let by = if text.starts_with("Tool execution blocked") { By::Hook } else { By::Rules };
+                    AgentEvent::ToolDenied { call_id, tool, reason: text, by, parent: None }
+                }
+                kind => {
+                    // A hook ended the run, before the call or after it: nobody says which.
+                    halted = (kind == Some("stop_execution")).then(|| text.clone());
+                    AgentEvent::ToolFailed {
+                        call_id,
+                        tool,
+                        error: text,
+                        exit_code: None,
+                        duration_ms: None,
+                        interrupted: false,
+                        parent: None,
+                    }
+                }
+            });
+        } else {
+            // A command that exits with an error ends like this too; only the agent's own record has its code.
+            out.push(AgentEvent::ToolFinished {
+                call_id: call_id.clone(),
+                tool,
+                output: line.output.unwrap_or_else(Raw::null),
+                exit_code: None,
+                duration_ms: None,
+                background: None,
+                parent: None,
+            });
+            out.extend(call.and_then(|call| call.path).map(|path| AgentEvent::FileChanged {
+                path,
+                change: ChangeKind::Modified,
+                call_id: Some(call_id),
+                moved_to: None,
+            }));
+        }
+        out.extend(sub_agent.then_some(stopped));
+        Some(halted)
+    }
+}

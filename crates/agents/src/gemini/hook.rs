@@ -1,0 +1,172 @@
+//! Gemini CLI's hook payloads.
+
+use serde::Deserialize;
+
+use super::transcript::exit_code;
+use crate::event::{AgentEvent, ChangeKind, CompactionPhase, HookPhase, InputSource};
+use crate::hook::{Answers, HookError, HookReport};
+use crate::raw::Raw;
+
+/// All hooks in one shape: each has its own few of these fields.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Payload {
+    hook_event_name: String,
+    session_id: Option<String>,
+    transcript_path: Option<String>,
+    cwd: Option<String>,
+    source: Option<String>,
+    reason: Option<String>,
+    trigger: Option<String>,
+    prompt: Option<String>,
+    tool_name: Option<String>,
+    tool_input: Option<Raw>,
+    tool_response: Option<Response>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Response {
+    #[serde(rename = "llmContent")]
+    content: Option<Raw>,
+    error: Option<super::wire::ErrorInfo>,
+}
+
+pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
+    let payload: Payload = serde_json::from_slice(payload)?;
+    let mut events = Vec::new();
+    let answers = payload.events(&mut events);
+    events.push(AgentEvent::Hook {
+        event: payload.hook_event_name.clone(),
+        name: payload.tool_name.or(payload.source).or(payload.trigger).or(payload.reason),
+        hook_id: None,
+        phase: HookPhase::Received,
+        outcome: None,
+        exit_code: None,
+        output: None,
+    });
+    Ok(HookReport {
+        event: payload.hook_event_name,
+        native_id: payload.session_id,
+        agent_id: None,
+        transcript_path: payload.transcript_path,
+        cwd: payload.cwd,
+        permission_mode: None,
+        events,
+        answers,
+    })
+}
+
+impl Payload {
+    fn events(&self, out: &mut Vec<AgentEvent>) -> Answers {
+        match self.hook_event_name.as_str() {
+            "SessionStart" => {
+                out.extend(self.session_id.clone().map(|native_id| AgentEvent::SessionStarted {
+                    native_id,
+                    model: None,
+                    cwd: self.cwd.clone(),
+                    version: None,
+                    permission_mode: None,
+                    tools: Vec::new(),
+                }));
+                Answers { context: true, ..Answers::default() }
+            }
+            "BeforeAgent" => {
+                out.push(AgentEvent::TurnStarted);
+                out.push(AgentEvent::Input {
+                    source: InputSource::User,
+                    text: self.prompt.clone().unwrap_or_default(),
+                    parent: None,
+                });
+                Answers { block: true, context: true, halt: true, deny: false }
+            }
+            "BeforeTool" => {
+                out.push(AgentEvent::ToolStarted {
+                    call_id: self.call_id(),
+                    tool: self.tool(),
+                    input: self.input(),
+                    message_id: None,
+                    parent: None,
+                });
+                Answers { deny: true, halt: true, ..Answers::default() }
+            }
+            "AfterTool" => {
+                self.tool_ended(out);
+                Answers { block: true, context: true, halt: true, deny: false }
+            }
+            // It runs before every request, whether anything is shortened or not.
+            "PreCompress" if self.trigger.as_deref() != Some("auto") => {
+                out.push(AgentEvent::Compaction {
+                    phase: CompactionPhase::Started,
+                    trigger: self.trigger.clone(),
+                    tokens_before: None,
+                    tokens_after: None,
+                });
+                Answers::default()
+            }
+            "AfterAgent" => Answers { block: true, halt: true, ..Answers::default() },
+            _ => Answers::default(),
+        }
+    }
+
+    fn tool(&self) -> String {
+        self.tool_name.clone().unwrap_or_default()
+    }
+
+    fn input(&self) -> Raw {
+        self.tool_input.clone().unwrap_or_else(Raw::null)
+    }
+
+    fn call_id(&self) -> String {
+        hook_call_id(&self.tool(), self.input().get())
+    }
+
+    fn tool_ended(&self, out: &mut Vec<AgentEvent>) {
+        let (call_id, tool) = (self.call_id(), self.tool_name.clone());
+        let none = Response::default();
+        let response = self.tool_response.as_ref().unwrap_or(&none);
+        let words = response.content.as_ref().and_then(Raw::read::<String>);
+        let exit_code = words.as_deref().and_then(exit_code);
+        let failed = response.error.as_ref().map(|error| error.message.clone().unwrap_or_default());
+        let failed = failed.or_else(|| words.clone().filter(|_| exit_code.is_some_and(|code| code != 0)));
+        let changed = if failed.is_none() { self.changed(&call_id) } else { None };
+        out.push(match failed {
+            Some(error) => AgentEvent::ToolFailed {
+                call_id,
+                tool,
+                error,
+                exit_code,
+                duration_ms: None,
+                interrupted: false,
+                parent: None,
+            },
+            None => AgentEvent::ToolFinished {
+                call_id,
+                tool,
+                output: response.content.clone().unwrap_or_else(Raw::null),
+                exit_code,
+                duration_ms: None,
+                background: None,
+                parent: None,
+            },
+        });
+        out.extend(changed);
+    }
+
+    fn changed(&self, call_id: &str) -> Option<AgentEvent> {
+        let input: super::wire::ToolInput = self.tool_input.as_ref().and_then(Raw::read)?;
+        let path = input.file_path.filter(|_| super::wire::writes_file(&self.tool()))?;
+        let call_id = Some(call_id.to_owned());
+        Some(AgentEvent::FileChanged { path, change: ChangeKind::Modified, call_id, moved_to: None })
+    }
+}
+
+/// The id under which hooks report a call. They do not name the one that the stream and the record use, so what ties
+/// the hook before a call to the one after it is what is called: the same call again has the same id.
+pub fn hook_call_id(tool: &str, input: &str) -> String {
+    // FNV-1a: small, and the same on every machine and in every version.
+    let hash = tool.bytes().chain([0]).chain(input.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("hook_{hash:016x}")
+}

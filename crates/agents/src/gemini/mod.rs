@@ -1,0 +1,60 @@
+//! Gemini CLI.
+
+mod calls;
+mod failure;
+mod hook;
+mod launch;
+mod reduce;
+mod transcript;
+mod wire;
+
+pub use hook::hook_call_id;
+pub use launch::{BYPASS_FLAGS, hook_settings};
+pub use transcript::cut_at;
+
+use crate::agent::Agent;
+use crate::hook::{HookError, HookReport};
+use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::probe::Probe;
+use crate::reader::{Reader, ReaderOptions};
+use crate::tally::{Ending, Tally};
+use crate::transcript::Transcript;
+
+/// Gemini CLI, run without a person and with its `stream-json` output.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Gemini;
+
+impl Agent for Gemini {
+    fn name(&self) -> &str {
+        "gemini"
+    }
+
+    fn probe(&self) -> Probe {
+        Probe {
+            programs: vec!["gemini".to_owned()],
+            version_args: vec!["--version".to_owned()],
+            install_hint: "install it with: npm install -g @google/gemini-cli".to_owned(),
+        }
+    }
+
+    fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
+        launch::launch(request)
+    }
+
+    /// An end by a signal brings no result and yet the exit code 0: without a result it was interrupted.
+    fn reader(&self, options: &ReaderOptions) -> Reader {
+        Reader::new(Box::<reduce::Reduce>::default(), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {
+        hook::read(payload)
+    }
+
+    fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
+        Some(transcript::read(bytes))
+    }
+
+    fn bypass_flags(&self) -> &[&str] {
+        BYPASS_FLAGS
+    }
+}

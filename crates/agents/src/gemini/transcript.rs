@@ -1,0 +1,210 @@
+//! Gemini CLI's chat files.
+//!
+//! They hold what the stream leaves out: exit codes of commands, thoughts, the calls of sub-agents (each in a file of
+//! its own). A call is written here only when it is over: one that was cut off is in the stream alone.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::raw::Raw;
+use crate::tokens::TokenCounts;
+use crate::transcript::{CallStatus, Position, Transcript, TranscriptCall, each_line};
+
+/// The first line, or a change of what stands before. All others are messages.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    #[serde(rename = "sessionId")]
+    session_id: Option<String>,
+    kind: Option<String>,
+    directories: Option<Vec<String>>,
+    #[serde(rename = "$set")]
+    set: Option<Set>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Set {
+    messages: Option<Vec<Message>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    id: Option<String>,
+    r#type: Option<String>,
+    /// A string, or a list of parts.
+    content: Option<Raw>,
+    tokens: Option<Tokens>,
+    model: Option<String>,
+    #[serde(rename = "toolCalls")]
+    tool_calls: Option<Vec<ToolCall>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Part {
+    text: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ToolCall {
+    id: Option<String>,
+    name: Option<String>,
+    args: Option<Raw>,
+    result: Option<Raw>,
+    status: Option<String>,
+}
+
+/// Of one message. `input` is the whole prompt, the cached part included.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Tokens {
+    input: u64,
+    output: u64,
+    cached: u64,
+    thoughts: u64,
+}
+
+impl Tokens {
+    fn counts(&self) -> TokenCounts {
+        TokenCounts {
+            input: self.input.saturating_sub(self.cached),
+            cache_read: self.cached,
+            cache_write: 0,
+            output: self.output.saturating_add(self.thoughts),
+            reasoning: self.thoughts,
+        }
+    }
+}
+
+/// Reads a chat, whole or cut off anywhere.
+pub(super) fn read(bytes: &[u8]) -> Transcript {
+    let mut transcript = Transcript::default();
+    let mut state = State::default();
+    each_line(bytes, &mut transcript, &mut |transcript, text, offset, end| {
+        let (Ok(line), Ok(message)) =
+            (serde_json::from_str::<Line>(text), serde_json::from_str::<Message>(text))
+        else {
+            return false;
+        };
+        if line.session_id.is_some() {
+            transcript.native_id = line.session_id;
+            state.sub_agent = line.kind.as_deref() == Some("subagent");
+            transcript.cwd = line.directories.and_then(|list| list.into_iter().next());
+        }
+        let set = line.set.and_then(|set| set.messages).unwrap_or_default();
+        for message in set.into_iter().chain([message]) {
+            state.message(message, offset, end, transcript);
+        }
+        true
+    });
+    transcript.tokens = state.used.values().fold(TokenCounts::default(), |sum, used| sum.plus(*used));
+    transcript
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sub_agent: bool,
+    /// By message: each is written again when its calls are over.
+    used: HashMap<String, TokenCounts>,
+}
+
+impl State {
+    fn message(&mut self, message: Message, offset: u64, end: u64, transcript: &mut Transcript) {
+        let id = message.id.unwrap_or_default();
+        match message.r#type.as_deref() {
+            Some("user") => {
+                let text = text_of(message.content.as_ref());
+                // The agent describes the machine in the person's name.
+                let from_person = !text.is_empty() && !text.trim_start().starts_with("<session_context>");
+                transcript.prompts += u64::from(from_person);
+            }
+            Some("gemini") => {
+                let text = text_of(message.content.as_ref());
+                if !text.is_empty() {
+                    transcript.last_text = Some(text);
+                }
+                if let Some(tokens) = message.tokens {
+                    self.used.insert(id.clone(), tokens.counts());
+                }
+                transcript.model = message.model.or_else(|| transcript.model.take());
+                for call in message.tool_calls.into_iter().flatten() {
+                    self.call(call, offset, transcript);
+                }
+                transcript.last_message_id = Some(id.clone());
+                transcript.position = Some(Position { id, end });
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&self, call: ToolCall, offset: u64, transcript: &mut Transcript) {
+        let Some(call_id) = call.id else { return };
+        if transcript.calls.iter().any(|known| known.call_id == call_id) {
+            return;
+        }
+        let code = call.result.as_ref().and_then(|result| exit_code(&text_in(result)));
+        let status = match call.status.as_deref() {
+            Some("success") if code.is_none_or(|code| code == 0) => CallStatus::Finished,
+            Some("success" | "error" | "cancelled") => CallStatus::Failed,
+            _ => CallStatus::Open,
+        };
+        transcript.calls.push(TranscriptCall {
+            call_id,
+            tool: call.name.unwrap_or_default(),
+            input: call.args.unwrap_or_else(Raw::null),
+            status,
+            output: call.result,
+            offset,
+            sub_agent: self.sub_agent,
+        });
+    }
+}
+
+/// What a command's result says to the model: `Exit Code: 3` on a line of its own.
+pub(super) fn exit_code(text: &str) -> Option<i64> {
+    text.lines().find_map(|line| line.strip_prefix("Exit Code: ")?.trim().parse().ok())
+}
+
+/// The text of a call's result: the first string called `output`.
+fn text_in(result: &Raw) -> String {
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(default)]
+    struct Outer {
+        #[serde(rename = "functionResponse")]
+        inner: Inner,
+    }
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(default)]
+    struct Inner {
+        response: Response,
+    }
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(default)]
+    struct Response {
+        output: Option<String>,
+    }
+    let parts: Vec<Outer> = result.read().unwrap_or_default();
+    parts.into_iter().find_map(|part| part.inner.response.output).unwrap_or_default()
+}
+
+fn text_of(content: Option<&Raw>) -> String {
+    let Some(content) = content else { return String::new() };
+    if let Some(text) = content.read::<String>() {
+        return text;
+    }
+    let parts: Vec<Part> = content.read().unwrap_or_default();
+    parts.into_iter().filter_map(|part| part.text).collect::<Vec<_>>().join("\n")
+}
+
+/// A copy of a chat that ends after byte `end`, so that the conversation can go on from there while the original stays
+/// as it is: a fork of the copy's path takes it in under an id of its own.
+///
+/// `None` when `end` is not the end of a line.
+pub fn cut_at(chat: &[u8], end: u64) -> Option<Vec<u8>> {
+    let kept = chat.get(..usize::try_from(end).ok()?)?;
+    kept.ends_with(b"\n").then(|| kept.to_vec())
+}

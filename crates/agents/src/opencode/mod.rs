@@ -1,0 +1,58 @@
+//! opencode.
+
+mod calls;
+mod hook;
+mod launch;
+mod reduce;
+mod transcript;
+mod wire;
+
+pub use launch::{BYPASS_FLAGS, export_args, plugin};
+
+use crate::agent::Agent;
+use crate::hook::{HookError, HookReport};
+use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::probe::Probe;
+use crate::reader::{Reader, ReaderOptions};
+use crate::tally::{Ending, Tally};
+use crate::transcript::Transcript;
+
+/// opencode, run with `run --format json`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenCode;
+
+impl Agent for OpenCode {
+    fn name(&self) -> &str {
+        "opencode"
+    }
+
+    fn probe(&self) -> Probe {
+        Probe {
+            programs: vec!["opencode".to_owned()],
+            version_args: vec!["--version".to_owned()],
+            install_hint: "install it with: npm install -g opencode-ai".to_owned(),
+        }
+    }
+
+    fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
+        launch::launch(request)
+    }
+
+    /// A step that ends a turn stands for the final event that there is not.
+    fn reader(&self, options: &ReaderOptions) -> Reader {
+        Reader::new(Box::<reduce::Reduce>::default(), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {
+        hook::read(payload)
+    }
+
+    /// Reads what [`export_args`] makes the program print.
+    fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
+        Some(transcript::read(bytes))
+    }
+
+    fn bypass_flags(&self) -> &[&str] {
+        BYPASS_FLAGS
+    }
+}
