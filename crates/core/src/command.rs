@@ -234,6 +234,8 @@ impl Command {
             | Self::SwitchAgent { .. }
             | Self::ReachBreakpoint { .. }
             | Self::StartRun(_) => Need::Active,
+            // Files of a session that has ended can still be taken back.
+            Self::CreateCheckpoint { reason: CheckpointReason::BeforeRestore, .. } => Need::Nothing,
             Self::AttachDriver { .. }
             | Self::MakeRequest { .. }
             | Self::SetWorkflow { .. }

@@ -18,6 +18,7 @@ use crate::Error;
 use crate::engine::fresh_key;
 use crate::engine::record;
 use crate::engine::unrecordable;
+use crate::tree::At;
 use crate::view;
 
 impl Engine {
@@ -56,7 +57,10 @@ impl Engine {
             ..Append::new(session, key.clone(), at, self.decider(commands.clone(), epoch, driven))
         };
         match self.append_one(append) {
-            Ok(appended) => self.acted(session, appended),
+            Ok(appended) => {
+                let run = self.options.actor.run.clone();
+                self.acted(session, appended, Some(&At { epoch, run, ..At::default() }))
+            }
             Err(segno_store::Error::StaleEpoch { given, .. }) if facts_only => {
                 self.act_late(session, commands, key, given)
             }
@@ -154,7 +158,34 @@ impl Engine {
             want_state: true,
             ..Append::new(session, fresh_key(), self.now(), self.decide_as(commands, Some(epoch)))
         };
-        self.acted(session, self.append_one(append)?)
+        let at = At { epoch: Some(epoch), run: Some(run.to_owned()), ..At::default() };
+        self.acted(session, self.append_one(append)?, Some(&at))
+    }
+
+    /// Does something under a run and an epoch; checkpoints get their snapshots.
+    pub(crate) fn act_at(
+        &self,
+        session: SessionId,
+        commands: Vec<Command>,
+        key: EventKey,
+        at: &At,
+    ) -> Result<Acted, Error> {
+        let append = Append {
+            run: at.run.clone(),
+            epoch: at.epoch,
+            want_state: true,
+            ..Append::new(session, key, self.now(), self.decide_as(commands, at.epoch))
+        };
+        self.acted(session, self.append_one(append)?, Some(at))
+    }
+
+    /// Does something by hand whose checkpoints get no snapshots here.
+    pub(crate) fn act_plain(&self, session: SessionId, commands: Vec<Command>) -> Result<Acted, Error> {
+        let append = Append {
+            want_state: true,
+            ..Append::new(session, fresh_key(), self.now(), self.decide_as(commands, None))
+        };
+        self.acted(session, self.append_one(append)?, None)
     }
 
     /// Decides as a driver does, which nobody need be asked for.
@@ -162,17 +193,25 @@ impl Engine {
         self.decider(commands, epoch, false)
     }
 
-    fn acted(&self, session: SessionId, appended: segno_store::Appended) -> Result<Acted, Error> {
+    fn acted(
+        &self,
+        session: SessionId,
+        appended: segno_store::Appended,
+        at: Option<&At>,
+    ) -> Result<Acted, Error> {
         let requested = appended.events.iter().find_map(|event| match event {
             Event::RequestMade(made) => Some(made.request),
             _ => None,
         });
         let mut notices = Vec::new();
         let changed = !appended.repeated && appended.events.iter().any(view::shows);
-        let state = match appended.state {
+        let mut state = match appended.state {
             Some(state) => *state,
             None => self.store().load(session)?.state,
         };
+        if let Some(at) = at.filter(|_| !appended.repeated && !appended.late) {
+            self.make_ready(&mut state, &appended.events, appended.first, at, &mut notices);
+        }
         if changed {
             self.refresh_view(&state, &mut notices);
         }
@@ -208,7 +247,7 @@ impl Engine {
             want_state: true,
             ..Append::new(session, key, self.now(), What::Facts(late))
         };
-        let acted = self.acted(session, self.append_one(append)?)?;
+        let acted = self.acted(session, self.append_one(append)?, None)?;
         Ok(Acted { late: true, ..acted })
     }
 

@@ -56,6 +56,8 @@ pub struct EngineOptions {
     pub spool: Option<PathBuf>,
     /// Where what agents print is kept until it is journaled.
     pub captures: Option<PathBuf>,
+    /// Whether and how checkpoints hold the files of the working tree.
+    pub tree: Option<crate::tree::TreeOptions>,
 }
 
 impl Default for EngineOptions {
@@ -67,6 +69,7 @@ impl Default for EngineOptions {
             view: view::Options::default(),
             spool: None,
             captures: None,
+            tree: None,
         }
     }
 }
@@ -140,13 +143,14 @@ pub(crate) struct Settings {
     pub(crate) view: view::Options,
     pub(crate) spool: Option<PathBuf>,
     pub(crate) captures: Option<PathBuf>,
+    pub(crate) tree: Option<crate::tree::TreeOptions>,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
-        let EngineOptions { redactor, clock, actor, view, spool, captures } = options;
-        let options = Settings { clock, actor, view, spool, captures };
+        let EngineOptions { redactor, clock, actor, view, spool, captures, tree } = options;
+        let options = Settings { clock, actor, view, spool, captures, tree };
         Self { store, redactor: Arc::new(redactor), options }
     }
 

@@ -89,6 +89,12 @@ pub enum Error {
         /// Its process.
         pid: u32,
     },
+    /// The working tree cannot be captured or brought anywhere.
+    #[error("{0}")]
+    NoTree(String),
+    /// Snapshots failed.
+    #[error(transparent)]
+    Workspace(#[from] segno_workspace::Error),
     /// There is no run to follow.
     #[error("{0}")]
     NoRun(String),
@@ -117,6 +123,8 @@ impl Error {
             Self::NotLaunched { .. } => "not_launched",
             Self::AgentAlive { .. } => "agent_alive",
             Self::NoRun(_) => "no_run",
+            Self::NoTree(_) => "no_tree",
+            Self::Workspace(_) => "snapshot_failed",
         }
     }
 

@@ -168,6 +168,9 @@ impl Engine {
         }
         match result {
             Ok(appended) => {
+                if let Some(state) = appended.state.as_deref().filter(|_| !appended.repeated) {
+                    self.checkpoint_before_risk(state, &commands);
+                }
                 let exhausted = appended.state.as_deref().and_then(exhausted);
                 let print = exhausted.and_then(|why| deny(&report, why));
                 Ok(HookAnswer { print, spooled: false })
@@ -179,6 +182,25 @@ impl Engine {
                 Ok(HookAnswer { print: deny(&report, why), spooled: false })
             }
             Err(why) => self.spool_hook(session, HookCall { report, commands, key }, why),
+        }
+    }
+
+    /// A call that may destroy something waits until there is a sign to go back to.
+    fn checkpoint_before_risk(&self, state: &State, commands: &[Command]) {
+        let Some(options) = &self.options.tree else { return };
+        let project = std::path::Path::new(&state.project.path);
+        let risk = commands.iter().find_map(|command| match command {
+            Command::StartTool { tool, input, write_ahead: true, .. } => {
+                crate::tree::risky::why(tool, input, project, &options.risky)
+            }
+            _ => None,
+        });
+        if let Some(risk) = risk {
+            let actor = &self.options.actor;
+            let at = crate::tree::At { epoch: actor.epoch, run: actor.run.clone(), ..Default::default() };
+            let reason = segno_core::event::CheckpointReason::Risky;
+            // What fails is in the journal; the agent is not held up for it.
+            let _ = self.checkpoint(state.session_id, Some(format!("before {risk}")), reason, &at);
         }
     }
 

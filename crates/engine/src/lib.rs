@@ -32,6 +32,7 @@ pub mod run;
 mod select;
 pub mod spool;
 pub mod transfer;
+pub mod tree;
 pub mod view;
 
 pub use clock::Clock;
@@ -54,3 +55,4 @@ pub use segno_agents as agents;
 pub use segno_core as core;
 pub use segno_redact as redact;
 pub use segno_store as store;
+pub use segno_workspace as workspace;

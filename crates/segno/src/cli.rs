@@ -92,6 +92,10 @@ pub enum Command {
     Progress(commands::phase::ProgressArgs),
     Budget(commands::budget::Args),
     Checkpoint(commands::checkpoint::Args),
+    Undo(commands::undo::UndoArgs),
+    Redo(commands::undo::RedoArgs),
+    Diff(commands::undo::DiffArgs),
+    Rollback(commands::undo::RollbackArgs),
 
     Ls(commands::ls::Args),
     Show(commands::show::Args),
@@ -150,9 +154,9 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "iteration",
             "progress",
             "budget",
-            "checkpoint",
         ],
     ),
+    ("Go back", &["checkpoint", "undo", "redo", "diff", "rollback"]),
     ("Look", &["ls", "show", "log", "tail", "history", "state", "parse"]),
     (
         "Record",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use segno_engine::core::{Command, EventKey, SessionId, State, Summary};
 use segno_engine::redact::{self, Redactor};
 use segno_engine::store::sqlite::{self, SqliteStore};
+use segno_engine::tree::TreeOptions;
 use segno_engine::{Acted, Actor, Choice, Engine, EngineOptions, view};
 use serde_json::json;
 
@@ -67,6 +68,7 @@ impl<'a> Desk<'a> {
             },
             spool: Some(context.paths.state.join("spool")),
             captures: Some(context.paths.state.join("runs")),
+            tree: tree(context)?,
             ..EngineOptions::default()
         };
         let desk = Self { context, engine: Engine::new(Box::new(store), options) };
@@ -291,7 +293,39 @@ pub fn hook_file(context: &Context) -> Outcome<HookFile> {
         tag_key: recent::tag_key(&context.paths.data),
         secrets_of_environment: config.redact.env,
         rules: config.redact.rules.clone(),
+        tree: tree(context)?,
     })
+}
+
+/// How checkpoints hold files.
+fn tree(context: &Context) -> Outcome<Option<TreeOptions>> {
+    let config = &context.config()?.checkpoint;
+    if !config.files {
+        return Ok(None);
+    }
+    let environment = &context.environment;
+    let path = environment.get("PATH").unwrap_or_default();
+    let home = environment.non_empty("HOME").map(PathBuf::from);
+    let git_config = environment.non_empty("XDG_CONFIG_HOME").map(PathBuf::from);
+    let git_config = git_config.or_else(|| home.as_ref().map(|home| home.join(".config")));
+    Ok(Some(TreeOptions {
+        home,
+        global_excludes: git_config.map(|config| config.join("git/ignore")).filter(|path| path.is_file()),
+        largest_file: config.largest_file_mb.saturating_mul(1 << 20),
+        quota: Some(config.quota_mb.saturating_mul(1 << 20)).filter(|quota| *quota > 0),
+        include_ignored: config.include_ignored.clone(),
+        never: vec![context.paths.data.clone(), context.paths.state.clone()],
+        every_calls: config.every_calls,
+        most: config.max,
+        keep_on_success: config.keep_on_success,
+        keep_on_failure: config.keep_on_failure,
+        risky: config.risky.clone(),
+        stop_on_failure: config.on_failure == "stop",
+        ..TreeOptions::new(
+            context.paths.data.join("snapshots"),
+            segno_engine::workspace::git::find(std::ffi::OsStr::new(path)),
+        )
+    }))
 }
 
 fn redactor(context: &Context) -> Outcome<Redactor> {
@@ -358,6 +392,7 @@ impl From<segno_engine::Error> for CommandError {
                 let list = match *what {
                     "open task" => Some("segno task list"),
                     "decision" => Some("segno show --decisions"),
+                    "checkpoint" => Some("segno checkpoint list"),
                     "cache entry" => Some("segno show --memory"),
                     _ => None,
                 };
@@ -395,7 +430,8 @@ impl From<segno_engine::Error> for CommandError {
                 ExitCode::HeldElsewhere,
                 Some("segno attach   follows it   (or: segno kill   ends it)".to_owned()),
             ),
-            E::NoRun(_) => (ExitCode::Refused, None),
+            E::NoRun(_) | E::NoTree(_) => (ExitCode::Refused, None),
+            E::Workspace(_) => (ExitCode::Environment, None),
         };
         let message = match &error {
             E::Store(S::NoStore(_)) => "there are no sessions yet".to_owned(),

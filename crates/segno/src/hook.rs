@@ -44,6 +44,9 @@ pub struct HookFile {
     pub secrets_of_environment: bool,
     /// More rules.
     pub rules: Vec<Rule>,
+    /// How checkpoints before risky calls are made.
+    #[serde(default)]
+    pub tree: Option<segno_engine::tree::TreeOptions>,
 }
 
 /// Runs `segno hook` with the arguments after those two words.
@@ -96,6 +99,7 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
                 actor: Actor { run, epoch },
                 view: view::Options { enabled: false, ..view::Options::default() },
                 spool: Some(file.spool),
+                tree: file.tree,
                 ..EngineOptions::default()
             };
             Engine::new(Box::new(store), options).hear_hook(session, call).map_err(|why| why.to_string())

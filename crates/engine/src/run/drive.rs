@@ -66,6 +66,7 @@ impl Engine {
         let driver = self.drive(request.session, &what)?;
         self.end_dead_run(request.session, driver.epoch())?;
         let run = uuid::Uuid::now_v7().simple().to_string();
+        self.checkpoint_start(&request, driver.epoch(), &run)?;
         let started = Instant::now();
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
         let mut spawned = spawn::spawn(&request, &spec, scratch, &run, driver.epoch(), self.captures()?)?;
@@ -182,6 +183,7 @@ impl Running<'_> {
         let mut stopping: Option<Stopping> = None;
         loop {
             let busy = self.read()?;
+            self.checkpoint_now_and_then()?;
             if let Some(exit) = self.ended() {
                 return Ok((exit, stopping.map(|stopping| stopping.cause)));
             }
@@ -436,6 +438,7 @@ impl Running<'_> {
             exit = exit.with_stderr(stderr.clone());
         }
         let Self { reader, mut recorder, capture, .. } = self;
+        let at = recorder.at(None);
         let outcome = reader.finish(&exit, &mut |envelope| recorder.take(&envelope));
         let end = super::settle::End {
             outcome,
@@ -445,7 +448,9 @@ impl Running<'_> {
             stderr,
             completes: self.completes,
         };
+        super::checkpoint::at_end(&mut recorder, &end, &at);
         let (outcome, kept) = super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?;
+        super::checkpoint::after_end(&mut recorder, &at);
         spawn::remove(self.scratch.as_deref());
         if let Some(raw) = self.raw {
             raw.finish();

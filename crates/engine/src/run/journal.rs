@@ -14,6 +14,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
 use segno_core::TokenUse;
+use segno_core::event::CheckpointReason;
 use segno_core::event::Source;
 use segno_redact::Redacted;
 use segno_store::Append;
@@ -26,6 +27,7 @@ use super::translate;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
+use crate::tree::At;
 use crate::view;
 
 /// Most appends in one transaction: others want to write too.
@@ -51,6 +53,9 @@ pub(super) struct Recorder<'a> {
     pub(super) run: String,
     pub(super) state: State,
     pub(super) notices: Vec<String>,
+    /// How many calls there are when the next checkpoint is due.
+    pub(super) next_checkpoint: Option<u64>,
+    last_message: Option<String>,
     epoch: u64,
     feed: Feed,
     pending: VecDeque<Item>,
@@ -80,6 +85,8 @@ impl<'a> Recorder<'a> {
             run: run.to_owned(),
             state,
             notices: Vec::new(),
+            next_checkpoint: None,
+            last_message: None,
             epoch,
             feed,
             pending: VecDeque::new(),
@@ -91,6 +98,9 @@ impl<'a> Recorder<'a> {
 
     /// Takes one thing that the agent reported.
     pub(super) fn take(&mut self, envelope: &Envelope) {
+        if envelope.native_event_id.is_some() {
+            self.last_message.clone_from(&envelope.native_event_id);
+        }
         let mut commands = translate::commands_of(&envelope.event, &self.run);
         commands.extend(self.tokens.take(&envelope.event));
         // Agents say who they are again and again.
@@ -227,6 +237,36 @@ impl<'a> Recorder<'a> {
         let report = Command::Report { what: "refused".to_owned(), body };
         let key = format!("{}!", item.key).parse().unwrap_or_else(|_| fresh_key());
         self.put(key, vec![report]);
+    }
+
+    /// Under whom checkpoints of this run are made, and where its conversation stands.
+    pub(super) fn at(&self, offset: Option<u64>) -> At {
+        At {
+            epoch: Some(self.epoch),
+            run: Some(self.run.clone()),
+            message: self.last_message.clone(),
+            offset,
+        }
+    }
+
+    /// Sets a checkpoint now. What goes wrong is said, and the run goes on.
+    pub(super) fn checkpoint(&mut self, name: Option<String>, reason: CheckpointReason, offset: Option<u64>) {
+        match self.engine.checkpoint(self.session, name, reason, &self.at(offset)) {
+            Ok(acted) => {
+                self.state = acted.state;
+                for event in acted.events {
+                    let (seq, at) = (acted.seq, self.engine.now());
+                    self.feed.publish(News::Recorded { seq, at, event: Box::new(event) });
+                }
+                acted.notices.iter().for_each(|notice| self.say(notice));
+                self.notices.extend(acted.notices);
+            }
+            Err(why) => {
+                let text = format!("no checkpoint: {why}");
+                self.say(&text);
+                self.notices.push(text);
+            }
+        }
     }
 
     /// Looks at what others recorded.

@@ -6,6 +6,7 @@
 mod adopt;
 pub mod capture;
 pub mod cgroup;
+mod checkpoint;
 mod drive;
 mod feed;
 mod journal;

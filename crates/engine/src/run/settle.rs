@@ -198,6 +198,11 @@ impl Engine {
         };
         let took = Duration::from_micros(self.now().micros_since(run.started_at));
         // The session was interrupted when its driver died; that the agent may have finished is in its own account.
+        // What the tree is like now is the last that is known of this run's work.
+        if self.options.tree.is_some() {
+            let name = Some("interrupt".to_owned());
+            recorder.checkpoint(name, segno_core::event::CheckpointReason::Interrupt, None);
+        }
         let end = End { outcome, cause: None, swept: 0, took, stderr: String::new(), completes: false };
         let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
         if let Some((capture, note)) = capture.filter(|_| !kept) {

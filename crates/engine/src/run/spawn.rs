@@ -56,7 +56,7 @@ pub(super) fn specify(request: &mut Request, run: &str) -> Result<(LaunchSpec, O
         // Settings and plug-ins that an agent reads from files of its own.
         if let Some(scratch) = &scratch {
             for file in &spec.files {
-                capture::write_private(scratch, &file.name, file.content.as_bytes())?;
+                capture::write_private(scratch, file.name, file.content.as_bytes())?;
             }
         }
         Ok(spec)

@@ -1,19 +1,29 @@
 //! `segno checkpoint`: named places to come back to.
 
+use std::path::PathBuf;
+
 use clap::{Args as ClapArgs, Subcommand};
 use segno_engine::core::event::CheckpointReason;
 use segno_engine::core::{Command as Act, List};
+use segno_engine::tree::Way;
+use serde_json::json;
 
 use super::args::Page;
 use super::doing::{look, record};
 use super::lists;
+use super::undo::{Going, changes, travel};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
+use crate::output::style::Meaning;
 use crate::output::table::{Column, Table};
-use crate::output::units;
+use crate::output::{Text, units};
 
-/// Make and look at checkpoints
+/// Make checkpoints, look at them and go back to them
+///
+/// A checkpoint ties the journal, the conversation and the files of the project together. It is called ready when all
+/// of it is on disk. Checkpoints are also made by themselves: at the end of a phase, at milestones, before and after
+/// a run, every twenty tool calls, before risky ones, and before anything is restored.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno checkpoint create before-migration --reason \"risky\"")]
 pub struct Args {
@@ -41,8 +51,66 @@ pub enum Command {
     },
     /// Show a checkpoint
     Show {
-        /// Its id, name or number
+        /// Its id, name, number, or a moment such as 2026-11-15T12:00:00Z
         name: String,
+    },
+    /// Show what is different between a checkpoint and another one, or now
+    Diff {
+        /// The earlier one
+        before: String,
+        /// The later one; now if none is given
+        after: Option<String>,
+    },
+    /// Read everything that belongs to a checkpoint, and say whether it is whole
+    Validate {
+        /// Which; all if none is given
+        name: Option<String>,
+    },
+    /// Keep a checkpoint whatever the rules say
+    Pin {
+        /// Which
+        name: String,
+    },
+    /// Let the rules decide about it again
+    Unpin {
+        /// Which
+        name: String,
+    },
+    /// Write the files of a checkpoint to a bundle
+    Export {
+        /// Which
+        name: String,
+        /// Where to
+        file: PathBuf,
+    },
+    /// Take the files of a bundle in as a checkpoint; the tree is not touched
+    Import {
+        /// Where from
+        file: PathBuf,
+        /// Its name
+        #[arg(long, default_value = "imported")]
+        name: String,
+    },
+    /// Give back the space of snapshots that nothing needs any more
+    Gc,
+    /// Bring files, or plan and values of the session, to where a checkpoint has them
+    ///
+    /// What is there now is kept in a checkpoint first, so this can itself be undone. Files that are in no snapshot
+    /// are left alone.
+    Restore {
+        /// Which checkpoint
+        name: String,
+        /// Only these files and directories
+        paths: Vec<PathBuf>,
+        /// Files only; this is what happens if neither is said
+        #[arg(long)]
+        files: bool,
+        /// Phase, progress, metrics and other values of the session too
+        #[arg(long)]
+        state: bool,
+        /// How to go there
+        #[command(flatten)]
+        going: Going,
     },
 }
 
@@ -52,7 +120,7 @@ pub enum Command {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     match &args.command {
-        None => lists::show(context, None, List::Checkpoints, &Page::default()),
+        None => list(context, &Page::default()),
         Some(Command::Create { name, reason }) => {
             let mut commands = Vec::new();
             if let Some(reason) = reason {
@@ -68,22 +136,166 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                 None => "no checkpoint".into(),
             })
         }
-        Some(Command::List { page }) => lists::show(context, None, List::Checkpoints, page),
+        Some(Command::List { page }) => list(context, page),
         Some(Command::Show { name }) => show(context, name),
+        Some(Command::Diff { before, after }) => diff(context, before, after.as_deref()),
+        Some(Command::Validate { name }) => validate(context, name.as_deref()),
+        Some(Command::Pin { name }) => pin(context, name, true),
+        Some(Command::Unpin { name }) => pin(context, name, false),
+        Some(Command::Export { name, file }) => {
+            let (desk, state) = super::undo::session(context)?;
+            let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
+            let bytes = desk.engine.export_checkpoint(state.session_id, &checkpoint, file)?;
+            if context.printer.is_json() {
+                return context
+                    .printer
+                    .json(&json!({ "file": file, "bytes": bytes, "checkpoint": checkpoint }));
+            }
+            context.printer.talk(format!("wrote {} ({})", file.display(), units::bytes(bytes)));
+            Ok(())
+        }
+        Some(Command::Import { file, name }) => {
+            let (desk, state) = look(context)?;
+            let acted = desk.engine.import_checkpoint(state.session_id, file, name)?;
+            desk.report(
+                &acted,
+                format!("took {} in as checkpoint {}", file.display(), acted.state.counts.checkpoints),
+            )
+        }
+        Some(Command::Gc) => gc(context),
+        Some(Command::Restore { name, paths, files, state, going }) => {
+            let (desk, now) = super::undo::session(context)?;
+            let target = desk.engine.find_checkpoint(now.session_id, name)?;
+            let selection = super::undo::selection(&now, paths)?;
+            let way =
+                Way { selection, files: *files || !*state, state: *state, ..Way::files_of(target.ordinal) };
+            travel(&desk, now.session_id, way, going)
+        }
     }
+}
+
+fn list(context: &Context, page: &Page) -> Outcome {
+    let (desk, state) = super::undo::session(context)?;
+    lists::show_at(&desk, state.session_id, List::Checkpoints, page)
+}
+
+fn diff(context: &Context, before: &str, after: Option<&str>) -> Outcome {
+    let (desk, state) = super::undo::session(context)?;
+    let engine = &desk.engine;
+    let before = engine.find_checkpoint(state.session_id, before)?;
+    let after = after.map(|after| engine.find_checkpoint(state.session_id, after)).transpose()?;
+    let compared = engine.compare(state.session_id, &before, after.as_ref(), true)?;
+    if context.printer.is_json() {
+        return context.printer.json(&json!({
+            "before": before.id, "after": after.as_ref().map(|after| &after.id),
+            "files": compared.files.iter().map(super::undo::change_json).collect::<Vec<_>>(),
+            "values": compared.values.iter()
+                .map(|(name, before, after)| json!({ "name": name, "before": before, "after": after }))
+                .collect::<Vec<_>>(),
+            "commits": { "before": compared.commits.0, "after": compared.commits.1 },
+        }));
+    }
+    let mut table =
+        Table::new([Column::left("value"), Column::left(&before.id), Column::left("after").elastic()]);
+    for (name, before, after) in &compared.values {
+        table.row([name.clone(), plain(before), plain(after)]);
+    }
+    if compared.commits.0 != compared.commits.1 {
+        let short = |commit: &Option<String>| {
+            commit.as_deref().map_or_else(|| "–".to_owned(), |commit| commit.chars().take(12).collect())
+        };
+        table.row(["commit".to_owned(), short(&compared.commits.0), short(&compared.commits.1)]);
+    }
+    context.printer.table(&table)?;
+    changes(context, &compared.files)
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => "–".to_owned(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn validate(context: &Context, name: Option<&str>) -> Outcome {
+    let (desk, state) = super::undo::session(context)?;
+    let session = state.session_id;
+    let all = match name {
+        Some(name) => vec![desk.engine.find_checkpoint(session, name)?],
+        None => desk.engine.checkpoints(session)?,
+    };
+    let (mut table, mut rows, mut bad) = (
+        Table::new([Column::left("checkpoint"), Column::left(""), Column::left("").elastic()]),
+        Vec::new(),
+        0,
+    );
+    for checkpoint in &all {
+        let validation = desk.engine.validate(session, checkpoint)?;
+        // One whose files were given up on purpose is not broken.
+        let broken = !validation.problems.is_empty() && checkpoint.dropped.is_none();
+        bad += u64::from(broken);
+        let word = match (broken, validation.problems.is_empty()) {
+            (true, _) => Text::new().painted(Meaning::Lost, "not whole"),
+            (false, true) => Text::new().painted(Meaning::Done, "whole"),
+            (false, false) => Text::new().painted(Meaning::Dim, "given up"),
+        };
+        let more = match validation.problems.first() {
+            Some(problem) => problem.clone(),
+            None => format!("{} objects, {}", validation.objects, units::bytes(validation.bytes)),
+        };
+        table.row([Text::from(&checkpoint.id), word, Text::from(more)]);
+        rows.push(json!({ "checkpoint": checkpoint.id, "problems": validation.problems, "objects": validation.objects }));
+    }
+    if context.printer.is_json() {
+        context.printer.json(&json!({ "checkpoints": rows, "whole": bad == 0 }))?;
+    } else {
+        context.printer.table(&table)?;
+    }
+    if bad > 0 {
+        return Err(CommandError::new(
+            ExitCode::StoreDamaged,
+            "checkpoint_damaged",
+            format!("{} not whole", units::things(bad, "checkpoint")),
+        ));
+    }
+    Ok(())
+}
+
+fn pin(context: &Context, name: &str, pinned: bool) -> Outcome {
+    let (desk, state) = super::undo::session(context)?;
+    let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
+    let acted = desk.engine.pin(state.session_id, checkpoint.ordinal, pinned)?;
+    let word = if pinned { "pinned" } else { "not pinned any more" };
+    desk.report(&acted, format!("{} {word}", checkpoint.id))
+}
+
+fn gc(context: &Context) -> Outcome {
+    let (desk, state) = super::undo::session(context)?;
+    let collected = desk.engine.collect_snapshots(&state)?;
+    if context.printer.is_json() {
+        return context.printer.json(&json!({
+            "dropped": collected.dropped, "before": collected.before, "after": collected.after, "quota": collected.quota,
+        }));
+    }
+    let quota = collected.quota.map_or(String::new(), |quota| format!(" of {} allowed", units::bytes(quota)));
+    context.printer.talk(format!(
+        "{} given up   {} before, {} now{quota}",
+        units::things(collected.dropped, "snapshot"),
+        units::bytes(collected.before),
+        units::bytes(collected.after),
+    ));
+    Ok(())
 }
 
 /// The session's state as it was at a checkpoint, folded from the journal.
 fn show(context: &Context, name: &str) -> Outcome {
-    let (desk, state) = look(context)?;
+    let (desk, state) = super::undo::session(context)?;
+    let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
     let items = desk.engine.items(state.session_id, List::Checkpoints)?;
-    let fits = |body: &serde_json::Value| {
-        let is = |field: &str| body.get(field).and_then(serde_json::Value::as_str) == Some(name);
-        let ordinal = body.get("ordinal").and_then(serde_json::Value::as_u64).map(|n| n.to_string());
-        is("id") || is("name") || ordinal.as_deref() == Some(name)
-    };
-    // Of several with one name the newest is meant.
-    let found = items.into_iter().rev().find(|item| fits(&item.body)).ok_or_else(|| {
+    let is =
+        |body: &serde_json::Value| body.get("id").and_then(serde_json::Value::as_str) == Some(&checkpoint.id);
+    let found = items.into_iter().rev().find(|item| is(&item.body)).ok_or_else(|| {
         CommandError::new(ExitCode::Refused, "unknown_item", format!("no checkpoint {name} in this session"))
             .hint("segno checkpoint list")
     })?;
@@ -114,6 +326,11 @@ fn show(context: &Context, name: &str) -> Outcome {
         ("phase", then.phase_label().unwrap_or_default()),
         ("tokens", units::tokens(then.budget.tokens_used)),
         ("tool calls", text("tool_count")),
+        ("files", files(&checkpoint)),
+        ("conversation", conversation(&checkpoint)),
+        ("commit", checkpoint.head.as_ref().and_then(|head| head.commit.clone()).unwrap_or_default()),
+        ("pinned", if checkpoint.pinned { "yes".to_owned() } else { String::new() }),
+        ("valid", if checkpoint.valid { String::new() } else { "no: it was rolled back behind".to_owned() }),
         ("since then", units::things(state.seq.saturating_sub(seq), "event")),
     ] {
         if !value.is_empty() {
@@ -121,4 +338,26 @@ fn show(context: &Context, name: &str) -> Outcome {
         }
     }
     context.printer.table(&table)
+}
+
+fn files(checkpoint: &segno_engine::tree::Checkpoint) -> String {
+    if let Some(snapshot) = &checkpoint.snapshot {
+        let out =
+            if snapshot.left_out > 0 { format!(", {} left out", snapshot.left_out) } else { String::new() };
+        return format!(
+            "{} ({}), {} changed{out}",
+            units::things(snapshot.files, "file"),
+            units::bytes(snapshot.bytes),
+            snapshot.changed
+        );
+    }
+    let why = checkpoint.problem.as_ref().map(|why| why.short(200)).or_else(|| checkpoint.dropped.clone());
+    why.map_or_else(String::new, |why| format!("none: {why}"))
+}
+
+fn conversation(checkpoint: &segno_engine::tree::Checkpoint) -> String {
+    checkpoint.conversation.as_ref().map_or_else(String::new, |conversation| {
+        let exact = if conversation.exact { "" } else { " (about)" };
+        format!("{} {}{exact}", conversation.agent, conversation.native_id)
+    })
 }

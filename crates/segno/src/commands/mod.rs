@@ -38,6 +38,7 @@ pub mod tail;
 pub mod task;
 pub mod tokens;
 pub mod trust;
+pub mod undo;
 pub mod workflow_state;
 
 /// Runs a command.
@@ -51,6 +52,10 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
     }
     match command {
         Command::Demo(args) => demo::run(context, args),
+        Command::Undo(args) => undo::undo(context, args),
+        Command::Redo(args) => undo::redo(context, args),
+        Command::Diff(args) => undo::diff(context, args),
+        Command::Rollback(args) => undo::rollback(context, args),
         Command::Run(args) => run::run(context, args),
         Command::Tail(args) => tail::run(context, args),
         Command::Attach(args) => attach::run(context, args),
@@ -111,6 +116,10 @@ fn records(command: &Command) -> bool {
         command,
         Command::New(_)
             | Command::Demo(_)
+            | Command::Undo(_)
+            | Command::Redo(_)
+            | Command::Diff(_)
+            | Command::Rollback(_)
             | Command::Run(_)
             | Command::Tail(_)
             | Command::Attach(_)

@@ -56,6 +56,7 @@ pub struct Config {
     pub cleanup: Cleanup,
     pub ls: Ls,
     pub run: Run,
+    pub checkpoint: Checkpoint,
     pub agents: toml::Table,
     pub redact: Redact,
     pub ui: Ui,
@@ -119,6 +120,22 @@ pub struct Run {
     pub cpu_seconds: u64,
     pub processes: u64,
     pub view_buffer: usize,
+}
+
+/// The section `[checkpoint]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Checkpoint {
+    pub files: bool,
+    pub every_calls: u64,
+    pub max: u64,
+    pub keep_on_success: u64,
+    pub keep_on_failure: u64,
+    pub largest_file_mb: u64,
+    pub quota_mb: u64,
+    pub include_ignored: Vec<String>,
+    pub risky: Vec<String>,
+    pub on_failure: String,
 }
 
 /// The section `[redact]`.

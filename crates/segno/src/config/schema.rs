@@ -68,6 +68,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Rules for secrets.
     Rules,
+    /// Several texts.
+    Texts,
     /// Descriptions of agents: a whole section with one table each.
     Agents,
 }
@@ -117,6 +119,16 @@ pub const KEYS: &[Key] = &[
     key("run.cpu_seconds", Class::Guard, up_to(31_536_000)),
     key("run.processes", Class::Guard, up_to(1_000_000)),
     key("run.view_buffer", Class::Data, Kind::Integer { min: 16, max: 1_000_000 }),
+    key("checkpoint.files", Class::Guard, Kind::Flag),
+    key("checkpoint.every_calls", Class::Data, up_to(1_000_000)),
+    key("checkpoint.max", Class::Guard, up_to(1_000_000)),
+    key("checkpoint.keep_on_success", Class::Guard, up_to(1_000_000)),
+    key("checkpoint.keep_on_failure", Class::Guard, up_to(1_000_000)),
+    key("checkpoint.largest_file_mb", Class::Guard, up_to(1_048_576)),
+    key("checkpoint.quota_mb", Class::Guard, up_to(1_073_741_824)),
+    key("checkpoint.include_ignored", Class::Data, Kind::Texts),
+    key("checkpoint.risky", Class::Data, Kind::Texts),
+    key("checkpoint.on_failure", Class::Guard, Kind::Choice(&["continue", "stop"])),
     key("agents", Class::Command, Kind::Agents),
     key("redact.env", Class::Guard, Kind::Flag),
     key("redact.rules", Class::Guard, Kind::Rules),
@@ -150,6 +162,10 @@ impl Key {
                 Err(format!("must be one of {}, not \"{text}\"", words.join(", ")))
             }
             (Kind::Rules, Value::Array(_)) => rules(value),
+            (Kind::Texts, Value::Array(texts)) => match texts.iter().find(|text| !text.is_str()) {
+                Some(other) => Err(format!("must be an array of texts, but has {}", type_name(other))),
+                None => Ok(()),
+            },
             _ => Err(format!("must be {}, not {}", self.kind.noun(), type_name(value))),
         }
     }
@@ -177,9 +193,9 @@ impl Key {
                     toml::from_str(text).map_err(|_| "must be tables in TOML".to_owned())?;
                 Value::Table(table)
             }
-            Kind::Rules => {
+            Kind::Rules | Kind::Texts => {
                 let table: toml::Table = toml::from_str(&format!("value = {text}"))
-                    .map_err(|_| "must be an array of rules in TOML".to_owned())?;
+                    .map_err(|_| format!("must be {} in TOML", self.kind.noun()))?;
                 table.get("value").filter(|_| table.len() == 1).cloned().ok_or("must be one value")?
             }
         };
@@ -197,6 +213,7 @@ impl Kind {
             Self::Flag => "true or false".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Rules => "an array of rules".to_owned(),
+            Self::Texts => "an array of texts".to_owned(),
             Self::Agents => "one table for each agent".to_owned(),
         }
     }

@@ -83,6 +83,8 @@ impl TestEnv {
             .env("LANG", "C.UTF-8")
             // Ages change while one looks; absolute times can be given a fixed name.
             .env("SEGNO_UI_TIME", "iso")
+            // Files are captured where a test is about that.
+            .env("SEGNO_CHECKPOINT_FILES", "false")
             .stdin(Stdio::null());
         for (name, value) in &self.variables {
             command.env(name, value);

@@ -10,6 +10,7 @@ mod damage;
 mod day;
 mod demo;
 mod docs;
+mod going_back;
 mod help;
 mod keep;
 mod new;

@@ -1,0 +1,74 @@
+//! The checkpoints that a run makes by itself: before it begins, now and then, and at its end.
+
+use segno_agents::OutcomeKind;
+use segno_core::Status;
+use segno_core::event::CheckpointReason;
+
+use super::Request;
+use super::drive::Running;
+use super::journal::Recorder;
+use super::settle::End;
+use crate::Engine;
+use crate::Error;
+use crate::tree::At;
+
+impl Engine {
+    /// Where the first turn can be taken back to.
+    pub(super) fn checkpoint_start(&self, request: &Request, epoch: u64, run: &str) -> Result<(), Error> {
+        let Some(options) = &self.options.tree else { return Ok(()) };
+        let at = At { epoch: Some(epoch), run: Some(run.to_owned()), ..At::default() };
+        let name = Some("run start".to_owned());
+        let acted = self.checkpoint(request.session, name, CheckpointReason::RunStart, &at)?;
+        match acted.notices.first() {
+            Some(why) if options.stop_on_failure => Err(Error::NoTree(why.clone())),
+            _ => {
+                for notice in acted.notices {
+                    request.feed.publish(super::News::Notice(notice));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Running<'_> {
+    /// A checkpoint after every so many calls.
+    pub(super) fn checkpoint_now_and_then(&mut self) -> Result<(), Error> {
+        let recorder = &mut self.recorder;
+        let every = recorder.engine.options.tree.as_ref().map_or(0, |tree| tree.every_calls);
+        let calls = recorder.state.calls.total;
+        if every == 0 || recorder.is_behind() {
+            return Ok(());
+        }
+        let due = *recorder.next_checkpoint.get_or_insert(calls + every);
+        if calls < due {
+            return Ok(());
+        }
+        recorder.next_checkpoint = Some(calls + every);
+        let name = format!("tool {calls}");
+        recorder.checkpoint(Some(name), CheckpointReason::ToolCount, Some(self.capture.offset()));
+        Ok(())
+    }
+}
+
+/// The tree as the run left it, unless the end of the session says so itself.
+pub(super) fn at_end(recorder: &mut Recorder<'_>, end: &End, at: &At) {
+    if recorder.engine.options.tree.is_none() || recorder.is_behind() {
+        return;
+    }
+    let (name, reason) = match end.outcome.outcome {
+        OutcomeKind::Completed if end.completes && recorder.state.status == Status::Active => return,
+        OutcomeKind::Completed => ("run end", CheckpointReason::RunEnd),
+        OutcomeKind::Interrupted => ("interrupt", CheckpointReason::Interrupt),
+        _ => ("run end", CheckpointReason::RunEnd),
+    };
+    recorder.checkpoint(Some(name.to_owned()), reason, at.offset);
+}
+
+/// A session that is completed sets its last sign itself; its files are taken now.
+pub(super) fn after_end(recorder: &mut Recorder<'_>, at: &At) {
+    if recorder.state.status == Status::Completed && !recorder.is_behind() {
+        let engine = recorder.engine;
+        engine.make_newest_ready(&mut recorder.state, at, &mut recorder.notices);
+    }
+}

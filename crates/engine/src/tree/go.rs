@@ -1,0 +1,255 @@
+//! Going to a checkpoint: looked at first, a way back kept, and nothing destroyed.
+
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::event::CheckpointReason;
+use segno_core::event::FilesRestored;
+use segno_core::event::RestoreKind;
+use segno_workspace::Applied;
+use segno_workspace::Plan;
+use segno_workspace::Selection;
+use segno_workspace::Workspace;
+
+use super::checkpoint::Checkpoint;
+use super::take::At;
+use super::take::mark;
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+
+/// Where to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To a checkpoint.
+    Checkpoint(u64),
+    /// Back by so many turns.
+    Undo(u64),
+    /// Forward by so many.
+    Redo(u64),
+}
+
+/// How to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Where.
+    pub place: Place,
+    /// Which files.
+    pub selection: Selection,
+    /// Whether files are meant.
+    pub files: bool,
+    /// Whether plan and values of the session are meant.
+    pub state: bool,
+    /// Whether later checkpoints count no more.
+    pub rollback: bool,
+    /// Whether the branch goes back too.
+    pub git: bool,
+}
+
+impl Way {
+    /// All files to a checkpoint, and nothing else.
+    pub fn files_of(ordinal: u64) -> Self {
+        Self {
+            place: Place::Checkpoint(ordinal),
+            selection: Selection::All,
+            files: true,
+            state: false,
+            rollback: false,
+            git: false,
+        }
+    }
+
+    fn kind(&self) -> RestoreKind {
+        match self.place {
+            Place::Undo(_) => RestoreKind::Undo,
+            Place::Redo(_) => RestoreKind::Redo,
+            Place::Checkpoint(_) if self.rollback => RestoreKind::Rollback,
+            Place::Checkpoint(_) => RestoreKind::Restore,
+        }
+    }
+}
+
+/// What going there will do.
+pub struct Preview {
+    /// The checkpoint to go to.
+    pub target: Checkpoint,
+    /// What happens to files; none if they are not meant.
+    pub plan: Option<Plan>,
+    /// Whether a branch moves, from where to where.
+    pub branch: Option<(String, String)>,
+    state: State,
+    workspace: Option<Workspace>,
+    way: Way,
+    safety: Option<String>,
+}
+
+/// What going there did.
+pub struct Gone {
+    /// The session now.
+    pub state: State,
+    /// What happened to files.
+    pub applied: Applied,
+    /// The checkpoint that holds what was there before.
+    pub safety: Option<u64>,
+    /// The branch that was moved, and the ref that keeps where it was.
+    pub branch: Option<String>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+impl Engine {
+    /// Looks at what going somewhere would do. Takes a snapshot of the present tree for it.
+    pub fn preview(&self, session: SessionId, way: Way) -> Result<Preview, Error> {
+        let state = self.load(session)?.state;
+        self.refuse_while_driven(&state)?;
+        let (target, from) = self.target(&state, &way)?;
+        if way.rollback {
+            self.check_rollback(&state, &target)?;
+        }
+        let branch = match way.git {
+            true => Some(self.branch_move(&state, &target)?),
+            false => None,
+        };
+        if !way.files {
+            return Ok(Preview { target, plan: None, branch, state, workspace: None, way, safety: None });
+        }
+        let workspace = self.workspace(&state)?;
+        // A restore that was cut short is finished first, or nothing could be trusted.
+        if workspace.pending()?.is_some() {
+            workspace.finish_pending()?;
+        }
+        let goal = self.snapshot_of(&workspace, &target)?;
+        let name = format!("{}/before-{}", state.session_id, uuid::Uuid::now_v7().simple());
+        let safety = workspace.safety_snapshot(&name)?.snapshot;
+        let plan = match from {
+            Some(from) => {
+                let after = self.snapshot_of(&workspace, &from)?;
+                workspace.plan_undo(&goal, &after, &way.selection, &safety)
+            }
+            None => workspace.plan(&goal, &way.selection, &safety),
+        };
+        let plan = plan.inspect_err(|_| {
+            let _ = workspace.drop_snapshot(&name);
+        })?;
+        let safety = Some(name);
+        Ok(Preview { target, plan: Some(plan), branch, state, workspace: Some(workspace), way, safety })
+    }
+
+    /// Lets a preview be.
+    pub fn forget(&self, preview: Preview) {
+        if let (Some(workspace), Some(name)) = (&preview.workspace, &preview.safety) {
+            let _ = workspace.drop_snapshot(name);
+        }
+    }
+
+    /// Goes there. The safety checkpoint is in the journal before a file is touched.
+    pub fn go(&self, preview: Preview) -> Result<Gone, Error> {
+        let Preview { target, plan, branch, state, workspace, way, .. } = preview;
+        let session = state.session_id;
+        let at = At::default();
+        let (mut state, mut notices, mut safety) = (state, Vec::new(), None);
+        let mut applied = Applied::default();
+        let mut commands = Vec::new();
+        if let (Some(plan), Some(workspace)) = (plan, workspace) {
+            let ordinal = self.keep_safety(&mut state, &plan)?;
+            safety = Some(ordinal);
+            applied = workspace.apply(&plan)?;
+            commands.push(FilesRestored {
+                kind: way.kind(),
+                to: target.ordinal,
+                safety: ordinal,
+                whole: way.selection == Selection::All,
+                written: applied.written.len() as u64,
+                removed: applied.removed.len() as u64,
+                kept: applied.kept.len() as u64,
+                branch: None,
+            });
+        }
+        let moved = match &branch {
+            Some((from, to)) => {
+                let name = format!("{session}-{}", target.id);
+                let moved = self.workspace(&state)?.move_branch(from, to, &name)?;
+                Some(format!(
+                    "{} moved from {} to {}; {} keeps where it was",
+                    moved.what, moved.from, moved.to, moved.kept_as
+                ))
+            }
+            None => None,
+        };
+        if let Some(restored) = commands.last_mut() {
+            restored.branch.clone_from(&moved);
+        }
+        let mut commands: Vec<Command> = commands.into_iter().map(Command::RecordRestore).collect();
+        if way.state {
+            let (then, more) = segno_store::state_at(self.store(), session, target.seq)?;
+            notices.extend(more);
+            commands.push(Command::RestoreState { to: target.ordinal, state: Box::new(then) });
+        }
+        if way.rollback && state.counts.checkpoints > target.ordinal {
+            commands.push(Command::InvalidateCheckpoints { after: target.ordinal });
+        }
+        if !commands.is_empty() {
+            let acted = self.act_at(session, commands, fresh_key(), &at)?;
+            notices.extend(acted.notices);
+            state = acted.state;
+        }
+        Ok(Gone { state, applied, safety, branch: moved, notices })
+    }
+
+    /// Records the safety snapshot as a checkpoint, so that going there can itself be undone.
+    fn keep_safety(&self, state: &mut State, plan: &Plan) -> Result<u64, Error> {
+        let at = At::default();
+        let name = Some("before restore".to_owned());
+        let command = Command::CreateCheckpoint { name, reason: CheckpointReason::BeforeRestore };
+        let acted = self.act_plain(state.session_id, vec![command])?;
+        *state = acted.state;
+        let sign =
+            state.checkpoint.clone().ok_or_else(|| Error::NoTree("no checkpoint was made".to_owned()))?;
+        let ordinal = state.counts.checkpoints;
+        let mut ready = self.ready(state, ordinal, sign.seq, Some(mark(&plan.safety)), None, &at)?;
+        ready.aside = true;
+        *state = self.act_plain(state.session_id, vec![Command::ReadyCheckpoint(Box::new(ready))])?.state;
+        Ok(ordinal)
+    }
+
+    /// Nobody restores under the hands of an agent.
+    fn refuse_while_driven(&self, state: &State) -> Result<(), Error> {
+        self.settle_session(state.session_id)?;
+        if let Some(lease) = self.store().lease(state.session_id)? {
+            return Err(segno_store::Error::Held(Box::new(lease)).into());
+        }
+        match (crate::run::living_agent(state), &state.run) {
+            (Some(agent), Some(run)) => Err(Error::AgentAlive { agent: run.agent.clone(), pid: agent.pid }),
+            _ => Ok(()),
+        }
+    }
+
+    /// A rollback goes back, never forward, and never to one that counts no more.
+    fn check_rollback(&self, state: &State, target: &Checkpoint) -> Result<(), Error> {
+        let refuse = |why: String| Err(Error::NoTree(why));
+        if !target.valid {
+            return refuse(format!("checkpoint {} counts no more: it was rolled back behind", target.id));
+        }
+        if let Some(at) = state.tree.at
+            && target.ordinal > at
+        {
+            return refuse(format!("checkpoint {} lies ahead: a rollback goes back only", target.id));
+        }
+        let validation = self.validate(state.session_id, target)?;
+        if let Some(problem) = validation.problems.first() {
+            return refuse(format!("checkpoint {} is not whole: {problem}", target.id));
+        }
+        Ok(())
+    }
+
+    fn branch_move(&self, state: &State, target: &Checkpoint) -> Result<(String, String), Error> {
+        let to = target.head.as_ref().and_then(|head| head.commit.clone()).ok_or_else(|| {
+            Error::NoTree(format!("checkpoint {} knows no commit of the project's repository", target.id))
+        })?;
+        let head = self.workspace(state)?.head()?;
+        let from = head
+            .and_then(|head| head.commit)
+            .ok_or_else(|| Error::NoTree("the project has no repository with a commit".to_owned()))?;
+        Ok((from, to))
+    }
+}

@@ -1,0 +1,134 @@
+//! How many snapshots are kept, and giving space back.
+
+use std::path::Path;
+
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+
+use super::checkpoint::Checkpoint;
+use super::take::At;
+use crate::Acted;
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+
+/// What collecting garbage did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Names that nothing needs any more.
+    pub dropped: u64,
+    /// Bytes before.
+    pub before: u64,
+    /// Bytes after.
+    pub after: u64,
+    /// How many bytes are allowed.
+    pub quota: Option<u64>,
+}
+
+impl Engine {
+    /// Keeps a checkpoint whatever the rules say, or not any more.
+    pub fn pin(&self, session: SessionId, ordinal: u64, pinned: bool) -> Result<Acted, Error> {
+        self.act(session, Command::PinCheckpoint { ordinal, pinned })
+    }
+
+    /// Gives up the oldest snapshots beyond what is kept. Never a pinned one, never the one the tree is at.
+    pub(super) fn thin_out(&self, state: &mut State, at: &At) {
+        // A session that keeps too many is not worth failing a checkpoint for.
+        let _ = self.try_thin_out(state, at);
+    }
+
+    fn try_thin_out(&self, state: &mut State, at: &At) -> Result<(), Error> {
+        let options = self.tree_options()?;
+        let most = match state.status {
+            Status::Completed if options.keep_on_success > 0 => options.keep_on_success.min(options.most),
+            Status::Aborted | Status::Failed if options.keep_on_failure > 0 => {
+                options.keep_on_failure.min(options.most)
+            }
+            _ => options.most,
+        };
+        if most == 0 || state.counts.checkpoints <= most {
+            return Ok(());
+        }
+        let all = self.checkpoints(state.session_id)?;
+        let ready: Vec<&Checkpoint> =
+            all.iter().filter(|checkpoint| checkpoint.ready && checkpoint.snapshot.is_some()).collect();
+        let surplus = ready.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
+        let spare = |checkpoint: &&&Checkpoint| {
+            !checkpoint.pinned
+                && state.tree.at != Some(checkpoint.ordinal)
+                && !state.tree.redo.contains(&checkpoint.ordinal)
+        };
+        let drop: Vec<Checkpoint> = ready.iter().filter(spare).take(surplus).map(|c| (*c).clone()).collect();
+        if drop.is_empty() {
+            return Ok(());
+        }
+        let workspace = self.workspace(state)?;
+        for checkpoint in drop {
+            let command =
+                Command::DropCheckpoint { ordinal: checkpoint.ordinal, why: format!("more than {most}") };
+            // First the journal: a checkpoint that is called ready must have its files.
+            *state = self.act_at(state.session_id, vec![command], fresh_key(), at)?.state;
+            if let Some(snapshot) = &checkpoint.snapshot {
+                workspace.drop_snapshot(&snapshot.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops snapshots that no checkpoint of this store speaks of, and gives their space back.
+    pub fn collect_snapshots(&self, state: &State) -> Result<Collected, Error> {
+        let workspace = self.workspace(state)?;
+        let mut collected = Collected { quota: self.tree_options()?.quota, ..Collected::default() };
+        for listed in workspace.list()? {
+            let Some((session, _)) = listed.name.split_once('/') else { continue };
+            let Ok(session) = session.parse::<SessionId>() else { continue };
+            let needed = match self.checkpoints(session) {
+                Ok(all) => all.iter().any(|checkpoint| {
+                    checkpoint.ready
+                        && checkpoint.snapshot.as_ref().is_some_and(|snapshot| snapshot.name == listed.name)
+                }),
+                Err(Error::SessionNotFound { .. }) => false,
+                Err(why) => return Err(why),
+            };
+            if !needed && workspace.drop_snapshot(&listed.name)? {
+                collected.dropped += 1;
+            }
+        }
+        let garbage = workspace.collect_garbage()?;
+        (collected.before, collected.after) = (garbage.before, garbage.after);
+        Ok(collected)
+    }
+
+    /// Writes a checkpoint's files to a bundle that another store can take in.
+    pub fn export_checkpoint(
+        &self,
+        session: SessionId,
+        checkpoint: &Checkpoint,
+        to: &Path,
+    ) -> Result<u64, Error> {
+        let state = self.load(session)?.state;
+        let workspace = self.workspace(&state)?;
+        let snapshot = self.snapshot_of(&workspace, checkpoint)?;
+        Ok(workspace.export(&snapshot, to)?)
+    }
+
+    /// Takes the files of a bundle in as a new checkpoint. The tree itself is not touched.
+    pub fn import_checkpoint(&self, session: SessionId, from: &Path, name: &str) -> Result<Acted, Error> {
+        let state = self.load(session)?.state;
+        let workspace = self.workspace(&state)?;
+        let create = Command::CreateCheckpoint {
+            name: Some(name.to_owned()),
+            reason: segno_core::event::CheckpointReason::Asked,
+        };
+        let created = self.act_plain(session, vec![create])?;
+        let ordinal = created.state.counts.checkpoints;
+        let seq = created.state.checkpoint.as_ref().map_or(created.seq, |mark| mark.seq);
+        let snapshot = workspace.import(from, &super::take::snapshot_name(session, ordinal))?;
+        let mark = super::take::mark(&snapshot);
+        let mut ready = self.ready(&created.state, ordinal, seq, Some(mark), None, &At::default())?;
+        ready.aside = true;
+        self.act_plain(session, vec![Command::ReadyCheckpoint(Box::new(ready))])
+    }
+}

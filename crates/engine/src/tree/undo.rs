@@ -1,0 +1,103 @@
+//! Which checkpoint is a turn back, or one forward.
+
+use segno_core::State;
+
+use super::checkpoint::Checkpoint;
+use super::go::Place;
+use super::go::Way;
+use crate::Engine;
+use crate::Error;
+
+impl Engine {
+    /// The checkpoint to go to and, for an undo or redo, the one that what is taken back goes up to.
+    pub(super) fn target(&self, state: &State, way: &Way) -> Result<(Checkpoint, Option<Checkpoint>), Error> {
+        let session = state.session_id;
+        match way.place {
+            Place::Checkpoint(ordinal) => Ok((self.checkpoint_number(session, ordinal)?, None)),
+            Place::Undo(turns) => {
+                let all = self.checkpoints(session)?;
+                let (target, from) = back(&all, state.tree.at, turns.max(1))?;
+                Ok((target, Some(from)))
+            }
+            Place::Redo(turns) => {
+                let redo = &state.tree.redo;
+                let nothing = || Error::NoTree("there is nothing to redo".to_owned());
+                let index = redo.len().checked_sub(usize::try_from(turns.max(1)).unwrap_or(usize::MAX));
+                let ordinal = *redo.get(index.ok_or_else(nothing)?).ok_or_else(nothing)?;
+                let at = state.tree.at.ok_or_else(nothing)?;
+                let from = self.checkpoint_number(session, at)?;
+                Ok((self.checkpoint_number(session, ordinal)?, Some(from)))
+            }
+        }
+    }
+}
+
+/// So many turns back from where the tree stands: to the beginning of a turn in which files changed.
+fn back(all: &[Checkpoint], at: Option<u64>, turns: u64) -> Result<(Checkpoint, Checkpoint), Error> {
+    let nothing = || Error::NoTree("there is nothing to undo".to_owned());
+    let find = |ordinal: u64| all.iter().find(|checkpoint| checkpoint.ordinal == ordinal);
+    let tree = |checkpoint: &Checkpoint| checkpoint.snapshot.as_ref().map(|snapshot| snapshot.tree.clone());
+    let from = at.and_then(find).ok_or_else(nothing)?;
+    let (mut here, mut target) = (from, None);
+    for _ in 0..turns {
+        let start = here;
+        loop {
+            let parent = here.parent.and_then(find);
+            let Some(parent) = parent.filter(|parent| parent.snapshot.is_some()) else { break };
+            here = parent;
+            // A turn without changes is passed over: taking nothing back would not be what was asked for.
+            if here.begins_a_turn() && tree(here) != tree(start) {
+                break;
+            }
+        }
+        if tree(here) == tree(start) {
+            break;
+        }
+        target = Some(here);
+    }
+    Ok((target.ok_or_else(nothing)?.clone(), from.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint(ordinal: u64, reason: &str, parent: Option<u64>, tree: &str) -> Checkpoint {
+        serde_json::from_value(serde_json::json!({
+            "id": format!("cp-{ordinal:02}"), "ordinal": ordinal, "name": "x", "reason": reason, "seq": ordinal,
+            "created_at": "2026-11-15T00:00:00Z", "ready": true, "parent": parent,
+            "snapshot": { "name": "n", "commit": "c", "tree": tree, "files": 1, "bytes": 1, "changed": 0, "left_out": 0 },
+        }))
+        .unwrap()
+    }
+
+    fn to(all: &[Checkpoint], at: u64, turns: u64) -> Option<u64> {
+        back(all, Some(at), turns).ok().map(|(target, _)| target.ordinal)
+    }
+
+    #[test]
+    fn turns_back() {
+        let all = [
+            checkpoint(1, "run_start", None, "a"),
+            checkpoint(2, "tool_count", Some(1), "b"),
+            checkpoint(3, "run_end", Some(2), "c"),
+            checkpoint(4, "run_start", Some(3), "c"),
+            checkpoint(5, "run_end", Some(4), "c"),
+            checkpoint(6, "run_start", Some(5), "c"),
+            checkpoint(7, "run_end", Some(6), "d"),
+        ];
+        assert_eq!(to(&all, 7, 1), Some(6));
+        assert_eq!(to(&all, 6, 1), Some(1), "a turn without changes is passed over");
+        assert_eq!(to(&all, 7, 2), Some(1));
+        assert_eq!(to(&all, 7, 9), Some(1));
+        assert_eq!(to(&all, 1, 1), None);
+        assert_eq!(to(&all, 2, 1), Some(1));
+    }
+
+    #[test]
+    fn a_session_without_runs_goes_back_to_its_first_checkpoint() {
+        let all = [checkpoint(1, "asked", None, "a"), checkpoint(2, "phase_complete", Some(1), "b")];
+        assert_eq!(to(&all, 2, 1), Some(1));
+        assert!(back(&all, None, 1).is_err());
+    }
+}

@@ -1,0 +1,402 @@
+//! `segno undo`, `redo`, `diff` and `rollback`: what was done to the files, and taking it back.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use segno_engine::Choice;
+use segno_engine::core::{SessionId, State};
+use segno_engine::tree::{Checkpoint, Place, Preview, Way};
+use segno_engine::workspace::{Change, ChangeKind, Kept, Selection};
+use serde_json::{Value, json};
+
+use super::rm::confirm;
+use crate::context::Context;
+use crate::desk::{Desk, tail};
+use crate::error::{CommandError, Outcome};
+use crate::output::style::Meaning;
+use crate::output::{Text, units};
+
+/// How many paths are shown.
+const SHOWN: usize = 40;
+
+/// How to go somewhere.
+#[derive(ClapArgs, Clone, Debug, Default)]
+pub struct Going {
+    /// Only show what would be done
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// Take back what the last turn did to the files
+///
+/// Only what the session changed and nobody changed since is touched; the rest is listed. What is there now is kept in
+/// a checkpoint first, so an undo can be undone: `segno redo`.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Examples:\n  segno undo\n  segno undo --turns 2 src/\n  segno undo --to cp-03-red")]
+pub struct UndoArgs {
+    /// Only these files and directories
+    pub paths: Vec<PathBuf>,
+    /// So many turns
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub turns: u64,
+    /// To this checkpoint
+    #[arg(long, value_name = "CP", conflicts_with = "turns")]
+    pub to: Option<String>,
+    /// How to go there
+    #[command(flatten)]
+    pub going: Going,
+}
+
+/// Put forward again what was undone
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno redo")]
+pub struct RedoArgs {
+    /// So many turns
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub turns: u64,
+    /// How to go there
+    #[command(flatten)]
+    pub going: Going,
+}
+
+/// Show what was done to the files
+///
+/// Since the last turn began, or since a checkpoint. With --stat only which files and how much.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Examples:\n  segno diff\n  segno diff --since cp-02-red src/\n  segno diff --stat")]
+pub struct DiffArgs {
+    /// Only these files and directories
+    pub paths: Vec<PathBuf>,
+    /// Since this checkpoint
+    #[arg(long, value_name = "CP")]
+    pub since: Option<String>,
+    /// Up to this checkpoint instead of now
+    #[arg(long, value_name = "CP")]
+    pub until: Option<String>,
+    /// Only which files, and how much
+    #[arg(long)]
+    pub stat: bool,
+}
+
+/// Roll a session back to a checkpoint or step
+///
+/// Files, phase and values go back; later checkpoints count no more. A rollback goes back only, checks the checkpoint
+/// first, and keeps what is there now in another one.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno rollback cp-02-red --git")]
+pub struct RollbackArgs {
+    /// The checkpoint: its id, name or number, or `step N`
+    #[arg(required = true, num_args = 1..=2)]
+    pub to: Vec<String>,
+    /// Move the branch of the project's repository too; its old position is kept in a ref
+    #[arg(long)]
+    pub git: bool,
+    /// How to go there
+    #[command(flatten)]
+    pub going: Going,
+}
+
+/// Runs `segno undo`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn undo(context: &Context, args: &UndoArgs) -> Outcome {
+    let (desk, state) = session(context)?;
+    let selection = selection(&state, &args.paths)?;
+    let place = match &args.to {
+        Some(to) => Place::Checkpoint(desk.engine.find_checkpoint(state.session_id, to)?.ordinal),
+        None => Place::Undo(args.turns),
+    };
+    let way = Way { place, selection, ..Way::files_of(0) };
+    travel(&desk, state.session_id, way, &args.going)
+}
+
+/// Runs `segno redo`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn redo(context: &Context, args: &RedoArgs) -> Outcome {
+    let (desk, state) = session(context)?;
+    let way = Way { place: Place::Redo(args.turns), ..Way::files_of(0) };
+    travel(&desk, state.session_id, way, &args.going)
+}
+
+/// Runs `segno rollback`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn rollback(context: &Context, args: &RollbackArgs) -> Outcome {
+    let (desk, state) = session(context)?;
+    let target = match args.to.as_slice() {
+        [word, step] if word == "step" => step_target(&desk, &state, step)?,
+        [name] => desk.engine.find_checkpoint(state.session_id, name)?,
+        _ => return Err(CommandError::usage("say one checkpoint, or: step N")),
+    };
+    let way = Way { state: true, rollback: true, git: args.git, ..Way::files_of(target.ordinal) };
+    travel(&desk, state.session_id, way, &args.going)
+}
+
+/// The first checkpoint of a step that still counts.
+fn step_target(desk: &Desk<'_>, state: &State, step: &str) -> Outcome<Checkpoint> {
+    let step: u32 =
+        step.parse().map_err(|_| CommandError::usage(format!("{step} is no number of a step")))?;
+    let all = desk.engine.checkpoints(state.session_id)?;
+    let found = all
+        .into_iter()
+        .find(|checkpoint| checkpoint.step == Some(step) && checkpoint.valid && checkpoint.ready);
+    found.ok_or_else(|| {
+        CommandError::new(
+            crate::exit::ExitCode::Refused,
+            "unknown_item",
+            format!("no checkpoint of step {step}"),
+        )
+        .hint("segno checkpoint list")
+    })
+}
+
+/// Runs `segno diff`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
+    let (desk, state) = session(context)?;
+    let engine = &desk.engine;
+    let session = state.session_id;
+    let before = match &args.since {
+        Some(name) => engine.find_checkpoint(session, name)?,
+        None => turn_start(engine.checkpoints(session)?)?,
+    };
+    let after = args.until.as_ref().map(|name| engine.find_checkpoint(session, name)).transpose()?;
+    if args.stat || context.printer.is_json() {
+        let compared = engine.compare(session, &before, after.as_ref(), true)?;
+        if context.printer.is_json() {
+            let files: Vec<Value> = compared.files.iter().map(change_json).collect();
+            return context.printer.json(&json!({ "since": before.id, "files": files }));
+        }
+        context.printer.talk(format!("since {}", before.id));
+        return changes(context, &compared.files);
+    }
+    let selection = selection(&state, &args.paths)?;
+    let text = engine.diff_text(session, &before, after.as_ref(), &selection)?;
+    if text.is_empty() {
+        context.printer.talk(format!("nothing changed since {}", before.id));
+        return Ok(());
+    }
+    context.page(&coloured(&String::from_utf8_lossy(&text)))
+}
+
+fn turn_start(all: Vec<Checkpoint>) -> Outcome<Checkpoint> {
+    let with_files =
+        |checkpoint: &&Checkpoint| checkpoint.ready && checkpoint.snapshot.is_some() && !checkpoint.aside;
+    let last = all.iter().rev().filter(with_files).find(|checkpoint| checkpoint.reason == "run_start");
+    let found = last.or_else(|| all.iter().rev().find(with_files)).cloned();
+    found.ok_or_else(|| {
+        CommandError::new(
+            crate::exit::ExitCode::Refused,
+            "no_checkpoint",
+            "this session has no checkpoint with files",
+        )
+        .hint("segno checkpoint create")
+    })
+}
+
+fn coloured(diff: &str) -> Text {
+    let mut text = Text::new();
+    for line in diff.lines() {
+        let meaning = match line.as_bytes().first() {
+            _ if line.starts_with("+++") || line.starts_with("---") || line.starts_with("diff ") => {
+                Meaning::Strong
+            }
+            Some(b'+') => Meaning::Done,
+            Some(b'-') => Meaning::Lost,
+            Some(b'@') => Meaning::Waiting,
+            _ => Meaning::Plain,
+        };
+        text = text.painted(meaning, line).newline();
+    }
+    text
+}
+
+/// The session that is meant: the one named, the open one of the project, or its last one.
+pub(super) fn session(context: &Context) -> Outcome<(Desk<'_>, State)> {
+    let desk = Desk::open(context)?;
+    let id = match context.session(None)? {
+        Some(named) => desk.named(&named)?,
+        None => match desk.engine.open_session(&context.project.root)? {
+            Choice::One(id) => id,
+            Choice::None | Choice::Several(_) => desk.engine.find("last", Some(&context.project.root))?,
+        },
+    };
+    let state = desk.load(id)?;
+    Ok((desk, state))
+}
+
+/// Paths as typed, from where they were typed, as paths from the top of the tree.
+pub(super) fn selection(state: &State, paths: &[PathBuf]) -> Outcome<Selection> {
+    if paths.is_empty() {
+        return Ok(Selection::All);
+    }
+    let root = PathBuf::from(&state.project.path);
+    let root = root.canonicalize().unwrap_or(root);
+    let here =
+        std::env::current_dir().map_err(|why| CommandError::io("there is no current directory", why))?;
+    let here = here.canonicalize().unwrap_or(here);
+    let mut chosen = Vec::new();
+    for path in paths {
+        let whole = here.join(path);
+        let inside = whole.strip_prefix(&root).map_err(|_| {
+            CommandError::usage(format!("{} is not in the project {}", path.display(), root.display()))
+        })?;
+        if inside.components().any(|part| part == std::path::Component::ParentDir) {
+            return Err(CommandError::usage(format!("{}: write it without ..", path.display())));
+        }
+        chosen.push(inside.to_owned());
+    }
+    Ok(Selection::Paths(chosen))
+}
+
+/// Looks, asks on a terminal, and goes.
+pub(super) fn travel(desk: &Desk<'_>, session: SessionId, way: Way, going: &Going) -> Outcome {
+    let context = desk.context;
+    let printer = &context.printer;
+    let preview = desk.engine.preview(session, way)?;
+    let (writes, removals) = preview.plan.as_ref().map_or((Vec::new(), Vec::new()), |plan| {
+        (plan.writes().collect::<Vec<_>>(), plan.removals().collect::<Vec<_>>())
+    });
+    let kept = preview.plan.as_ref().map_or_else(Vec::new, |plan| plan.kept.clone());
+    if going.dry_run {
+        let target = preview.target.id.clone();
+        desk.engine.forget(preview);
+        if printer.is_json() {
+            return printer.json(&json!({
+                "dry_run": true, "to": target, "writes": writes, "removes": removals, "kept": kept_json(&kept),
+            }));
+        }
+        printer.talk(format!("would go to {target}"));
+        paths(context, "would write", &writes, Meaning::Plain);
+        paths(context, "would remove", &removals, Meaning::Lost);
+        show_kept(context, &kept);
+        return Ok(());
+    }
+    if std::io::stdin().is_terminal() && !printer.is_json() && !going.yes {
+        paths(context, "writes", &writes, Meaning::Plain);
+        paths(context, "removes", &removals, Meaning::Lost);
+        show_kept(context, &kept);
+        if let Some((from, to)) = &preview.branch {
+            printer.talk(format!("  moves the branch from {from} to {to}"));
+        }
+        if let Err(no) = confirm(context, false, &format!("go to {}?", preview.target.id)) {
+            desk.engine.forget(preview);
+            return Err(no);
+        }
+    }
+    arrive(desk, session, preview)
+}
+
+fn arrive(desk: &Desk<'_>, session: SessionId, preview: Preview) -> Outcome {
+    let printer = &desk.context.printer;
+    let target = preview.target.clone();
+    let gone = desk.engine.go(preview)?;
+    for notice in &gone.notices {
+        printer.warn(notice.clone());
+    }
+    let applied = &gone.applied;
+    if printer.is_json() {
+        printer.json(&json!({
+            "session_id": session, "to": target.id, "safety": gone.safety, "written": applied.written,
+            "removed": applied.removed, "kept": kept_json(&applied.kept), "branch": gone.branch,
+            "phase": gone.state.phase,
+        }))?;
+        return Ok(());
+    }
+    printer.talk(format!(
+        "at {}   {} written   {} removed   {} left as they are",
+        target.id,
+        applied.written.len(),
+        applied.removed.len(),
+        applied.kept.len()
+    ));
+    show_kept(desk.context, &applied.kept);
+    if let Some(branch) = &gone.branch {
+        printer.talk(format!("  {branch}"));
+    }
+    if let Some(safety) = gone.safety {
+        let tail = tail(session);
+        printer.hint(format!("what was there before: segno checkpoint restore {safety} --session {tail}"));
+    }
+    desk.finish();
+    Ok(())
+}
+
+fn kept_json(kept: &[Kept]) -> Vec<Value> {
+    kept.iter().map(|kept| json!({ "path": kept.path, "why": kept.why.to_string() })).collect()
+}
+
+fn show_kept(context: &Context, kept: &[Kept]) {
+    for one in kept.iter().take(SHOWN) {
+        let text = Text::new()
+            .painted(Meaning::Waiting, "  left    ")
+            .plain(one.path.display().to_string())
+            .painted(Meaning::Dim, format!("   {}", one.why));
+        context.printer.talk(text);
+    }
+    more(context, kept.len());
+}
+
+fn paths(context: &Context, word: &str, paths: &[PathBuf], meaning: Meaning) {
+    for path in paths.iter().take(SHOWN) {
+        context
+            .printer
+            .talk(Text::new().painted(meaning, format!("  {word:<8}")).plain(path.display().to_string()));
+    }
+    more(context, paths.len());
+}
+
+fn more(context: &Context, count: usize) {
+    if count > SHOWN {
+        context.printer.talk(format!("  … and {} more", count - SHOWN));
+    }
+}
+
+/// Which files changed, and how much.
+pub(super) fn changes(context: &Context, files: &[Change]) -> Outcome {
+    for change in files {
+        let (word, meaning) = match change.kind {
+            ChangeKind::Added => ("added", Meaning::Done),
+            ChangeKind::Modified => ("modified", Meaning::Plain),
+            ChangeKind::Deleted => ("deleted", Meaning::Lost),
+            ChangeKind::TypeChanged => ("type", Meaning::Waiting),
+            ChangeKind::ModeChanged => ("mode", Meaning::Waiting),
+        };
+        let lines = change.lines.map_or_else(
+            || change.size_after.map_or(String::new(), units::bytes),
+            |lines| format!("+{} −{}", lines.added, lines.removed),
+        );
+        let text = Text::new()
+            .painted(meaning, format!("  {word:<9}"))
+            .plain(change.path.display().to_string())
+            .painted(Meaning::Dim, format!("   {lines}"));
+        context.printer.data(text)?;
+    }
+    context.printer.talk(format!("{} changed", units::things(files.len() as u64, "file")));
+    Ok(())
+}
+
+/// A change as JSON.
+pub(super) fn change_json(change: &Change) -> Value {
+    let kind = match change.kind {
+        ChangeKind::Added => "added",
+        ChangeKind::Modified => "modified",
+        ChangeKind::Deleted => "deleted",
+        ChangeKind::TypeChanged => "type_changed",
+        ChangeKind::ModeChanged => "mode_changed",
+    };
+    json!({
+        "path": change.path, "change": kind, "size_before": change.size_before, "size_after": change.size_after,
+        "added": change.lines.map(|lines| lines.added), "removed": change.lines.map(|lines| lines.removed),
+    })
+}

@@ -1,0 +1,209 @@
+//! Checkpoints with files: made by themselves and by hand, compared, undone, redone, restored, rolled back.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::TestEnv;
+
+/// A world in which checkpoints hold files.
+fn world() -> TestEnv {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_CHECKPOINT_FILES", "true");
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    env
+}
+
+fn sh(env: &TestEnv, session: Option<&str>, script: &str) -> Value {
+    let mut args = vec!["run", "--json"];
+    args.extend(session.iter().flat_map(|id| ["--session", id]));
+    args.extend(["--", "sh", "-c", script]);
+    let output = env.raw(&args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+fn tree(env: &TestEnv) -> Vec<(String, String)> {
+    fn walk(root: &Path, dir: &Path, found: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            if name.starts_with(".segno") || name.starts_with(".git") {
+                continue;
+            }
+            if path.is_dir() {
+                walk(root, &path, found);
+            } else {
+                found.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    let root = env.path("project");
+    let mut found = Vec::new();
+    walk(&root, &root, &mut found);
+    found.sort();
+    found
+}
+
+#[test]
+fn turns_are_undone_and_redone() {
+    let env = world();
+    env.write("project/a.txt", "one\n");
+    let id = env.start(&["shop"]);
+    let mut trees = vec![tree(&env)];
+    for script in [
+        "echo two > a.txt; mkdir -p d; echo x > d/x; chmod +x d/x",
+        "true",
+        "rm a.txt; ln -s d/x link; echo y > 'odd name'",
+    ] {
+        sh(&env, Some(&id), script);
+        trees.push(tree(&env));
+    }
+    // The turn that changed nothing is passed over.
+    for expected in [&trees[1], &trees[0]] {
+        env.ok(&["undo"]);
+        assert_eq!(&tree(&env), expected);
+    }
+    assert_eq!(env.run(&["undo"]).code, 5);
+    env.ok(&["redo"]);
+    assert_eq!(tree(&env), trees[1]);
+    env.ok(&["redo"]);
+    assert_eq!(tree(&env), trees[3]);
+    assert_eq!(env.run(&["redo"]).code, 5);
+    env.ok(&["undo", "--turns", "2"]);
+    assert_eq!(tree(&env), trees[0]);
+    // Whatever went, there is a way back to it.
+    let restored = env.json(&["checkpoint", "restore", "last"]);
+    assert_eq!(restored["kept"], Value::Array(vec![]));
+}
+
+#[test]
+fn what_somebody_changed_since_is_left_alone() {
+    let env = world();
+    env.write("project/a.txt", "one\n");
+    env.write("project/b.txt", "one\n");
+    sh(&env, None, "echo agent > a.txt; echo agent > b.txt; echo agent > c.txt");
+    env.write("project/b.txt", "mine\n");
+    env.write("project/mine.txt", "mine\n");
+    let shown = env.json(&["undo", "--dry-run"]);
+    assert_eq!(shown["kept"][0]["path"], "b.txt");
+    assert_eq!(env.read("project/a.txt"), "agent\n", "a look changes nothing");
+    let undone = env.json(&["undo"]);
+    assert_eq!(undone["kept"][0]["path"], "b.txt");
+    assert_eq!(env.read("project/a.txt"), "one\n");
+    assert_eq!(env.read("project/b.txt"), "mine\n");
+    assert_eq!(env.read("project/mine.txt"), "mine\n");
+    assert!(!env.path("project/c.txt").exists());
+}
+
+#[test]
+fn only_some_files() {
+    let env = world();
+    env.write("project/src/a", "1\n");
+    env.write("project/doc/b", "1\n");
+    sh(&env, None, "echo 2 > src/a; echo 2 > doc/b");
+    env.ok(&["undo", "src"]);
+    assert_eq!((env.read("project/src/a"), env.read("project/doc/b")), ("1\n".into(), "2\n".into()));
+    assert_eq!(env.run(&["undo", "/etc"]).code, 2);
+}
+
+#[test]
+fn checkpoints_are_compared_validated_pinned_and_kept() {
+    let env = world();
+    env.write("project/a.txt", "one\n");
+    env.start(&["shop", "--phases", "red,green"]);
+    env.ok(&["checkpoint", "create", "first"]);
+    env.write("project/a.txt", "two\nlines\n");
+    env.ok(&["metric", "set", "coverage", "80"]);
+    env.ok(&["phase", "green"]);
+    let compared = env.json(&["checkpoint", "diff", "first", "red"]);
+    assert_eq!(compared["files"][0]["path"], "a.txt");
+    assert_eq!((&compared["files"][0]["added"], &compared["files"][0]["removed"]), (&2.into(), &1.into()));
+    let names: Vec<&str> =
+        compared["values"].as_array().unwrap().iter().map(|v| v["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"metric coverage") && names.contains(&"phase"), "{names:?}");
+    assert_eq!(env.json(&["checkpoint", "validate"])["whole"], true);
+    env.ok(&["checkpoint", "pin", "first"]);
+    let shown = env.json(&["checkpoint", "show", "first"]);
+    assert_eq!((&shown["checkpoint"]["pinned"], &shown["checkpoint"]["ready"]), (&true.into(), &true.into()));
+    let bundle = env.path("first.bundle");
+    env.ok(&["checkpoint", "export", "first", bundle.to_str().unwrap()]);
+    env.ok(&["checkpoint", "import", bundle.to_str().unwrap(), "--name", "again"]);
+    env.ok(&["checkpoint", "restore", "again"]);
+    assert_eq!(env.read("project/a.txt"), "one\n");
+    let collected = env.json(&["checkpoint", "gc"]);
+    assert_eq!(collected["dropped"], 0);
+    assert_eq!(env.json(&["checkpoint", "validate"])["whole"], true);
+}
+
+#[test]
+fn the_oldest_go_first_and_pinned_ones_never() {
+    let mut env = world();
+    env.set("SEGNO_CHECKPOINT_MAX", "2");
+    env.start(&["shop"]);
+    for number in 1..=4 {
+        env.write("project/a.txt", &format!("{number}\n"));
+        env.ok(&["checkpoint", "create", &format!("n{number}")]);
+        if number == 1 {
+            env.ok(&["checkpoint", "pin", "n1"]);
+        }
+    }
+    let ready = |name: &str| env.json(&["checkpoint", "show", name])["checkpoint"]["ready"] == true;
+    assert_eq!(["n1", "n2", "n3", "n4"].map(ready), [true, false, false, true]);
+    let said = env.run(&["checkpoint", "restore", "n2"]);
+    assert!(said.code == 5 && said.stderr.contains("more than 2"), "{}", said.stderr);
+    assert_eq!(env.json(&["checkpoint", "validate"])["whole"], true, "given up on purpose is not broken");
+}
+
+#[test]
+fn a_rollback_takes_plan_and_files_back_and_never_goes_forward() {
+    let env = world();
+    env.write("project/a.txt", "red\n");
+    let id = env.start(&["shop", "--phases", "red,green,blue"]);
+    env.ok(&["phase", "green"]);
+    env.write("project/a.txt", "green\n");
+    env.ok(&["metric", "set", "coverage", "80"]);
+    env.ok(&["phase", "blue"]);
+    env.write("project/a.txt", "blue\n");
+    let gone = env.json(&["rollback", "red"]);
+    assert_eq!(gone["phase"], "green", "the sign at the end of red stands in green");
+    assert_eq!(env.read("project/a.txt"), "red\n");
+    let state = env.json(&["state"]);
+    assert!(state["metrics"].is_null(), "{}", state["metrics"]);
+    let green = env.json(&["checkpoint", "show", "green"]);
+    assert_eq!(
+        (&green["checkpoint"]["valid"], &green["checkpoint"]["invalidated_by"]),
+        (&false.into(), &1.into())
+    );
+    let said = env.run(&["rollback", "green"]);
+    assert!(said.code == 5 && said.stderr.contains("counts no more"), "{}", said.stderr);
+    let history = env.json(&["history", &id]);
+    assert!(history["items"].to_string().contains("rolled_back"));
+    // What was there before is in the checkpoint that was made for it.
+    env.ok(&["checkpoint", "restore", &gone["safety"].to_string()]);
+    assert_eq!(env.read("project/a.txt"), "blue\n");
+}
+
+#[test]
+fn without_git_everything_else_works() {
+    let mut env = world();
+    env.set("PATH", "/nowhere");
+    env.start(&["shop"]);
+    let said = env.ok(&["checkpoint", "create", "x"]);
+    assert!(said.stderr.contains("git was not found"), "{}", said.stderr);
+    assert_eq!(env.json(&["checkpoint", "show", "x"])["checkpoint"]["ready"], false);
+    let said = env.run(&["undo"]);
+    assert!(said.code != 0 && said.stderr.contains("nothing to undo"), "{}", said.stderr);
+}
+
+#[test]
+fn nothing_is_restored_under_an_agents_hands() {
+    let env = world();
+    env.write("project/a.txt", "1\n");
+    let id = env.start(&["shop"]);
+    env.ok(&["checkpoint", "create", "x"]);
+    let script = format!("\"$0\" --session {id} undo; echo code $?");
+    let said = sh(&env, Some(&id), &script.replace("\"$0\"", crate::common::SEGNO));
+    assert!(said["text"].as_str().unwrap().contains("code 7"), "{said}");
+}
