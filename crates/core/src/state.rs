@@ -205,6 +205,15 @@ impl State {
         self.status.is_open()
     }
 
+    /// How many actions came after an event, as far as the newest checkpoint tells.
+    pub fn actions_since(&self, seq: u64) -> u64 {
+        match &self.checkpoint {
+            Some(mark) if mark.seq <= seq => self.actions_since_checkpoint,
+            // An earlier one: calls since then are not counted one by one, events are.
+            _ => self.actions_since_checkpoint.max(u64::from(self.seq > seq)),
+        }
+    }
+
     /// How the phase is shown: its name, and the step if there are several.
     pub fn phase_label(&self) -> Option<String> {
         let step = match (self.step, self.of) {

@@ -28,6 +28,7 @@ pub mod files;
 pub mod hook;
 pub mod lease;
 mod manager;
+pub mod resume;
 pub mod run;
 mod select;
 pub mod spool;

@@ -80,7 +80,7 @@ pub enum Command {
     Stop(commands::attach::StopArgs),
     Kill(commands::attach::KillArgs),
     New(commands::new::Args),
-    Resume(commands::lifecycle::ResumeArgs),
+    Resume(commands::resume::Args),
     Pause(commands::lifecycle::PauseArgs),
     Complete(commands::lifecycle::CompleteArgs),
     Abort(commands::lifecycle::AbortArgs),

@@ -114,6 +114,15 @@ impl Engine {
         self.end_dead_run(session, driver.epoch())
     }
 
+    /// The same, if there is such a run at all.
+    ///
+    /// # Errors
+    /// If somebody drives the session, or its agent still lives.
+    pub fn settle_run_if_dead(&self, session: SessionId) -> Result<(), Error> {
+        let running = self.store().load(session)?.state.run.is_some_and(|run| run.is_running());
+        if running { self.settle_run(session) } else { Ok(()) }
+    }
+
     /// Ends the processes of a session's newest run at once, whoever drives it. Answers with how many there were.
     pub fn kill_run(&self, state: &State) -> u64 {
         let Some(run) = state.run.as_ref() else { return 0 };

@@ -24,20 +24,6 @@ pub struct PauseArgs {
     pub reason: Option<String>,
 }
 
-/// Take up a session again
-///
-/// Works for paused and interrupted sessions, and for halted ones with --reset-breaker.
-#[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno resume 804211")]
-pub struct ResumeArgs {
-    /// The session
-    #[command(flatten)]
-    pub session: OneSession,
-    /// Close the breaker of a halted session
-    #[arg(long)]
-    pub reset_breaker: bool,
-}
-
 /// Finish a session
 ///
 /// Finished is final; going on starts a new session that continues this one.
@@ -104,19 +90,6 @@ pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
     )
 }
 
-/// Runs `segno resume`.
-///
-/// # Errors
-/// If the command cannot do what it was asked.
-pub fn resume(context: &Context, args: &ResumeArgs) -> Outcome {
-    change(
-        context,
-        &args.session,
-        Command::Resume { reset_breaker: args.reset_breaker, details: None },
-        "resumed",
-    )
-}
-
 /// Runs `segno complete`.
 ///
 /// # Errors
@@ -155,22 +128,13 @@ fn text(words: Option<&str>) -> Option<segno_engine::core::Text> {
 
 fn change(context: &Context, session: &OneSession, command: Command, said: &str) -> Outcome {
     let desk = Desk::open(context)?;
-    let resuming = matches!(command, Command::Resume { .. });
-    let id = match (&session.id, resuming) {
-        // Without a name, resuming means the session of this project that waits for it.
-        (None, true) if context.session(None)?.is_none() => waiting(&desk)?,
-        (named, _) => desk.session(named.as_ref())?,
-    };
+    let id = desk.session(session.id.as_ref())?;
     let acted = desk.act(id, vec![command]).map_err(|error| explain(&desk, id, error))?;
-    let mut line = Text::new().plain(format!("{said} ")).then(title(&acted.state));
-    if resuming && let Some(phase) = acted.state.phase_label() {
-        line = line.plain(format!("   phase {phase}"));
-    }
-    desk.report(&acted, line)
+    desk.report(&acted, Text::new().plain(format!("{said} ")).then(title(&acted.state)))
 }
 
 /// The most recently changed session of the project that can be resumed.
-fn waiting(desk: &Desk<'_>) -> Outcome<segno_engine::core::SessionId> {
+pub(super) fn waiting(desk: &Desk<'_>) -> Outcome<segno_engine::core::SessionId> {
     let filter = segno_engine::store::Filter {
         project: Some(desk.context.project.root.display().to_string()),
         statuses: vec![Status::Paused, Status::Interrupted, Status::Halted],
@@ -184,7 +148,11 @@ fn waiting(desk: &Desk<'_>) -> Outcome<segno_engine::core::SessionId> {
 }
 
 /// What to type next depends on where the session stands.
-fn explain(desk: &Desk<'_>, id: segno_engine::core::SessionId, error: CommandError) -> CommandError {
+pub(super) fn explain(
+    desk: &Desk<'_>,
+    id: segno_engine::core::SessionId,
+    error: CommandError,
+) -> CommandError {
     if !error.hints().is_empty() {
         return error;
     }

@@ -30,6 +30,7 @@ pub mod new;
 pub mod output;
 pub mod parse;
 pub mod phase;
+pub mod resume;
 pub mod rm;
 pub mod run;
 pub mod show;
@@ -62,7 +63,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Stop(args) => attach::stop(context, args),
         Command::Kill(args) => attach::kill(context, args),
         Command::New(args) => new::run(context, args),
-        Command::Resume(args) => lifecycle::resume(context, args),
+        Command::Resume(args) => resume::run(context, args),
         Command::Pause(args) => lifecycle::pause(context, args),
         Command::Complete(args) => lifecycle::complete(context, args),
         Command::Abort(args) => lifecycle::abort(context, args),

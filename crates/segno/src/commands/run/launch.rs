@@ -14,9 +14,10 @@ use segno_engine::run::cgroup::Resources;
 use segno_engine::run::{Feed, Limits, Request, Stop, find_program};
 use serde_json::Value;
 
-use super::{Args, versions};
+use super::{Args, Resumed, versions};
 use crate::commands::args::TextSource;
 use crate::commands::new::project_kind;
+use crate::commands::resume::baseline_of;
 use crate::config::agents::{AgentSettings, settings};
 use crate::config::env::Environment;
 use crate::context::Context;
@@ -60,38 +61,81 @@ pub(super) struct Launch {
 /// Reads everything that can be wrong before a session is made, then makes it.
 pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) -> Outcome<Launch> {
     let context = desk.context;
-    let config = context.config()?;
-    let Chosen { agent, settings, plain } = choose(context, args)?;
-    let environment = environment(&settings);
-    let program = find(agent.as_ref(), &settings, &environment)?;
-    let version = versions::known(&context.paths.state, &program);
-    let (prompt, item) = prompt_of(context, args, agent.name())?;
+    let chosen = choose(context, args)?;
+    let environment = environment(&chosen.settings);
+    let program = find(chosen.agent.as_ref(), &chosen.settings, &environment)?;
+    let (prompt, item) = prompt_of(context, args, chosen.agent.name())?;
     let from = match &args.continue_from {
-        Some(named) => Some(continued(desk, desk.named(named)?, agent.name(), args.fork)?),
+        Some(named) => Some(continued(desk, desk.named(named)?, chosen.agent.name(), args.fork)?),
         None => None,
     };
     let state = match context.session(None)? {
         Some(named) if context.under_run()?.is_none() || context.global.session.is_some() => {
-            reopen(desk, desk.named(&named)?)?
+            reopen(desk, desk.named(&named)?, false)?
         }
         _ => create(desk, args, item.as_ref(), from.as_ref().map(|from| from.session))?,
     };
+    let claude = chosen.agent.name() == "claude";
     let conversation = match from.as_ref() {
         Some(from) if args.fork => {
-            let id = Some(new_conversation()).filter(|_| agent.name() == "claude");
+            let id = Some(new_conversation()).filter(|_| claude);
             Conversation::Fork { from: from.native_id.clone(), id, at: None }
         }
         Some(from) => Conversation::Resume(from.native_id.clone()),
         // A known id survives any crash of the agent.
-        None if agent.name() == "claude" => Conversation::NewWithId(new_conversation()),
+        None if claude => Conversation::NewWithId(new_conversation()),
         None => Conversation::New,
     };
+    let baseline = from.map_or(Baseline::Fresh, |from| from.baseline);
+    let parts = Parts { chosen, environment, program, prompt, conversation, baseline, state };
+    assemble(desk, args, parts, feed, stop)
+}
+
+/// The same for an agent that is taken up again in its session.
+pub(super) fn prepare_resumed(
+    desk: &Desk<'_>,
+    args: &Args,
+    resumed: Resumed,
+    feed: &Feed,
+    stop: &Stop,
+) -> Outcome<Launch> {
+    let chosen = choose(desk.context, args)?;
+    let environment = environment(&chosen.settings);
+    let program = find(chosen.agent.as_ref(), &chosen.settings, &environment)?;
+    let known = continued(desk, resumed.from, chosen.agent.name(), true).map(|from| from.baseline);
+    let baseline = baseline_of(&resumed.conversation, known.unwrap_or(Baseline::Unknown));
+    let conversation = match resumed.conversation {
+        Conversation::New if chosen.agent.name() == "claude" => Conversation::NewWithId(new_conversation()),
+        other => other,
+    };
+    let state = reopen(desk, resumed.session, resumed.reset_breaker)?;
+    let prompt = resumed.prompt;
+    let parts = Parts { chosen, environment, program, prompt, conversation, baseline, state };
+    assemble(desk, args, parts, feed, stop)
+}
+
+/// Everything that a run is made of.
+struct Parts {
+    chosen: Chosen,
+    environment: Vec<(OsString, OsString)>,
+    program: PathBuf,
+    prompt: String,
+    conversation: Conversation,
+    baseline: Baseline,
+    state: State,
+}
+
+fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop) -> Outcome<Launch> {
+    let context = desk.context;
+    let config = context.config()?;
+    let Parts { chosen, environment, program, prompt, conversation, baseline, state } = parts;
+    let Chosen { agent, settings, plain } = chosen;
+    let version = versions::known(&context.paths.state, &program);
     let common = &settings.common;
     let seconds = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
-    let max_turns = args
-        .max_turns
-        .or(Some(common.max_turns).filter(|n| *n > 0))
-        .or(Some(config.run.max_turns).filter(|n| *n > 0));
+    let positive = |n: u32| Some(n).filter(|n| *n > 0);
+    let max_turns =
+        args.max_turns.or_else(|| positive(common.max_turns)).or_else(|| positive(config.run.max_turns));
     let launch = LaunchRequest {
         prompt,
         conversation,
@@ -106,21 +150,18 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         env: common.env.clone(),
     };
     let own_turns = max_turns.filter(|_| agent.name() != "claude");
-    let silence = args
-        .silence
-        .map(|silence| silence.as_secs())
-        .or(common.silence_seconds)
-        .unwrap_or(config.run.silence_seconds);
+    let silence = args.silence.map(|silence| silence.as_secs()).or(common.silence_seconds);
+    let silence = silence.unwrap_or(config.run.silence_seconds);
     let request = Request {
         session: state.session_id,
-        completes: state.made_by == Maker::Run && state.counts.runs == 0,
+        completes: state.made_by == Maker::Run,
         agent,
         plain,
         program,
         version,
         launch,
-        baseline: from.map_or(Baseline::Fresh, |from| from.baseline),
-        directory: context.project.root.clone(),
+        baseline,
+        directory: PathBuf::from(&state.project.path),
         environment,
         recorded_environment: RECORDED.iter().map(|name| (*name).to_owned()).collect(),
         hook_file: Some(serde_json::to_vec(&desk::hook_file(context)?).unwrap_or_default()),
@@ -308,14 +349,12 @@ fn continued(desk: &Desk<'_>, session: SessionId, agent: &str, fork: bool) -> Ou
 }
 
 /// Takes an open session up again.
-fn reopen(desk: &Desk<'_>, session: SessionId) -> Outcome<State> {
+fn reopen(desk: &Desk<'_>, session: SessionId, reset_breaker: bool) -> Outcome<State> {
     let state = desk.load(session)?;
     match state.status {
         Status::Active => Ok(state),
-        Status::Paused | Status::Interrupted => {
-            let resume = Act::Resume { reset_breaker: false, details: Some("segno run".into()) };
-            Ok(desk.act(session, vec![resume])?.state)
-        }
+        Status::Paused | Status::Interrupted => resume(desk, session, false),
+        Status::Halted if reset_breaker => resume(desk, session, true),
         Status::Halted => Err(CommandError::new(
             ExitCode::Refused,
             "halted",
@@ -335,7 +374,12 @@ fn reopen(desk: &Desk<'_>, session: SessionId) -> Outcome<State> {
     }
 }
 
-fn create(
+fn resume(desk: &Desk<'_>, session: SessionId, reset_breaker: bool) -> Outcome<State> {
+    let resume = Act::Resume { reset_breaker, details: Some("segno run".into()) };
+    Ok(desk.act(session, vec![resume])?.state)
+}
+
+pub(super) fn create(
     desk: &Desk<'_>,
     args: &Args,
     item: Option<&WorkItem>,

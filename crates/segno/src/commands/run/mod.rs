@@ -150,6 +150,41 @@ pub(super) fn print_journal(desk: &Desk<'_>, session: SessionId, mut after: u64)
     }
 }
 
+/// What an agent is taken up again with.
+pub(super) struct Resumed {
+    /// The session it works in.
+    pub(super) session: SessionId,
+    /// The session whose conversation it is.
+    pub(super) from: SessionId,
+    /// The agent's name.
+    pub(super) agent: String,
+    /// The conversation.
+    pub(super) conversation: segno_engine::agents::Conversation,
+    /// What it is told.
+    pub(super) prompt: String,
+    /// Whether the breaker is closed.
+    pub(super) reset_breaker: bool,
+}
+
+/// Takes an agent up again, and follows it to its end.
+pub(super) fn resume_run(desk: &Desk<'_>, resumed: Resumed, feed: &Feed, stop: &Stop) -> Outcome<Report> {
+    let session = resumed.session;
+    let args =
+        Args { agent: Some(resumed.agent.clone()), prompt: Some(resumed.prompt.clone()), ..Args::default() };
+    let launch = launch::prepare_resumed(desk, &args, resumed, feed, stop)?;
+    if !desk.context.printer.is_json() {
+        desk.context.printer.talk(view::headline(&launch.state, &launch.request));
+    }
+    let request = launch.request;
+    Ok(follow(desk, session, feed, false, stop, |engine| engine.run(request))??)
+}
+
+/// A new session that goes on from an ended one.
+pub(super) fn successor(desk: &Desk<'_>, state: &segno_engine::core::State) -> Outcome<SessionId> {
+    let args = Args { topic: state.topic.clone(), ..Args::default() };
+    Ok(launch::create(desk, &args, None, Some(state.session_id))?.session_id)
+}
+
 /// Says how it went.
 pub(super) fn finish(
     desk: &Desk<'_>,
@@ -157,9 +192,13 @@ pub(super) fn finish(
     raw: bool,
     followed: Outcome<Result<Report, Error>>,
 ) -> Outcome {
+    report(desk, session, raw, followed??)
+}
+
+/// Says how a run went.
+pub(super) fn report(desk: &Desk<'_>, session: SessionId, raw: bool, report: Report) -> Outcome {
     let context = desk.context;
     let printer = &context.printer;
-    let report = followed??;
     for notice in &report.notices {
         printer.warn(notice.clone());
     }
