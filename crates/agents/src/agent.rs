@@ -39,6 +39,12 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
     /// Reads the agent's own record of a conversation, if it keeps one.
     fn transcript(&self, bytes: &[u8]) -> Option<Transcript>;
 
+    /// Whether the next process counts its tool calls with the same ids again, as Codex does (`item_0`, `item_1`). Only
+    /// for an agent whose hooks, if it has any, do not tell of calls by these ids.
+    fn call_ids_recur(&self) -> bool {
+        false
+    }
+
     /// How to end it.
     fn stop_ladder(&self) -> &[StopStep] {
         &STOP_LADDER

@@ -28,6 +28,10 @@ impl Agent for Codex {
         "codex"
     }
 
+    fn call_ids_recur(&self) -> bool {
+        true
+    }
+
     fn probe(&self) -> Probe {
         Probe {
             programs: vec!["codex".to_owned()],

@@ -39,6 +39,10 @@ impl Agent for Plain {
         if self.config.name.is_empty() { "plain" } else { &self.config.name }
     }
 
+    fn call_ids_recur(&self) -> bool {
+        true
+    }
+
     fn probe(&self) -> Probe {
         let program = self.config.command.first().cloned();
         Probe {

@@ -79,6 +79,7 @@ impl Engine {
         }
         let acted = self.act_in_run(session, commands, driver.epoch(), &run.id)?;
         let reader = reader(&note, &capture);
+        let agent = agent(&note);
         let running = Running {
             driver: &driver,
             completes: note.completes,
@@ -89,8 +90,8 @@ impl Engine {
             capture,
             scratch: note.scratch.clone(),
             reader,
-            recorder: Recorder::new(self, acted.state, driver.epoch(), &run.id, feed.clone()),
-            agent: agent(&note),
+            recorder: Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone()),
+            agent,
             limits,
             resources: Resources::default(),
             stop,
@@ -100,6 +101,7 @@ impl Engine {
             last_sign: Instant::now(),
             stderr_seen: 0,
             ticks: 0,
+            swept: 0,
             behind: None,
         };
         running.follow(Instant::now())
@@ -129,7 +131,8 @@ impl Engine {
         let member = Member { pid: run.pid, start: run.process_start };
         let note =
             self.captures().and_then(|captures| capture::read_note(&capture::directory(captures, &run.id)));
+        let alive = u64::from(member.is_alive());
         member.signal(rustix::process::Signal::KILL);
-        Tree::new(&run.id, member, false, note.ok().and_then(|note| note.cgroup)).sweep()
+        alive + Tree::new(&run.id, member, false, note.ok().and_then(|note| note.cgroup)).sweep()
     }
 }

@@ -115,7 +115,14 @@ impl Engine {
             capture: spawned.capture,
             scratch: spawned.scratch,
             reader,
-            recorder: Recorder::new(self, acted.state, driver.epoch(), &run, request.feed.clone()),
+            recorder: Recorder::new(
+                self,
+                request.agent.as_ref(),
+                acted.state,
+                driver.epoch(),
+                &run,
+                request.feed.clone(),
+            ),
             agent: request.agent,
             limits: request.limits,
             resources: request.resources,
@@ -126,6 +133,7 @@ impl Engine {
             last_sign: Instant::now(),
             stderr_seen: 0,
             ticks: 0,
+            swept: 0,
             behind: None,
         };
         running.follow(started)
@@ -166,6 +174,7 @@ pub(super) struct Running<'a> {
     pub(super) last_sign: Instant,
     pub(super) stderr_seen: u64,
     pub(super) ticks: u64,
+    pub(super) swept: u64,
     pub(super) behind: Option<Instant>,
 }
 
@@ -185,7 +194,15 @@ impl Running<'_> {
             let busy = self.read()?;
             self.checkpoint_now_and_then()?;
             if let Some(exit) = self.ended() {
-                return Ok((exit, stopping.map(|stopping| stopping.cause)));
+                let cause = match stopping {
+                    Some(stopping) => Some(stopping.cause),
+                    // Whoever kills from elsewhere asks first and then does it; the request may not be seen yet.
+                    None => {
+                        self.look()?;
+                        self.recorder.state.requests.first().map(|open| Cause::Request(open.request))
+                    }
+                };
+                return Ok((exit, cause));
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
@@ -343,7 +360,7 @@ impl Running<'_> {
             }
             Named::Kill => {
                 self.member.signal(Signal::KILL);
-                self.tree.sweep();
+                self.swept += self.tree.sweep();
                 "SIGKILL"
             }
         };
@@ -430,7 +447,7 @@ impl Running<'_> {
 
     fn finish(mut self, exit: ExitInfo, cause: Option<Cause>, started: Instant) -> Result<Report, Error> {
         // Whatever it left behind is ended first: it may still be printing.
-        let swept = self.tree.sweep();
+        let swept = self.swept + self.tree.sweep();
         self.drain()?;
         let stderr = self.recorder.engine.redactor().text(&self.capture.stderr_tail(STDERR)).into_owned();
         let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
@@ -447,6 +464,7 @@ impl Running<'_> {
             took: started.elapsed(),
             stderr,
             completes: self.completes,
+            moves_session: true,
         };
         super::checkpoint::at_end(&mut recorder, &end, &at);
         let (outcome, kept) = super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?;

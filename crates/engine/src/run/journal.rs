@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use std::time::Instant;
 
+use segno_agents::Agent;
 use segno_agents::AgentEvent;
 use segno_agents::Envelope;
 use segno_agents::TokenCounts;
@@ -58,6 +59,7 @@ pub(super) struct Recorder<'a> {
     last_message: Option<String>,
     epoch: u64,
     feed: Feed,
+    calls_recur: bool,
     pending: VecDeque<Item>,
     tokens: LiveTokens,
     view_due: bool,
@@ -78,7 +80,16 @@ enum Prepared {
 }
 
 impl<'a> Recorder<'a> {
-    pub(super) fn new(engine: &'a Engine, state: State, epoch: u64, run: &str, feed: Feed) -> Self {
+    pub(super) fn new(
+        engine: &'a Engine,
+        agent: &dyn Agent,
+        state: State,
+        epoch: u64,
+        run: &str,
+        feed: Feed,
+    ) -> Self {
+        // The ids of a session's first run cannot meet others.
+        let calls_recur = agent.call_ids_recur() && state.counts.runs > 1;
         Self {
             engine,
             session: state.session_id,
@@ -89,6 +100,7 @@ impl<'a> Recorder<'a> {
             last_message: None,
             epoch,
             feed,
+            calls_recur,
             pending: VecDeque::new(),
             tokens: LiveTokens::default(),
             view_due: false,
@@ -102,6 +114,9 @@ impl<'a> Recorder<'a> {
             self.last_message.clone_from(&envelope.native_event_id);
         }
         let mut commands = translate::commands_of(&envelope.event, &self.run);
+        if self.calls_recur {
+            translate::scope_calls(&mut commands, &self.run);
+        }
         commands.extend(self.tokens.take(&envelope.event));
         // Agents say who they are again and again.
         commands.retain(|command| match command {

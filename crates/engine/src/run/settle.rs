@@ -27,6 +27,7 @@ use super::journal::Recorder;
 use super::journal::token_use;
 use super::stop::Cause;
 use super::tree::Member;
+use super::tree::Tree;
 use crate::Engine;
 use crate::Error;
 
@@ -39,6 +40,8 @@ pub(super) struct End {
     pub(super) took: Duration,
     pub(super) stderr: String,
     pub(super) completes: bool,
+    /// Whether the session's status follows from it.
+    pub(super) moves_session: bool,
 }
 
 /// Records the end and what follows from it. Answers with the outcome, and whether something could not be journaled
@@ -51,7 +54,10 @@ pub(super) fn record_end(
 ) -> Result<(Outcome, bool), Error> {
     let mut outcome = end.outcome.clone();
     match &end.cause {
-        Some(Cause::Turns) => outcome.outcome = OutcomeKind::MaxTurns,
+        Some(cause @ Cause::Turns) if outcome.outcome == OutcomeKind::Stopped => {
+            outcome.outcome = OutcomeKind::MaxTurns;
+            outcome.reason = cause.text();
+        }
         Some(cause) if outcome.outcome == cause_kind(cause) => outcome.reason = cause.text(),
         _ => {}
     }
@@ -119,7 +125,7 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
 
 /// What a run's end does to its session: an error is never the end of a session, it can be resumed.
 fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command> {
-    if state.status != Status::Active {
+    if state.status != Status::Active || !end.moves_session {
         return None;
     }
     let details = Some(segno_core::Text::from(outcome.reason.as_str()));
@@ -163,10 +169,18 @@ impl Engine {
         if member.is_alive() {
             return Err(Error::AgentAlive { agent: run.agent, pid: run.pid });
         }
-        let mut recorder = Recorder::new(self, state, epoch, &run.id, Feed::default());
         let exit = ExitInfo::default();
-        let (outcome, capture) = match self.captures().and_then(|captures| Capture::reopen(captures, &run.id))
-        {
+        let reopened = self.captures().and_then(|captures| Capture::reopen(captures, &run.id));
+        let agent = match &reopened {
+            Ok((_, note)) => adopt::agent(note),
+            Err(_) => segno_agents::by_name(&run.agent)
+                .unwrap_or_else(|| Box::new(segno_agents::plain::Plain::default())),
+        };
+        // Nobody cleaned up after it yet, and what is left may still be printing.
+        let cgroup = reopened.as_ref().ok().and_then(|(_, note)| note.cgroup.clone());
+        let swept = Tree::new(&run.id, member, false, cgroup).sweep();
+        let mut recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default());
+        let (outcome, capture) = match reopened {
             Ok((mut capture, note)) => {
                 let mut reader = adopt::reader(&note, &capture);
                 loop {
@@ -187,8 +201,6 @@ impl Engine {
             }
             // Without a capture (another machine, or removed by hand) only the journal knows.
             Err(_) => {
-                let agent = segno_agents::by_name(&run.agent)
-                    .unwrap_or_else(|| Box::new(segno_agents::plain::Plain::default()));
                 let mut outcome =
                     agent.reader(&segno_agents::ReaderOptions::default()).finish(&exit, &mut |_| {});
                 outcome.outcome = OutcomeKind::Interrupted;
@@ -203,7 +215,16 @@ impl Engine {
             let name = Some("interrupt".to_owned());
             recorder.checkpoint(name, segno_core::event::CheckpointReason::Interrupt, None);
         }
-        let end = End { outcome, cause: None, swept: 0, took, stderr: String::new(), completes: false };
+        let end = End {
+            outcome,
+            cause: None,
+            swept,
+            took,
+            stderr: String::new(),
+            completes: false,
+            // It stands where it was brought to when its driver died, or since.
+            moves_session: false,
+        };
         let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
         if let Some((capture, note)) = capture.filter(|_| !kept) {
             super::spawn::remove(note.scratch.as_deref());

@@ -76,6 +76,19 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
     }
 }
 
+/// Makes the ids of calls differ from those of other runs of the session, for an agent that counts them anew.
+pub(super) fn scope_calls(commands: &mut [Command], run: &str) {
+    let run = run.get(run.len().saturating_sub(12)..).unwrap_or(run);
+    for command in commands {
+        let call = match command {
+            Command::StartTool { call, .. } | Command::EndTool { call, .. } => call,
+            Command::RecordFile { call: Some(call), .. } => call,
+            _ => continue,
+        };
+        *call = name(&format!("{run}.{call}"));
+    }
+}
+
 fn said(channel: Channel, text: &str, message: &Option<String>, parent: &Option<String>) -> Vec<Command> {
     if text.is_empty() {
         return Vec::new();

@@ -83,7 +83,10 @@ impl Tree {
         // What started before the run cannot be part of it, whatever its number says.
         let processes: Vec<Process> =
             processes().into_iter().filter(|process| process.member.start >= self.since).collect();
-        let mut below: BTreeSet<u32> = BTreeSet::from([self.root]);
+        // Once the root is gone its number may be anybody's.
+        let root = Member { pid: self.root, start: self.since };
+        let mut below: BTreeSet<u32> =
+            processes.iter().filter(|process| process.member == root).map(|_| self.root).collect();
         if self.adopts {
             // Our own children stay in our process group; an orphan that came to us never was in it.
             let adopted = processes.iter().filter(|p| p.parent == own && p.group != own_group);
@@ -129,16 +132,17 @@ impl Tree {
         })
     }
 
-    /// Ends everything that is left, again and again until nothing is. Answers with how many there were.
+    /// Ends everything that is left, again and again until nothing is. Answers with how many there were beside the root.
     pub fn sweep(&self) -> u64 {
         let mut ended = BTreeSet::new();
         let mut quiet = 0;
         for _ in 0..LOOKS {
+            // Who is there is asked first: those that the group ends are counted and waited for like the others.
+            let members = self.members();
             if let Some(cgroup) = &self.cgroup {
                 // One write ends the whole group at once, forks in flight included.
                 let _ = std::fs::write(cgroup.join("cgroup.kill"), "1");
             }
-            let members = self.members();
             quiet = if members.is_empty() { quiet + 1 } else { 0 };
             if quiet >= QUIET_LOOKS {
                 break;
@@ -154,7 +158,7 @@ impl Tree {
         if let Some(cgroup) = &self.cgroup {
             let _ = std::fs::remove_dir(cgroup);
         }
-        ended.len() as u64
+        ended.iter().filter(|member| member.pid != self.root).count() as u64
     }
 
     /// Orphans that came to us stay as zombies until they are waited for. The root has its own waiter.

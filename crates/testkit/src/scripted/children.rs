@@ -15,7 +15,13 @@ pub(super) const DETACH: &str = "--detach";
 pub(super) const PID_FILE: &str = "--pid-file";
 
 /// Starts a child; with a file for its process id, waits until that is there.
-pub(super) fn spawn(how: How, steps: &[Step], pid_file: Option<&str>, keep_output: bool) -> io::Result<()> {
+pub(super) fn spawn(
+    how: How,
+    steps: &[Step],
+    pid_file: Option<&str>,
+    keep_output: bool,
+    bare: bool,
+) -> io::Result<()> {
     let mut steps = steps.to_vec();
     let mut args: Vec<String> = Vec::new();
     match how {
@@ -28,7 +34,7 @@ pub(super) fn spawn(how: How, steps: &[Step], pid_file: Option<&str>, keep_outpu
         args.extend([PID_FILE.to_owned(), file.to_owned()]);
     }
     args.extend(["--steps".to_owned(), serde_json::to_string(&steps)?]);
-    let mut child = start(&args, keep_output)?;
+    let mut child = start(&args, keep_output, bare)?;
     if how == How::DoubleFork {
         child.wait()?;
     }
@@ -39,9 +45,12 @@ pub(super) fn spawn(how: How, steps: &[Step], pid_file: Option<&str>, keep_outpu
 }
 
 /// Starts this program again.
-pub(super) fn start(args: &[String], keep_output: bool) -> io::Result<std::process::Child> {
+pub(super) fn start(args: &[String], keep_output: bool, bare: bool) -> io::Result<std::process::Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(args).env_remove("SCRIPTED_AGENT").stdin(Stdio::null());
+    if bare {
+        command.env_clear();
+    }
     if !keep_output {
         command.stdout(Stdio::null()).stderr(Stdio::null());
     }

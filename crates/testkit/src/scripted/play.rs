@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
 fn begin(mut args: Vec<String>) -> Result<u8, String> {
     if args.first().is_some_and(|arg| arg == DETACH) {
         // The child of this process is nobody's child as soon as we are gone.
-        return children::start(&args[1..], true).map(|_| 0).map_err(|error| error.to_string());
+        return children::start(&args[1..], true, false).map(|_| 0).map_err(|error| error.to_string());
     }
     if args.first().is_some_and(|arg| arg == SETSID) {
         args.remove(0);
@@ -134,9 +134,9 @@ fn one(scene: &Scene, step: Step) -> Result<Option<u8>, String> {
             return play(scene, if refused { &denied } else { &allowed });
         }
         Step::Notify(payload) => hooks::notify(scene, &payload),
-        Step::Spawn { how, steps, pid_file, keep_output } => {
+        Step::Spawn { how, steps, pid_file, keep_output, bare } => {
             let pid_file = pid_file.map(|file| scene.fill_text(&file)).transpose()?;
-            children::spawn(how, &steps, pid_file.as_deref(), keep_output)
+            children::spawn(how, &steps, pid_file.as_deref(), keep_output, bare)
         }
         Step::Ignore(list) => list.into_iter().try_for_each(signals::ignore),
         Step::OnSignal { signal, steps } => {

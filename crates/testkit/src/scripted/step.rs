@@ -102,6 +102,9 @@ pub enum Step {
         /// Whether it keeps our stdout and stderr open.
         #[serde(default)]
         keep_output: bool,
+        /// Whether it is started without any environment, so that nothing it carries says where it came from.
+        #[serde(default)]
+        bare: bool,
     },
     /// Ignores these signals from now on.
     Ignore(Vec<SignalName>),

@@ -124,6 +124,7 @@ fn children_get_away() {
         steps: vec![Step::SleepMs(60_000)],
         pid_file: Some(path(&home, &format!("{how:?}"))),
         keep_output: false,
+        bare: false,
     };
     let done = play(&home, &ways.map(spawn));
     assert_eq!(done.code, Some(0), "{}", done.stderr);
@@ -151,6 +152,7 @@ fn a_child_can_keep_the_output_open() {
         steps: vec![Step::WaitFor { path: path(&home, "go"), seconds: 20 }, Step::Print("late".to_owned())],
         pid_file: Some(path(&home, "pid")),
         keep_output: true,
+        bare: false,
     }];
     let mut parent: Child =
         command(&home, &steps).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();

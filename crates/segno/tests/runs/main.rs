@@ -1,0 +1,12 @@
+//! `segno run` with real agents and with agents that misbehave, in one binary so that it is linked once.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should stop")]
+#![expect(clippy::print_stdout, reason = "what a failing test says, and the figures of those that measure")]
+
+mod cli;
+mod faults;
+mod hooks;
+mod lab;
+mod matrix;
+mod orphans;
+mod table;

@@ -1,0 +1,115 @@
+//! A model that fails, and conversations that go on.
+
+use rstest::rstest;
+use segno_testkit::model::{Script, Then, Turn};
+use segno_testkit::recipe::Patience;
+
+use super::Real;
+
+#[rstest]
+#[case("claude")]
+#[case("codex")]
+fn too_many_requests_then_success(#[case] agent: &'static str) {
+    let limited = Turn::error(429).header("retry-after", "1");
+    let Some(real) = Real::with(agent, [limited, "made it".into()]) else { return };
+    let said = real.run(&[]);
+    let result = real.ended("429 then success", &said, "completed", "completed");
+    assert_eq!(result["text"], "made it");
+}
+
+#[rstest]
+#[case("claude", 529)]
+#[case("codex", 503)]
+fn overloaded_to_the_end(#[case] agent: &'static str, #[case] status: u16) {
+    let script = Script::new([Turn::error(status)]).then(Then::Repeat);
+    let Some(real) = Real::new(agent, script, Patience::default()) else { return };
+    let said = real.run(&[]);
+    let result = real.ended("overload to the end", &said, "failed", "paused");
+    assert!(result["error"]["text"].is_string(), "{result}");
+}
+
+#[rstest]
+#[case("claude")]
+#[case("codex")]
+fn a_bad_key(#[case] agent: &'static str) {
+    let script = Script::new([Turn::error(401)]).then(Then::Repeat);
+    let Some(real) = Real::new(agent, script, Patience::default()) else { return };
+    let said = real.run(&[]);
+    let result = real.ended("bad key", &said, "failed", "paused");
+    assert_eq!(result["error"]["class"], "authentication", "{result}");
+}
+
+#[rstest]
+#[case("claude", 4)]
+#[case("codex", 3)]
+fn a_stream_that_stalls_and_recovers(#[case] agent: &'static str, #[case] after: usize) {
+    let script = Script::new([Turn::stall(after), "recovered".into()]);
+    let Some(real) = Real::new(agent, script, Patience::short()) else { return };
+    let said = real.run(&[]);
+    let result = real.ended("stalled stream, the agent's own timer", &said, "completed", "completed");
+    assert_eq!(result["text"], "recovered");
+}
+
+#[rstest]
+#[case("claude", 4)]
+#[case("codex", 3)]
+fn a_stream_that_stalls_until_segno_loses_patience(#[case] agent: &'static str, #[case] after: usize) {
+    let script = Script::new([Turn::stall(after)]).then(Then::Repeat);
+    let Some(real) = Real::new(agent, script, Patience::default()) else { return };
+    let said = real.run(&["--silence", "4s"]);
+    let result = real.ended("stalled stream, --silence", &said, "timed_out", "paused");
+    assert!(result["reason"].as_str().unwrap().contains("no sign of life"), "{result}");
+    let watched = real.lab.journal(Some("reported"));
+    assert!(watched.iter().any(|event| event["body"]["what"] == "watchdog"), "what it did is an event");
+}
+
+#[rstest]
+#[case("claude")]
+#[case("codex")]
+fn a_conversation_goes_on(#[case] agent: &'static str) {
+    let turns = [Turn::sh("echo one"), "the word is plum".into(), Turn::sh("echo two"), "as I said".into()];
+    let Some(real) = Real::with(agent, turns) else { return };
+    let first = real.run(&[]).result();
+    let said = real.run(&["--continue-from", "last"]);
+    let second = real.ended("resume", &said, "completed", "completed");
+    assert_eq!(second["native_id"], first["native_id"], "the same conversation");
+    assert_ne!(second["session_id"], first["session_id"], "in a new session");
+    assert!(real.model.requests()[2].conversation.contains("the word is plum"));
+    assert_eq!(real.lab.state()["continues"], first["session_id"]);
+    real.ledger(&["completed"]);
+    let used = |session: &serde_json::Value| {
+        let shown = real.lab.json(&["show", session.as_str().unwrap()]);
+        shown["state"]["budget"]["tokens_used"].as_u64().unwrap()
+    };
+    assert_eq!(used(&first["session_id"]), used(&second["session_id"]), "each run counts its own tokens");
+}
+
+#[rstest]
+#[case("claude")]
+#[case("codex")]
+fn a_conversation_is_copied(#[case] agent: &'static str) {
+    let Some(real) = Real::with(agent, ["the word is plum".into(), "a copy".into()]) else { return };
+    let first = real.run(&[]).result();
+    let said = real.run(&["--continue-from", "last", "--fork"]);
+    let second = real.ended("fork", &said, "completed", "completed");
+    assert!(second["native_id"].is_string() && second["native_id"] != first["native_id"]);
+    assert!(real.model.requests()[1].conversation.contains("the word is plum"));
+    real.ledger(&[]);
+}
+
+/// Agents number their calls anew in each run; two calls are two, all the same.
+#[rstest]
+#[case("claude")]
+#[case("codex")]
+fn two_runs_in_one_session(#[case] agent: &'static str) {
+    let turns = [Turn::sh("echo one"), "first".into(), Turn::sh("exit 3"), "second".into()];
+    let Some(real) = Real::with(agent, turns) else { return };
+    let new = real.lab.run(&["new"]);
+    assert_eq!(new.code, Some(0), "{}", new.stderr);
+    let session = new.text().trim().to_owned();
+    let first = real.run(&["--session", &session]);
+    assert_eq!(first.result()["outcome"], "completed");
+    let said = real.run(&["--session", &session]);
+    real.ended("second run in a session", &said, "completed", "active");
+    real.ledger(&["completed", "failed"]);
+}
