@@ -73,11 +73,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         grace: Duration::from_millis(config.run.grace_ms),
         ..Limits::default()
     };
+    let first = desk.load(id)?.seq;
     let (feed, stop) = (Feed::default(), Stop::default());
     let (work_feed, work_stop) = (feed.clone(), stop.clone());
     context.printer.talk(format!("following the agent of session {}", short(id)));
-    let followed =
-        follow(&desk, id, &feed, false, &stop, move |engine| engine.adopt(id, limits, work_stop, work_feed));
+    let followed = follow(&desk, id, first, &feed, false, &stop, move |engine| {
+        engine.adopt(id, limits, work_stop, work_feed)
+    });
     finish(&desk, id, false, followed)
 }
 

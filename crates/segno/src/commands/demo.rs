@@ -27,8 +27,8 @@ const BREATH: Duration = Duration::from_millis(700);
 /// See what segno is for, in ten seconds
 ///
 /// A scripted agent that comes with this program works in a scratch project under the real supervisor. Half-way,
-/// agent and supervisor are killed without warning, as in a power cut. Then you see what is known. Nothing is
-/// installed, nothing leaves this machine, and the session stays to be looked at.
+/// agent and supervisor are killed without warning, as in a power cut. Then you see what is known, and how the work
+/// comes back. Nothing is installed, nothing leaves this machine, and the session stays to be looked at.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno demo")]
 pub struct Args {
@@ -38,6 +38,9 @@ pub struct Args {
     /// Be the agent
     #[arg(long, hide = true)]
     pub play: bool,
+    /// Be the agent that comes back
+    #[arg(long, hide = true, value_name = "ID")]
+    pub resumed: Option<String>,
 }
 
 /// Runs `segno demo`.
@@ -59,7 +62,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         .keep();
     show.part("1", "An agent starts to work, recorded by segno.");
     show.say(&format!("scratch project {}", project.display()));
-    let mut driver = start(context, &project, args.fast)?;
+    let mut driver = start(context, &project, args.fast, None)?;
     let (desk, session) = match show.wait_for_session(&project) {
         Ok(found) => found,
         Err(why) => {
@@ -81,6 +84,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
     let state = desk.load(session)?;
     show.found(&state)?;
+    drop(desk);
+    show.part("4", "segno resume: the agent goes on in its conversation, and is told what is in doubt.");
+    let mut driver = start(context, &project, args.fast, Some(session))?;
+    let desk = Desk::open(context)?;
+    let state = show.follow_to_the_end(&desk, &state);
+    let _ = driver.wait();
+    show.back(&state?)?;
     desk.finish();
     Ok(())
 }
@@ -154,6 +164,51 @@ impl Show<'_> {
         }
     }
 
+    /// Shows what happens until the session is completed.
+    fn follow_to_the_end(&self, desk: &Desk<'_>, before: &State) -> Outcome<State> {
+        let until = Instant::now() + PATIENCE;
+        let mut view = super::run::View::new(self.context);
+        let mut after = before.seq;
+        loop {
+            let session = before.session_id;
+            let rows = desk.engine.store().events(session, after, 100).map_err(segno_engine::Error::from)?;
+            for row in rows {
+                if let segno_engine::store::EventRow::Whole(stored) = row {
+                    after = stored.seq;
+                    if let Ok(event) = stored.event() {
+                        view.show(stored.seq, stored.at, &event);
+                    }
+                }
+            }
+            let state = desk.load(session)?;
+            if state.status == Status::Completed && state.driver.is_none() && state.seq == after {
+                return Ok(state);
+            }
+            if Instant::now() >= until {
+                return Err(CommandError::failure("no_demo", "the demonstration's agent did not come back"));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn back(&self, state: &State) -> Outcome {
+        let printer = &self.context.printer;
+        printer.talk(
+            Text::new()
+                .plain("   session ")
+                .painted(Meaning::Dim, short(state.session_id))
+                .plain(" is ")
+                .painted(Meaning::Done, "completed")
+                .plain(format!("   {} runs, {} calls", state.counts.runs, state.calls.total)),
+        );
+        let tail = tail(state.session_id);
+        printer.hint(format!("segno show {tail}   segno show {tail} --tools   segno undo --session {tail}"));
+        if printer.is_json() {
+            printer.json(&segno_engine::core::Summary::from(state))?;
+        }
+        Ok(())
+    }
+
     fn found(&self, state: &State) -> Outcome {
         let printer = &self.context.printer;
         if state.status != Status::Interrupted {
@@ -183,28 +238,33 @@ impl Show<'_> {
             ));
         }
         self.breathe();
-        let tail = tail(state.session_id);
-        printer.hint(format!("segno show {tail}   segno show {tail} --tools   segno log {tail}"));
-        if printer.is_json() {
-            printer.json(&segno_engine::core::Summary::from(state))?;
-        }
         Ok(())
     }
 }
 
 /// Starts `segno run` in the background with this program as its agent.
-fn start(context: &Context, project: &Path, fast: bool) -> Outcome<std::process::Child> {
+fn start(
+    context: &Context,
+    project: &Path,
+    fast: bool,
+    resumed: Option<SessionId>,
+) -> Outcome<std::process::Child> {
     let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
     let mut environment = Environment::inherited();
     let agent = description(&own, fast);
     environment.retain(|(name, _)| name != variable_of("agents").as_str());
-    let log = std::fs::File::create(project.join(".demo.log"))
+    let log = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(project.join(".demo.log"))
         .map_err(|why| CommandError::io("cannot write the demonstration's log", why))?;
-    let mut arguments: Vec<std::ffi::OsString> =
-        ["run", "--agent", "demo", "--topic", "demo: a shop", "--prompt", "Build a small shop.", "--project"]
+    let mut arguments: Vec<std::ffi::OsString> = match resumed {
+        Some(session) => vec!["resume".into(), session.to_string().into(), "--from".into(), "live".into()],
+        None => ["run", "--agent", "demo", "--topic", "demo: a shop", "--prompt", "Build a small shop."]
             .map(Into::into)
-            .into();
-    arguments.push(project.into());
+            .into(),
+    };
+    arguments.extend(["--project".into(), project.into()]);
     if let Some(store) = &context.global.store {
         arguments.extend(["--store".into(), store.into()]);
     }
@@ -221,6 +281,7 @@ fn description(own: &Path, fast: bool) -> String {
         r#"[demo]
 command = [{own}, "demo", "--play"{pace}]
 prompt = "stdin"
+resume = ["--resumed", "{{id}}"]
 format = "json"
 [[demo.rules]]
 kind = "session_started"
@@ -260,6 +321,22 @@ fn play(args: &Args) -> Outcome {
             .map_err(|why| CommandError::io("cannot print", why))
     };
     use serde_json::json;
+    if let Some(conversation) = &args.resumed {
+        print(json!({ "type": "hello", "conversation": conversation }))?;
+        print(
+            json!({ "type": "says", "text": "The migration is in doubt. I look before I do anything again." }),
+        )?;
+        pause();
+        let input = json!({ "command": "./migrate --status" });
+        print(json!({ "type": "call", "id": "call-4", "tool": "Bash", "input": input }))?;
+        pause();
+        print(json!({ "type": "done", "id": "call-4", "output": "not applied" }))?;
+        let input = json!({ "command": "./migrate --production" });
+        print(json!({ "type": "call", "id": "call-5", "tool": "Bash", "input": input }))?;
+        pause();
+        print(json!({ "type": "done", "id": "call-5", "output": "applied" }))?;
+        return print(json!({ "type": "end", "text": "The shop is open." }));
+    }
     print(json!({ "type": "hello", "conversation": "demo-1" }))?;
     print(json!({ "type": "says", "text": "I will build a small shop: a page, then its database." }))?;
     pause();

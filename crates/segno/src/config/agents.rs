@@ -68,8 +68,11 @@ pub fn check(agents: &Table) -> Result<(), String> {
 
 fn read(name: &str, section: &Table) -> Result<AgentSettings, String> {
     let wrong = |why: toml::de::Error| format!("has [agents.{name}], which is not right: {}", why.message());
-    let (common, own): (Table, Table) =
-        section.clone().into_iter().partition(|(key, _)| COMMON.contains(&key.as_str()));
+    // For a described command `model` and `max_turns` may also be the arguments that set them.
+    let (common, own): (Table, Table) = section.clone().into_iter().partition(|(key, value)| {
+        let arguments = matches!(key.as_str(), "model" | "max_turns") && value.is_array();
+        COMMON.contains(&key.as_str()) && !arguments
+    });
     let common: Common = Value::Table(common).try_into().map_err(wrong)?;
     if common.max_cost_usd < 0.0 || !common.max_cost_usd.is_finite() {
         return Err(format!("has [agents.{name}], whose max_cost_usd is no amount"));
@@ -103,6 +106,8 @@ mod tests {
             silence_seconds = 9
             [mine]
             command = ["my-agent", "--json"]
+            model = ["--model", "{model}"]
+            resume = ["--resume", "{id}"]
             format = "json"
             max_turns = 3
             [[mine.rules]]

@@ -51,7 +51,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let request = launch.request;
     let (program, unknown) = (request.program.clone(), request.version.is_none());
     let name = request.agent.name().to_owned();
-    let followed = follow(&desk, session, &feed, raw, &stop, |desk_engine| desk_engine.run(request));
+    // A session that this run made is printed from its first event on.
+    let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
+    let followed = follow(&desk, session, first, &feed, raw, &stop, |engine| engine.run(request));
     if unknown {
         learn_version(&desk, session, &name, &program);
     }
@@ -79,6 +81,7 @@ fn learn_version(desk: &Desk<'_>, session: SessionId, agent: &str, program: &std
 pub(super) fn follow(
     desk: &Desk<'_>,
     session: SessionId,
+    first: u64,
     feed: &Feed,
     raw: bool,
     stop: &Stop,
@@ -90,7 +93,6 @@ pub(super) fn follow(
     let _signals = signals::listen(stop)?;
     let engine = &desk.engine;
     let json = context.printer.is_json() && !raw;
-    let first = engine.load(session).map_or(0, |loaded| loaded.state.seq);
     std::thread::scope(|scope| {
         let feed = feed.clone();
         let worker = scope.spawn(move || {
@@ -175,8 +177,9 @@ pub(super) fn resume_run(desk: &Desk<'_>, resumed: Resumed, feed: &Feed, stop: &
     if !desk.context.printer.is_json() {
         desk.context.printer.talk(view::headline(&launch.state, &launch.request));
     }
+    let first = launch.state.seq;
     let request = launch.request;
-    Ok(follow(desk, session, feed, false, stop, |engine| engine.run(request))??)
+    Ok(follow(desk, session, first, feed, false, stop, |engine| engine.run(request))??)
 }
 
 /// A new session that goes on from an ended one.
