@@ -20,6 +20,10 @@ release:
 campaign:
     ./scripts/campaign
 
+# what reads foreign bytes, three minutes each; needs a nightly toolchain
+fuzz *TARGETS:
+    ./scripts/fuzz {{TARGETS}}
+
 # rewrite generated documentation and accept changed snapshots after a look at them
 bless:
     SEGNO_BLESS=1 INSTA_UPDATE=always ./scripts/test -p segno

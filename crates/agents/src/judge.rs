@@ -22,7 +22,7 @@ impl Tally {
             model: self.model,
             text: self.last_text,
             results: self.results,
-            turns: self.steps + self.untold_messages,
+            turns: self.steps.saturating_add(self.untold_messages),
             duration_ms: self.duration_ms,
             api_duration_ms: self.api_duration_ms,
             tokens: self.tokens.plus(untold),
@@ -85,8 +85,12 @@ impl Tally {
             return (Kind::Interrupted, "ended without a final event".to_owned());
         };
         if last.kind != Kind::Completed {
-            let reason = last.reason.clone().or_else(|| self.error.as_ref().map(|error| error.text.clone()));
-            return (last.kind, reason.unwrap_or_else(|| "the agent reported an error".to_owned()));
+            let told = [last.reason.as_ref(), self.error.as_ref().map(|error| &error.text)];
+            let reason = told.into_iter().flatten().find(|reason| !reason.trim().is_empty());
+            return (
+                last.kind,
+                reason.map_or_else(|| "the agent reported an error".to_owned(), Clone::clone),
+            );
         }
         // The end of a background task begins another turn; so does a message. Killed on the way there is not done.
         if exit.by_signal() && (self.stirred || !self.background.is_empty()) {

@@ -17,6 +17,7 @@
 //! ```
 
 mod agent;
+mod bounds;
 mod classify;
 pub mod claude;
 pub mod codex;

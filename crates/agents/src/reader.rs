@@ -95,7 +95,8 @@ pub(crate) trait Machine: Send + std::fmt::Debug {
     /// Whether the agent gives this `type` to its top-level events.
     fn knows(&self, event_type: &str) -> bool;
 
-    /// Whether something read so far will only be told together with what follows, such as a message in pieces.
+    /// Whether something read so far is told together with what follows, such as a message in pieces, or changes what
+    /// that means, such as a refusal before the end.
     fn holds(&self) -> bool {
         false
     }
@@ -147,7 +148,8 @@ impl Reader {
         self.inner.tally.outcome(exit, self.inner.lines)
     }
 
-    /// From where another reader must start so that no event is missed: all before it has been given out whole.
+    /// From where another reader must start so that no event is missed: all before it has been given out whole. What
+    /// only earlier lines tell, such as the file of a call that is still open, that reader cannot know.
     pub fn safe_offset(&self) -> u64 {
         let start = self.lines.start();
         let torn = self.inner.torn.as_ref().map_or(start, |torn| torn.place.offset);
@@ -240,7 +242,9 @@ impl Inner {
 
     fn object(&mut self, json: &str, place: &mut Place, out: &mut impl FnMut(Envelope)) {
         let stamp = self.machine.object(json, &mut self.scratch);
-        self.held = self.machine.holds().then(|| self.held.unwrap_or(place.offset));
+        // The rest of a torn event belongs to where it began, which is before what came between.
+        let since = self.held.map_or(place.offset, |held| held.min(place.offset));
+        self.held = self.machine.holds().then_some(since);
         self.emit(place, stamp, out);
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::bounds::{excerpt, is_short};
 use crate::event::{AgentEvent, LimitStatus};
 use crate::outcome::{Denial, Failure, LimitHit, OpenCall, OutcomeKind};
 use crate::raw::Raw;
@@ -12,6 +13,9 @@ use crate::tokens::TokenCounts;
 const MAX_DENIALS: usize = 1000;
 const MAX_OPEN: usize = 10_000;
 const MAX_MESSAGES: usize = 64;
+const MAX_MODELS: usize = 1000;
+/// Inputs are only wanted for refusals, which follow soon.
+const MAX_INPUTS: usize = 256;
 
 /// Whether an agent promises an event at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,10 +134,11 @@ impl Tally {
             AgentEvent::Thinking { parent: None, .. } => self.open_turn(),
             AgentEvent::ToolStarted { call_id, tool, input, parent, .. } => {
                 self.tool_calls += 1;
-                if self.open.len() < MAX_OPEN {
+                if self.open.len() < MAX_OPEN && is_short(call_id) && is_short(tool) {
                     let call = OpenCall { call_id: call_id.clone(), tool: tool.clone() };
-                    // Inputs are only wanted for refusals; a big one is not worth holding.
-                    let input = (input.get().len() <= 16 * 1024).then(|| input.clone());
+                    // A big one is not worth holding.
+                    let wanted = self.open.len() < MAX_INPUTS && input.get().len() <= 16 * 1024;
+                    let input = wanted.then(|| input.clone());
                     self.open.push((call, input));
                 }
                 if parent.is_none() {
@@ -151,14 +156,18 @@ impl Tally {
                 self.denied(call_id, tool.as_deref(), reason)
             }
             AgentEvent::TaskStarted { task_id: id, background: true, .. }
-            | AgentEvent::SubAgentStarted { agent_id: id, background: true, .. } => {
+            | AgentEvent::SubAgentStarted { agent_id: id, background: true, .. }
+                if self.background.len() < MAX_OPEN && is_short(id) =>
+            {
                 self.background.insert(id.clone());
             }
             AgentEvent::TaskStopped { task_id: id, .. }
             | AgentEvent::SubAgentStopped { agent_id: id, .. } => {
                 self.background.remove(id);
             }
-            AgentEvent::Background { tasks } => self.background = tasks.iter().cloned().collect(),
+            AgentEvent::Background { tasks } => {
+                self.background = tasks.iter().filter(|id| is_short(id)).take(MAX_OPEN).cloned().collect();
+            }
             AgentEvent::Limit { status: LimitStatus::Rejected, window, resets_at, .. } => {
                 self.limit = Some(LimitHit {
                     window: window.clone(),
@@ -177,9 +186,10 @@ impl Tally {
                 self.error = Some(Failure { text: message.clone(), class: *class, api_status: *api_status });
             }
             AgentEvent::TurnCompleted { steps, duration_ms, api_duration_ms, .. } => {
-                self.steps += steps.unwrap_or(1);
-                self.duration_ms =
-                    duration_ms.map(|ms| self.duration_ms.unwrap_or(0) + ms).or(self.duration_ms);
+                self.steps = self.steps.saturating_add(steps.unwrap_or(1));
+                self.duration_ms = duration_ms
+                    .map(|ms| self.duration_ms.unwrap_or(0).saturating_add(ms))
+                    .or(self.duration_ms);
                 // Agents report this one as a running sum.
                 self.api_duration_ms = api_duration_ms.or(self.api_duration_ms);
             }
@@ -216,6 +226,7 @@ impl Tally {
 
     fn denied(&mut self, call_id: &str, tool: Option<&str>, reason: &str) {
         let closed = self.close(call_id);
+        let call_id = excerpt(call_id);
         if self.denials.iter().any(|denial| denial.call_id == call_id) {
             // Agents tell a refusal up to three times: when it happens, as the call's result, and at the end.
             return;
@@ -225,9 +236,9 @@ impl Tally {
             let (call, input) = closed.map_or((None, None), |(call, input)| (Some(call), input));
             self.denials.push(Denial {
                 call_id: call_id.to_owned(),
-                tool: tool.map(str::to_owned).or(call.map(|call| call.tool)),
+                tool: tool.map(|tool| excerpt(tool).to_owned()).or(call.map(|call| call.tool)),
                 input,
-                reason: (!reason.is_empty()).then(|| reason.to_owned()),
+                reason: (!reason.is_empty()).then(|| excerpt(reason).to_owned()),
             });
         }
     }
@@ -238,6 +249,10 @@ impl Tally {
             return;
         }
         self.untold_messages += 1;
+        if !is_short(id) {
+            self.untold_sum = self.untold_sum.plus(tokens);
+            return;
+        }
         self.untold.push_back((id.to_owned(), tokens));
         if self.untold.len() > MAX_MESSAGES
             && let Some((_, oldest)) = self.untold.pop_front()
@@ -253,9 +268,11 @@ impl Tally {
             None => self.tokens_exact = false,
         }
         if let Some(total) = total {
+            let room = self.total.len() < MAX_MODELS && model.is_none_or(is_short);
             match self.total.iter_mut().find(|(known, _)| known.as_deref() == model) {
                 Some((_, known)) => *known = total,
-                None => self.total.push((model.map(str::to_owned), total)),
+                None if room => self.total.push((model.map(str::to_owned), total)),
+                None => {}
             }
         }
     }

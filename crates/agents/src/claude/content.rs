@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 
 use super::wire::{Block, FileInput, Message, PermissionDecision, ResultMeta, ToolUseResult, User};
+use crate::bounds::is_short;
 use crate::event::{AgentEvent, By, ChangeKind, InputSource};
 use crate::raw::Raw;
 
 /// More open calls than this are not tracked by name; nothing else depends on it.
-const MAX_CALLS: usize = 10_000;
+const MAX_CALLS: usize = 2_000;
+
+/// The longest path there is.
+const MAX_PATH: usize = 4096;
 
 /// The calls announced and not yet answered.
 #[derive(Debug, Default)]
@@ -76,8 +80,9 @@ impl Calls {
         let path = writes_file(tool)
             .then(|| input.read::<FileInput>())
             .flatten()
-            .and_then(|input| input.file_path.or(input.notebook_path));
-        if self.open.len() < MAX_CALLS {
+            .and_then(|input| input.file_path.or(input.notebook_path))
+            .filter(|path| path.len() <= MAX_PATH);
+        if self.open.len() < MAX_CALLS && is_short(call_id) && is_short(tool) {
             self.open.insert(call_id.to_owned(), Call { tool: tool.to_owned(), path });
         }
     }

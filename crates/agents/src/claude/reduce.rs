@@ -9,6 +9,7 @@ use super::wire::{
     ControlLine, Head, Init, RateLimitInfo, RateLimitLine, ResultLine, StreamLine, ToolProgress, User,
 };
 use super::{result, system, wire};
+use crate::bounds::is_short;
 use crate::classify::classify;
 use crate::event::{AgentEvent, InputSource, LimitStatus, LimitWindow, PartialPart};
 use crate::raw::Raw;
@@ -63,6 +64,7 @@ impl Machine for Reduce {
         for event in &out[before..] {
             if let AgentEvent::ToolDenied { call_id, .. } = event
                 && self.denied.len() < MAX_DENIED
+                && is_short(call_id)
             {
                 self.denied.insert(call_id.clone());
             }
@@ -72,6 +74,10 @@ impl Machine for Reduce {
 
     fn knows(&self, event_type: &str) -> bool {
         TYPES.contains(&event_type)
+    }
+
+    fn holds(&self) -> bool {
+        self.results.awaits_the_end_of_a_refused_prompt()
     }
 }
 

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::wire::{ModelUsage, ResultLine, Usage};
+use crate::bounds::is_short;
 use crate::classify::classify;
 use crate::event::{AgentEvent, By};
 use crate::outcome::{ErrorClass, OutcomeKind};
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
+
+/// The sums of more models than this are not remembered.
+const MAX_MODELS: usize = 1000;
 
 /// What results need from before.
 #[derive(Debug, Default)]
@@ -25,6 +29,11 @@ impl Results {
         self.blocked = Some(why.to_owned());
         let reason = Some(why.to_owned());
         AgentEvent::Result { verdict: OutcomeKind::Denied, text: None, reason, api_status: None }
+    }
+
+    /// Whether a result that still comes will be judged by a refusal before it.
+    pub(super) fn awaits_the_end_of_a_refused_prompt(&self) -> bool {
+        self.blocked.is_some()
     }
 
     pub(super) fn line(&mut self, line: ResultLine, out: &mut Vec<AgentEvent>) {
@@ -89,7 +98,9 @@ impl Results {
                     }
                 },
             };
-            self.sums.insert(model.clone(), total);
+            if self.sums.contains_key(model) || (self.sums.len() < MAX_MODELS && is_short(model)) {
+                self.sums.insert(model.clone(), total);
+            }
             out.push(AgentEvent::Tokens {
                 model: Some(model.clone()),
                 delta: Some(delta),
@@ -104,7 +115,8 @@ impl Results {
         }
         if let Some(total) = line.total_cost_usd {
             let delta = match new {
-                Some(new) => Some(new.values().filter_map(|usage| usage.cost_usd).sum()),
+                // From zero: the sum of no numbers at all is a negative zero.
+                Some(new) => Some(new.values().filter_map(|usage| usage.cost_usd).fold(0.0, |a, b| a + b)),
                 None => self.last_cost.map(|before| (total - before).max(0.0)),
             };
             self.last_cost = Some(total);

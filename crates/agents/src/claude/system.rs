@@ -6,6 +6,7 @@ use super::reduce::{Reduce, read};
 use super::wire_system::{
     ApiRetry, BackgroundTasks, CompactBoundary, HookLine, Note, PermissionDenied, Status, Task,
 };
+use crate::bounds::is_short;
 use crate::event::{AgentEvent, By, CompactionPhase, HookPhase};
 
 /// More running sub-agents than this are taken for plain tasks when they end.
@@ -73,7 +74,7 @@ impl Tasks {
                 background: task.is_backgrounded,
             };
         }
-        if self.agents.len() < MAX_AGENTS {
+        if self.agents.len() < MAX_AGENTS && is_short(&task.task_id) {
             self.agents.insert(task.task_id.clone());
         }
         AgentEvent::SubAgentStarted {

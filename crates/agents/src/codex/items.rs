@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use serde_json::json;
 
 use super::wire::{Change, Item};
+use crate::bounds::is_short;
 use crate::event::{AgentEvent, By, ChangeKind};
 use crate::raw::Raw;
 
@@ -28,7 +29,7 @@ impl Items {
             "agent_message" | "reasoning" | "plan" => return self.updated(item, out),
             _ => {
                 let event = announced(&item)?;
-                if self.open.len() < MAX_OPEN {
+                if self.open.len() < MAX_OPEN && is_short(&item.id) {
                     self.open.insert(item.id);
                 }
                 out.push(event);
@@ -127,7 +128,11 @@ impl Items {
             let status = state.status.as_deref().unwrap_or_default();
             let over = matches!(status, "completed" | "errored" | "shutdown" | "not_found");
             // Each later call that names the agent repeats its state.
-            if over && self.agents.len() < MAX_OPEN && self.agents.insert(agent_id.clone()) {
+            let told = self.agents.contains(agent_id);
+            if over && !told && self.agents.len() < MAX_OPEN {
+                if is_short(agent_id) {
+                    self.agents.insert(agent_id.clone());
+                }
                 out.push(AgentEvent::SubAgentStopped {
                     agent_id: agent_id.clone(),
                     call_id: Some(item.id.clone()),

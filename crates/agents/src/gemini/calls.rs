@@ -3,14 +3,18 @@
 use std::collections::HashMap;
 
 use super::wire::{Line, ToolInput, writes_file};
+use crate::bounds::is_short;
 use crate::event::{AgentEvent, By, ChangeKind, PlanItem};
 use crate::raw::Raw;
 
 /// More open calls than this are not tracked by name; nothing else depends on it.
-const MAX_CALLS: usize = 10_000;
+const MAX_CALLS: usize = 2_000;
 
 /// The tool that starts a sub-agent. What happens inside it is in a file of its own, not in the stream.
 const SUB_AGENT: &str = "invoke_agent";
+
+/// The longest path there is.
+const MAX_PATH: usize = 4096;
 
 /// The calls announced and not yet answered.
 #[derive(Debug, Default)]
@@ -54,8 +58,8 @@ impl Calls {
             };
             out.push(AgentEvent::Plan { items: todos.into_iter().map(item).collect() });
         }
-        if self.open.len() < MAX_CALLS {
-            let path = known.file_path.filter(|_| writes_file(&tool));
+        if self.open.len() < MAX_CALLS && is_short(&call_id) && is_short(&tool) {
+            let path = known.file_path.filter(|path| writes_file(&tool) && path.len() <= MAX_PATH);
             self.open.insert(call_id, Call { tool, path });
         }
         Some(())

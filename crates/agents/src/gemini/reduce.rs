@@ -10,6 +10,9 @@ use crate::reader::{Machine, Stamp};
 
 const TYPES: &[&str] = &["init", "message", "tool_use", "tool_result", "error", "result"];
 
+/// A message in pieces that is longer than this is told in parts.
+const MAX_MESSAGE: usize = 4 * 1024 * 1024;
+
 /// What must be remembered from line to line.
 #[derive(Debug, Default)]
 pub(super) struct Reduce {
@@ -64,7 +67,9 @@ impl Reduce {
         match line.role.as_deref()? {
             "user" => out.push(AgentEvent::Input { source: InputSource::Replay, text, parent: None }),
             "assistant" => {
-                self.message.get_or_insert_default().push_str(&text);
+                let message = self.message.get_or_insert_default();
+                message.push_str(&text);
+                let long = message.len() > MAX_MESSAGE;
                 if line.delta == Some(true) {
                     out.push(AgentEvent::Partial {
                         message_id: None,
@@ -72,7 +77,8 @@ impl Reduce {
                         text,
                         parent: None,
                     });
-                } else {
+                }
+                if long || line.delta != Some(true) {
                     self.end(out);
                 }
             }
@@ -127,7 +133,7 @@ impl Machine for Reduce {
     }
 
     fn holds(&self) -> bool {
-        self.message.is_some()
+        self.message.is_some() || self.against.is_some()
     }
 
     fn end(&mut self, out: &mut Vec<AgentEvent>) {

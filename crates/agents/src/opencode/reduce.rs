@@ -155,6 +155,7 @@ impl Reduce {
 impl Machine for Reduce {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
         let before = out.len();
+        let (session, over) = (self.session.clone(), self.over);
         let line = serde_json::from_str::<Line>(json).ok();
         let stamp = line.as_ref().map_or_else(Stamp::default, |line| Stamp {
             session_id: line.session_id.clone(),
@@ -162,7 +163,9 @@ impl Machine for Reduce {
             at: line.timestamp.and_then(rfc3339),
         });
         if line.and_then(|line| self.line(line, out)).is_none() {
+            // It begins nothing: whatever is understood next says so.
             out.truncate(before);
+            (self.session, self.over) = (session, over);
             out.push(match Raw::parse(json) {
                 Ok(raw) => AgentEvent::Unknown { raw },
                 Err(_) => AgentEvent::Noise { text: json.to_owned() },
@@ -173,6 +176,10 @@ impl Machine for Reduce {
 
     fn knows(&self, event_type: &str) -> bool {
         TYPES.contains(&event_type)
+    }
+
+    fn holds(&self) -> bool {
+        self.rejected.is_some()
     }
 }
 

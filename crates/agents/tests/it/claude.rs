@@ -1,6 +1,6 @@
 //! Claude Code's stream.
 
-use segno_agents::{AgentEvent, EndCause, ExitInfo, InputSource, OutcomeKind};
+use segno_agents::{AgentEvent, EndCause, ExitInfo, InputSource, OutcomeKind, ReaderOptions, by_name};
 
 use crate::support::{read, shown};
 
@@ -304,4 +304,66 @@ fn a_refused_prompt_is_not_a_success() {
         let (_, outcome) = read("claude", &stream, &ExitInfo::code(0));
         assert_eq!((outcome.outcome, outcome.reason.as_str()), (OutcomeKind::Denied, "policy"));
     }
+}
+
+#[test]
+fn numbers_of_any_size_add_up_without_overflow() {
+    let huge = u64::MAX;
+    let end = format!(
+        r#"{{"type":"result","subtype":"success","num_turns":{huge},"duration_ms":{huge},"duration_api_ms":{huge},"total_cost_usd":1e308,"usage":{{"input_tokens":{huge},"output_tokens":{huge}}}}}"#
+    );
+    let (_, outcome) =
+        read("claude", &lines(&[end.clone(), end, INIT.into(), text("m", "x")]), &ExitInfo::code(0));
+    assert_eq!((outcome.turns, outcome.duration_ms), (huge, Some(huge)));
+    assert_eq!((outcome.tokens.input, outcome.tokens.total()), (huge, huge));
+}
+
+#[test]
+fn a_reader_that_takes_over_knows_of_a_refused_prompt() {
+    let blocked = r#"{"type":"system","subtype":"informational","content":"policy","prompt_submit_outcome":"blocked","session_id":"s1"}"#;
+    let mut reader = by_name("claude").unwrap().reader(&ReaderOptions::default());
+    let first = lines(&[INIT.into()]);
+    reader.feed(first.as_bytes(), &mut |_| {});
+    reader.feed(lines(&[blocked.into()]).as_bytes(), &mut |_| {});
+    assert_eq!(reader.safe_offset(), first.len() as u64);
+    let end = lines(&[result(r#""subtype":"success","is_error":false,"result":"""#)]);
+    reader.feed(end.as_bytes(), &mut |_| {});
+    assert_eq!(reader.safe_offset(), (first.len() + blocked.len() + 1 + end.len()) as u64);
+}
+
+#[test]
+fn nothing_spent_is_not_less_than_nothing() {
+    let end = result(
+        r#""subtype":"success","is_error":false,"total_cost_usd":0,"modelUsage":{},"model_usage_since_last_result":{}"#,
+    );
+    let (events, _) = read("claude", &lines(&[end]), &ExitInfo::code(0));
+    let cost = events.iter().find(|event| matches!(event.event, AgentEvent::Cost { .. })).unwrap();
+    assert!(serde_json::to_string(cost).unwrap().contains(r#""delta_usd":0.0"#));
+}
+
+#[test]
+fn names_and_texts_of_any_length_are_not_kept() {
+    let long = "x".repeat(100_000);
+    let stream = lines(&[
+        call(&long, "Bash", "{}"),
+        call("c1", &long, "{}"),
+        call("c2", "Bash", "{}"),
+        format!(
+            r#"{{"type":"system","subtype":"permission_denied","tool_use_id":"c2","message":"ä{long}"}}"#
+        ),
+        format!(r#"{{"type":"system","subtype":"permission_denied","tool_use_id":"{long}","message":"no"}}"#),
+        format!(r#"{{"type":"system","subtype":"task_started","task_id":"{long}","is_backgrounded":true}}"#),
+        format!(
+            r#"{{"type":"system","subtype":"background_tasks_changed","tasks":[{{"task_id":"{long}"}},{{"task_id":"t"}}]}}"#
+        ),
+        result(&format!(
+            r#""subtype":"success","is_error":false,"result":"ok","modelUsage":{{"{long}":{{"inputTokens":7}}}}"#
+        )),
+    ]);
+    let (events, outcome) = read("claude", &stream, &ExitInfo::code(0));
+    let said: usize = events.iter().map(|event| serde_json::to_string(event).unwrap().len()).sum();
+    assert!(said > 600_000, "the events say it all");
+    assert!(serde_json::to_string(&outcome).unwrap().len() < 20_000);
+    assert_eq!((outcome.tool_calls, outcome.open_calls.len(), outcome.denials.len()), (3, 0, 2));
+    assert_eq!((outcome.background, outcome.tokens.input), (vec!["t".to_owned()], 7));
 }

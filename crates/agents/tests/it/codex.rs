@@ -109,3 +109,15 @@ fn warnings_are_no_errors() {
     let (events, _) = read("codex", stream, &ExitInfo::code(0));
     assert!(matches!(events[0].event, AgentEvent::Notice { .. }));
 }
+
+#[test]
+fn a_failure_without_a_word_still_has_a_reason() {
+    for message in ["", " "] {
+        let failed = format!("{{\"type\":\"turn.failed\",\"error\":{{\"message\":\"{message}\"}}}}\n");
+        let (_, outcome) = read("codex", &format!("{START}{failed}"), &ExitInfo::code(0));
+        assert_eq!(
+            (outcome.outcome, outcome.reason.as_str()),
+            (OutcomeKind::Failed, "the agent reported an error")
+        );
+    }
+}

@@ -143,3 +143,44 @@ fn verdicts() {
     let (_, outcome) = read("gemini", &stream, &ExitInfo::code(0));
     assert_eq!((outcome.outcome, outcome.reason.as_str()), (Kind::Failed, "empty answer"));
 }
+
+#[test]
+fn a_piece_of_a_message_that_was_torn_is_not_lost_to_who_takes_over() {
+    let piece = said("torn");
+    let (head, tail) = piece.split_at(piece.len() / 2);
+    let call = "{\"type\":\"tool_use\",\"tool_name\":\"x\",\"tool_id\":\"c1\"}\n";
+    let stream = format!("{START}{head}{call}{}{tail}", said("between"));
+    let mut reader = by_name("gemini").unwrap().reader(&ReaderOptions::default());
+    reader.feed(stream.as_bytes(), &mut |_| {});
+    // The message holds both pieces, and the torn one began first.
+    assert_eq!(reader.safe_offset(), START.len() as u64);
+}
+
+#[test]
+fn who_takes_over_knows_why_a_success_is_none() {
+    let error = "{\"type\":\"error\",\"severity\":\"warning\",\"message\":\"Loop detected, stopping\"}\n";
+    let mut reader = by_name("gemini").unwrap().reader(&ReaderOptions::default());
+    reader.feed(format!("{START}{error}").as_bytes(), &mut |_| {});
+    assert_eq!(reader.safe_offset(), START.len() as u64);
+    reader.feed(result(SUCCESS).as_bytes(), &mut |_| {});
+    assert!(reader.safe_offset() > (START.len() + error.len()) as u64);
+}
+
+#[test]
+fn a_message_without_end_fits_in_memory() {
+    let piece = said(&"x".repeat(1 << 20));
+    let mut reader = by_name("gemini").unwrap().reader(&ReaderOptions::default());
+    let (mut told, mut longest) = (0, 0);
+    let mut take = |event: segno_agents::Envelope| {
+        if let AgentEvent::Text { text, .. } = event.event {
+            told += text.len();
+            longest = longest.max(text.len());
+        }
+    };
+    for _ in 0..12 {
+        reader.feed(piece.as_bytes(), &mut take);
+    }
+    reader.finish(&ExitInfo::signal(9), &mut take);
+    assert_eq!(told, 12 << 20, "nothing is lost");
+    assert!(longest <= 5 << 20, "{longest}");
+}

@@ -1,6 +1,6 @@
 //! opencode's stream.
 
-use segno_agents::{AgentEvent, ErrorClass, ExitInfo, OutcomeKind};
+use segno_agents::{AgentEvent, ErrorClass, ExitInfo, OutcomeKind, ReaderOptions, by_name};
 
 use crate::support::{read, shown};
 
@@ -125,4 +125,31 @@ fn tokens_and_money_add_up() {
     assert_eq!((tokens.input, tokens.cache_read, tokens.cache_write), (140, 60, 20));
     assert_eq!((tokens.output, tokens.reasoning, tokens.total()), (100, 20, 320));
     assert_eq!((outcome.cost_usd, outcome.turns, outcome.tokens_exact), (Some(0.5), 2, true));
+}
+
+#[test]
+fn a_line_nobody_understands_begins_nothing() {
+    let text = line("text", r#""type":"text","text":"hi""#);
+    for unknown in ["{\"type\":\"hologram\",\"sessionID\":\"ses_1\"}\n".to_owned(), line("text", r#""x":1"#)]
+    {
+        let (events, outcome) = read("opencode", &format!("{unknown}{text}"), &ExitInfo::code(0));
+        let kinds: Vec<bool> =
+            events.iter().map(|event| matches!(event.event, AgentEvent::SessionStarted { .. })).collect();
+        assert_eq!(kinds, [false, true, false], "told by the first line that is understood");
+        assert_eq!(outcome.native_id.as_deref(), Some("ses_1"));
+    }
+    let done = line("step_finish", r#""type":"step-finish","reason":"stop""#);
+    let unknown = "{\"type\":\"hologram\",\"sessionID\":\"ses_1\"}\n";
+    let (events, _) = read("opencode", &format!("{text}{done}{unknown}{text}"), &ExitInfo::code(0));
+    assert_eq!(events.iter().filter(|event| event.event == AgentEvent::TurnStarted).count(), 1);
+}
+
+#[test]
+fn who_takes_over_knows_of_a_rejection() {
+    let rejected = call("c1", "bash", r#""status":"error","error":"The user rejected permission to use it""#);
+    let mut reader = by_name("opencode").unwrap().reader(&ReaderOptions::default());
+    reader.feed(rejected.as_bytes(), &mut |_| {});
+    assert_eq!(reader.safe_offset(), 0);
+    reader.feed(step("tool-calls").as_bytes(), &mut |_| {});
+    assert!(reader.safe_offset() > rejected.len() as u64);
 }
