@@ -33,7 +33,7 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, fn(&Bench)); 6] = [
+    let parts: [(&str, Part); 6] = [
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
         ("list", Bench::list),
@@ -48,6 +48,8 @@ fn main() {
         }
     }
 }
+
+type Part = fn(&Bench);
 
 struct Bench {
     segno: PathBuf,

@@ -109,6 +109,9 @@ fn commands_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> V
         | AgentEvent::Input { .. }
         | AgentEvent::TurnStarted
         | AgentEvent::FileChanged { .. }
+        | AgentEvent::SubAgentStarted { .. }
+        | AgentEvent::SubAgentStopped { .. }
+        | AgentEvent::Background { .. }
         | AgentEvent::Error { .. }
             if run.is_some() =>
         {

@@ -32,13 +32,15 @@ pub fn make(run: &str, resources: &Resources) -> Option<PathBuf> {
         let _ = std::fs::remove_dir(&group);
         return None;
     }
-    // Where these files are missing, the supervisor's own watch is what holds the limits.
-    if let Some(memory) = resources.memory {
-        let _ = std::fs::write(group.join("memory.max"), memory.to_string());
-    }
-    if let Some(processes) = resources.processes {
-        let _ = std::fs::write(group.join("pids.max"), processes.to_string());
-    }
+    // The supervisor's watch holds the limits, and says why it stops a run. The kernel stands behind it with twice as
+    // much, for what grows faster than anybody can watch.
+    let backstop = |file: &str, limit: Option<u64>| {
+        if let Some(limit) = limit {
+            let _ = std::fs::write(group.join(file), limit.saturating_mul(2).to_string());
+        }
+    };
+    backstop("memory.max", resources.memory);
+    backstop("pids.max", resources.processes);
     Some(group)
 }
 

@@ -45,7 +45,9 @@ use crate::lease::Driver;
 const REST: Duration = Duration::from_millis(15);
 /// How often it looks for what others recorded, such as requests.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often the driver says that it lives, and looks at what the processes use.
+/// How often it looks at what the processes use, if that is limited.
+const COUNT: Duration = Duration::from_secs(1);
+/// How often the driver says that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long it waits before it tries again to write to a store that could not take it.
 const RETRY: Duration = Duration::from_millis(500);
@@ -187,7 +189,7 @@ impl Running<'_> {
     /// Follows the agent until it has ended.
     fn watch(&mut self) -> Result<(ExitInfo, Option<Cause>), Error> {
         let begun = Instant::now();
-        let (mut beat, mut looked) = (Instant::now(), Instant::now());
+        let (mut beat, mut looked, mut counted) = (Instant::now(), Instant::now(), Instant::now());
         let mut undertaker = Undertaker::default();
         let mut stopping: Option<Stopping> = None;
         loop {
@@ -209,11 +211,14 @@ impl Running<'_> {
                 self.look()?;
             }
             let mut used_up = None;
+            if self.resources.any() && counted.elapsed() >= COUNT {
+                counted = Instant::now();
+                used_up = self.used_up();
+            }
             if beat.elapsed() >= HEARTBEAT {
                 beat = Instant::now();
                 self.beat()?;
                 undertaker.look(self.member.pid);
-                used_up = self.used_up();
             }
             let ladder: Vec<StopStep> = self.agent.stop_ladder().to_vec();
             let step = match &mut stopping {

@@ -107,7 +107,14 @@ fn ended(call: &str, tool: Option<&str>, end: CallEnd, output: Option<Text>) -> 
 
 /// Everything without a word of its own is kept as it came.
 fn report(event: &AgentEvent) -> Vec<Command> {
-    let Ok(Value::Object(mut body)) = serde_json::to_value(event) else { return Vec::new() };
+    let Ok(Value::Object(mut body)) = serde_json::to_value(event) else {
+        // Nested deeper than can be taken apart: kept as text.
+        let text = serde_json::to_string(event).unwrap_or_default();
+        return vec![Command::Report {
+            what: "unreadable".to_owned(),
+            body: serde_json::json!({ "text": text }),
+        }];
+    };
     let what = match body.remove("kind") {
         Some(Value::String(kind)) => kind,
         _ => "unknown".to_owned(),
@@ -116,7 +123,8 @@ fn report(event: &AgentEvent) -> Vec<Command> {
 }
 
 fn raw(raw: &segno_agents::Raw) -> Value {
-    serde_json::to_value(raw).unwrap_or(Value::Null)
+    // What is nested too deeply to be taken apart is kept as text.
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| Value::String(raw.get().to_owned()))
 }
 
 fn text_of(value: &Value) -> Text {
@@ -136,4 +144,31 @@ pub(super) fn fit(text: &str, most: usize) -> String {
     let clean: String =
         text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(most).collect();
     if clean.trim().is_empty() { "?".to_owned() } else { clean }
+}
+
+#[cfg(test)]
+mod tests {
+    use segno_agents::Raw;
+
+    use super::*;
+
+    #[test]
+    fn what_is_nested_too_deeply_is_kept_as_text() {
+        let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+        let raw = || Raw::parse(&deep).unwrap();
+        let started = AgentEvent::ToolStarted {
+            call_id: "c".to_owned(),
+            tool: "t".to_owned(),
+            input: raw(),
+            message_id: None,
+            parent: None,
+        };
+        let commands = commands_of(&started, "r");
+        assert!(
+            matches!(&commands[..], [Command::StartTool { input: Value::String(text), .. }] if *text == deep)
+        );
+        let commands = commands_of(&AgentEvent::Unknown { raw: raw() }, "r");
+        let [Command::Report { body, .. }] = &commands[..] else { panic!("{commands:?}") };
+        assert!(body.to_string().contains("[[[["));
+    }
 }

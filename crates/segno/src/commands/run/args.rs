@@ -18,7 +18,7 @@ use crate::commands::args::{SessionRef, age, count, dollars};
     segno run --agent codex --file task.md --max-turns 40\n  segno run --detach --work-item item.json\n  \
     segno run -- make test")]
 pub struct Args {
-    /// Which agent: claude, codex, or a NAME of [agents.NAME]
+    /// Which agent: claude, codex, gemini, opencode, a NAME of [agents.NAME], or auto for the first one installed
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub agent: Option<String>,
     /// What the agent shall do

@@ -204,6 +204,13 @@ fn choose(context: &Context, args: &Args) -> Outcome<Chosen> {
         return Ok(Chosen { agent, settings: AgentSettings::default(), plain: Some(plain) });
     }
     let name = args.agent.as_deref().unwrap_or(&config.run.agent);
+    let found;
+    let name = if name == "auto" {
+        found = first_installed(context)?;
+        &found
+    } else {
+        name
+    };
     let settings = settings(&config.agents, name)
         .map_err(|why| CommandError::config("config_invalid", format!("agents {why}")))?;
     if let Some(plain) = &settings.plain {
@@ -223,6 +230,32 @@ fn choose(context: &Context, args: &Args) -> Outcome<Chosen> {
                 .hint(format!("--agent {}   (or: segno run -- COMMAND)", known.join(" | "))))
         }
     }
+}
+
+/// The first agent that is there, in the order in which segno knows them, then those of the configuration.
+fn first_installed(context: &Context) -> Outcome<String> {
+    let config = context.config()?;
+    let known = agents::NAMES.iter().copied().filter(|name| *name != "plain").map(ToOwned::to_owned);
+    let mut tried = Vec::new();
+    for name in known.chain(config.agents.keys().cloned()) {
+        let own = settings(&config.agents, &name)
+            .map_err(|why| CommandError::config("config_invalid", format!("agents {why}")))?;
+        let agent: Box<dyn Agent> = match (&own.plain, agents::by_name(&name)) {
+            (Some(plain), _) => Box::new(Plain::new(plain.clone())),
+            (None, Some(agent)) => agent,
+            (None, None) => continue,
+        };
+        if find(agent.as_ref(), &own, &environment(&own)).is_ok() {
+            return Ok(name);
+        }
+        tried.push(name);
+    }
+    Err(CommandError::new(
+        ExitCode::AgentMissing,
+        "agent_missing",
+        format!("no agent is installed; looked for {}", tried.join(", ")),
+    )
+    .hint("segno run -- COMMAND   runs any command"))
 }
 
 fn environment(settings: &AgentSettings) -> Vec<(OsString, OsString)> {

@@ -4,8 +4,11 @@
 
 mod caps;
 mod drivers;
+mod more;
+mod resume;
 mod signals;
 mod talks;
+mod turns;
 mod work;
 
 use std::path::PathBuf;
@@ -35,6 +38,8 @@ impl Real {
         let recipe = match agent {
             "claude" => recipe::claude(&program, &lab.home, &model, patience),
             "codex" => recipe::codex(&program, &lab.home, &model, patience),
+            "gemini" => recipe::gemini(&program, &lab.home, &model, patience),
+            "opencode" => recipe::opencode(&program, &lab.home, &model, patience),
             other => panic!("no recipe for {other}"),
         };
         recipe.install().unwrap();
