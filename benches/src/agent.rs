@@ -10,6 +10,9 @@ use std::time::Instant;
 
 use segno_benches::Times;
 use segno_benches::add_session;
+use segno_benches::attach;
+use segno_benches::detach;
+use segno_benches::end_calls;
 use segno_benches::fail;
 use segno_benches::fill;
 use segno_benches::open;
@@ -50,45 +53,61 @@ impl Bench {
         let session =
             ok(open(&path).and_then(|store| add_session(&store, &project.display().to_string(), 0)));
         ok(fill(&path, session, 1_000_000));
-        let file = self.home.join("hook.json");
         let spool = self.home.join("hook-spool");
-        let content = serde_json::json!({
-            "store": path, "spool": spool, "tag_key": vec![7; 32], "secrets_of_environment": true, "rules": [],
-        });
-        std::fs::write(&file, content.to_string()).unwrap_or_else(|why| fail(&why.to_string()));
+        let file = hook_file(&self.home, &path, &spool);
         let hook =
             Hook { session: session.to_string(), file, payloads: vec![("2 KB", 2_000), ("200 KB", 200_000)] };
-        for (name, size) in &hook.payloads {
-            for at_once in [1, AT_ONCE] {
-                self.hook(&project, &hook, name, *size, at_once);
+        {
+            // As in a run: its driver has the store open and looks after it.
+            let driver = ok(attach(&path, session));
+            let end = |calls: &[String]| ok(end_calls(&driver, session, calls));
+            for (name, size) in &hook.payloads {
+                for at_once in [1, AT_ONCE] {
+                    self.hook(&project, &hook, (name, *size), at_once, &end);
+                }
             }
         }
+        ok(detach(&path, session));
+        println!("  without a driver: each process reads the log anew, and one in a few folds it in");
+        let end = |calls: &[String]| ok(open(&path).and_then(|store| end_calls(&store, session, calls)));
+        self.hook(&project, &hook, ("2 KB", 2_000), 1, &end);
         let spooled = std::fs::read_dir(&spool).map_or(0, Iterator::count);
         println!("  spooled because the store was busy: {spooled}");
     }
 
-    fn hook(&self, project: &Path, hook: &Hook, name: &str, size: usize, at_once: usize) {
+    /// Calls that were begun are ended by `end`, not measured: a session with hundreds of open calls is none of ours.
+    fn hook(
+        &self,
+        project: &Path,
+        hook: &Hook,
+        (name, size): (&str, usize),
+        at_once: usize,
+        end: &dyn Fn(&[String]),
+    ) {
         let (mut ours, mut floors) = (Times::default(), Times::default());
         let log = self.home.join("hook-floor.log");
         for round in 0..HOOKS / at_once.min(4) + 10 {
-            let payload = payload(round, size);
+            let call = format!("{}-{round}", self.fresh());
+            let payload = payload(&call, size);
             let mut floor = || {
                 let mut command = Command::new(&self.floor);
                 command.arg(&log).arg("-");
                 command
             };
-            let mut call = || {
+            let mut hooked = || {
                 let mut command = self.segno(project, &["hook", "claude"]);
                 command.env("SEGNO_SESSION", &hook.session).env("SEGNO_RUN", "bench");
                 command.env("SEGNO_HOOK", &hook.file);
                 command
             };
             let floor = together(at_once, &mut floor, |index| numbered(&payload, index));
-            let call = together(at_once, &mut call, |index| numbered(&payload, index));
+            let taken = together(at_once, &mut hooked, |index| numbered(&payload, index));
             if round >= 10 {
                 floor.into_iter().for_each(|time| floors.push(time));
-                call.into_iter().for_each(|time| ours.push(time));
+                taken.into_iter().for_each(|time| ours.push(time));
             }
+            let calls: Vec<String> = (0..at_once).map(|index| format!("toolu_{call}_{index}")).collect();
+            end(&calls);
         }
         println!("  {name:>6}, {at_once} at once: C floor    {}", floors.line());
         println!("  {name:>6}, {at_once} at once: segno hook {}", ours.line());
@@ -161,11 +180,21 @@ impl Bench {
     }
 }
 
+/// What a driver writes down for the hooks of its run.
+pub(crate) fn hook_file(home: &Path, store: &Path, spool: &Path) -> PathBuf {
+    let file = home.join("hook.json");
+    let content = serde_json::json!({
+        "store": store, "spool": spool, "tag_key": vec![7; 32], "secrets_of_environment": true, "rules": [],
+    });
+    std::fs::write(&file, content.to_string()).unwrap_or_else(|why| fail(&why.to_string()));
+    file
+}
+
 /// A payload as Claude Code sends it before a call.
-fn payload(round: usize, size: usize) -> String {
+pub(crate) fn payload(round: &str, size: usize) -> String {
     let text: String =
         "let total = items.iter().map(|item| item.price).sum();\n".chars().cycle().take(size).collect();
-    let call = format!("toolu_{round:08}_");
+    let call = format!("toolu_{round}_");
     serde_json::json!({
         "session_id": "5f0c0f0e-7c00-4000-8000-00805f9b34fb", "transcript_path": "/tmp/t.jsonl", "cwd": "/tmp",
         "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Write",

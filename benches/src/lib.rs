@@ -12,11 +12,16 @@ use segno_core::Timestamp;
 use segno_core::TokenBudget;
 use segno_core::TokenUse;
 use segno_core::Uid;
+use segno_core::event::CallEnd;
+use segno_core::event::DriverAttached;
+use segno_core::event::DriverDetached;
 use segno_core::event::HistoryNoted;
+use segno_core::event::Holder;
 use segno_core::event::Maker;
 use segno_core::event::Project;
 use segno_core::event::Source;
 use segno_core::event::TokensRecorded;
+use segno_core::event::ToolEnded;
 use segno_redact::Options;
 use segno_redact::Redacted;
 use segno_redact::Redactor;
@@ -117,6 +122,43 @@ pub fn fill(path: &Path, session: SessionId, events: u64) -> Result<(), Error> {
         }
     }
     store.tend()
+}
+
+/// Opens a store as the driver of a session does, and says so in the session.
+pub fn attach(path: &Path, session: SessionId) -> Result<SqliteStore, Error> {
+    let store =
+        SqliteStore::open(path, StoreOptions { purpose: Purpose::LongLived, ..StoreOptions::default() })?;
+    let text = || "bench".to_owned();
+    let holder = Holder {
+        host: text(),
+        pid_namespace: text(),
+        boot_id: text(),
+        pid: 1,
+        process_start: 1,
+        what: text(),
+    };
+    say(&store, session, DriverAttached { epoch: 1, holder }.into())?;
+    Ok(store)
+}
+
+/// Says that nobody drives it any more.
+pub fn detach(path: &Path, session: SessionId) -> Result<(), Error> {
+    say(&open(path)?, session, DriverDetached { epoch: 1 }.into())
+}
+
+/// Ends calls that hooks have begun.
+pub fn end_calls(store: &dyn Store, session: SessionId, calls: &[String]) -> Result<(), Error> {
+    for call in calls {
+        let (call, end, source) = (call.clone(), CallEnd::Completed, Source::Hook);
+        say(store, session, ToolEnded { call, tool: None, end, output: None, source }.into())?;
+    }
+    Ok(())
+}
+
+fn say(store: &dyn Store, session: SessionId, event: Event) -> Result<(), Error> {
+    let key = EventKey::unique(uuid::Uuid::now_v7());
+    let append = Append::new(session, key, Timestamp::from_micros(START), What::Facts(vec![redacted(event)]));
+    store.append(vec![append]).pop().map_or(Ok(()), |result| result.map(drop))
 }
 
 /// Several measurements of one thing.

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "the figures are what this program is for")]
 
 mod agent;
+mod count;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -33,7 +34,8 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
+        ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
         ("list", Bench::list),
@@ -49,6 +51,7 @@ fn main() {
     }
 }
 
+/// One part of the measurements.
 type Part = fn(&Bench);
 
 struct Bench {
@@ -161,6 +164,11 @@ impl Bench {
         println!("  segno --version           {}", starts.line());
         let above = lists.median().saturating_sub(starts.median()).as_secs_f64() * 1e3;
         println!("  above --version: {above:.1} ms (aim: at most 25 ms)");
+    }
+
+    /// A number that was not given before, so that no call is taken for a repeated one.
+    fn fresh(&self) -> u128 {
+        std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_micros())
     }
 
     fn project(&self, name: &str) -> PathBuf {

@@ -53,7 +53,8 @@ impl Serialize for Raw {
     /// Events are written one per line. In valid JSON a line break can only stand between values, never inside of a
     /// string, so it may become a space.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if !self.get().contains(['\n', '\r']) {
+        let bytes = self.get().as_bytes();
+        if !bytes.contains(&b'\n') && !bytes.contains(&b'\r') {
             return self.0.serialize(serializer);
         }
         match RawValue::from_string(self.get().replace(['\n', '\r'], " ")) {

@@ -144,6 +144,21 @@ impl Engine {
         }))
     }
 
+    /// The events of commands that follow whatever the state is, made fit before the store is locked. None if one of
+    /// the commands must be decided on the newest state.
+    pub(crate) fn facts(&self, commands: &[Command]) -> Option<Vec<Redacted>> {
+        if !commands.iter().all(segno_core::decide::is_fact) {
+            return None;
+        }
+        let mut facts = Vec::with_capacity(commands.len());
+        for command in commands {
+            for event in segno_core::decide::decide_fact(command.clone()).ok()? {
+                facts.push(self.redactor().record(event).ok()?);
+            }
+        }
+        Some(facts)
+    }
+
     /// Does something as the driver of a run.
     pub(crate) fn act_in_run(
         &self,

@@ -11,6 +11,7 @@ use segno_core::State;
 use segno_core::event::Source;
 use segno_redact::Redactor;
 use segno_store::Append;
+use segno_store::What;
 use serde_json::json;
 
 use crate::Engine;
@@ -157,11 +158,15 @@ impl Engine {
     pub fn hear_hook(&self, session: SessionId, call: HookCall) -> Result<HookAnswer, Error> {
         let HookCall { report, commands, key } = call;
         let actor = &self.options.actor;
-        let append = |epoch: Option<u64>| Append {
-            run: actor.run.clone(),
-            epoch,
-            want_state: true,
-            ..Append::new(session, key.clone(), self.now(), self.decide_as(commands.clone(), epoch))
+        // A long text takes a while to be made fit, and the store is not locked meanwhile.
+        let facts = self.facts(&commands);
+        let append = |epoch: Option<u64>| {
+            let what = match &facts {
+                Some(facts) => What::Facts(facts.clone()),
+                None => self.decide_as(commands.clone(), epoch),
+            };
+            let run = actor.run.clone();
+            Append { run, epoch, want_state: true, ..Append::new(session, key.clone(), self.now(), what) }
         };
         let mut result = self.append_one(append(actor.epoch));
         if matches!(result, Err(segno_store::Error::StaleEpoch { .. }))

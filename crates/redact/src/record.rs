@@ -3,7 +3,10 @@
 //! Two things happen to an event on its way in. Secrets are taken out of every string, and strings that are long
 //! are set aside as blobs, the event keeping an excerpt. Both happen before anything is written anywhere.
 
+use std::sync::Arc;
+
 use segno_core::Event;
+use segno_core::Text;
 use segno_core::event::DecodeError;
 use segno_core::text::Aside;
 use segno_core::text::BLOB_MEMBER;
@@ -18,9 +21,12 @@ const EXCERPT: usize = 1_000;
 /// Bodies of more bytes than this have their largest members set aside whole.
 const BODY_OVER: usize = 96 * 1024;
 
-/// An event that is fit to be recorded. Only [`Redactor::record`] makes one.
+/// An event that is fit to be recorded. Only [`Redactor::record`] makes one. It never changes, so that copies share it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Redacted {
+pub struct Redacted(Arc<Content>);
+
+#[derive(Debug, PartialEq)]
+struct Content {
     event: Event,
     body: String,
     blobs: Vec<Blob>,
@@ -41,29 +47,41 @@ pub struct Blob {
 pub struct RecordError(#[from] DecodeError);
 
 impl Redacted {
+    fn new(event: Event, body: String, blobs: Vec<Blob>) -> Self {
+        Self(Arc::new(Content { event, body, blobs }))
+    }
+
     /// The event, as it will be read back.
     pub fn event(&self) -> &Event {
-        &self.event
+        &self.0.event
     }
 
     /// Its body as it is stored.
     pub fn body(&self) -> &str {
-        &self.body
+        &self.0.body
     }
 
     /// The texts that were set aside.
     pub fn blobs(&self) -> &[Blob] {
-        &self.blobs
+        &self.0.blobs
     }
 }
 
 impl Redactor {
     /// Makes an event fit to be recorded.
     pub fn record(&self, event: Event) -> Result<Redacted, RecordError> {
+        // A long text is set aside in any case; looking whether it is worth a closer look would be one look more.
+        if is_long(&event) {
+            let mut value = event.to_value();
+            self.json(&mut value);
+            let mut blobs = Vec::new();
+            set_aside(&mut value, &mut blobs);
+            return finish(&event, value, blobs);
+        }
         let body = event.encode().body;
         let suspicious = !is_wordless(&event) && self.suspects(&body);
         if !suspicious && body.len() <= ASIDE_OVER {
-            return Ok(Redacted { event, body, blobs: Vec::new() });
+            return Ok(Redacted::new(event, body, Vec::new()));
         }
         let mut value = event.to_value();
         let mut changed = suspicious && self.json(&mut value);
@@ -72,24 +90,51 @@ impl Redactor {
             changed |= set_aside(&mut value, &mut blobs);
         }
         if !changed && body.len() <= BODY_OVER {
-            return Ok(Redacted { event, body, blobs });
+            return Ok(Redacted::new(event, body, blobs));
         }
-        let (kind, version) = (event.kind().to_owned(), event.version());
-        let mut body = value.to_string();
-        if body.len() > BODY_OVER {
-            let mut smaller = value.clone();
-            let mut more = Vec::new();
-            set_members_aside(&mut smaller, &mut more);
-            let text = smaller.to_string();
-            // Only members that may hold any JSON can be set aside whole; a body with others stays as it is.
-            if let Ok(event) = Event::decode(&kind, version, &text) {
-                blobs.extend(more);
-                return Ok(Redacted { event, body: text, blobs });
-            }
-            body = value.to_string();
+        finish(&event, value, blobs)
+    }
+}
+
+/// The event that a changed value says, with its largest members set aside if it is still large.
+fn finish(event: &Event, value: Value, mut blobs: Vec<Blob>) -> Result<Redacted, RecordError> {
+    let (kind, version) = (event.kind(), event.version());
+    let body = value.to_string();
+    if body.len() > BODY_OVER {
+        let mut smaller = value;
+        let mut more = Vec::new();
+        set_members_aside(&mut smaller, &mut more);
+        let text = smaller.to_string();
+        // Only members that may hold any JSON can be set aside whole; a body with others stays as it is.
+        if let Ok(event) = Event::decode(kind, version, &text) {
+            blobs.extend(more);
+            return Ok(Redacted::new(event, text, blobs));
         }
-        let event = Event::decode(&kind, version, &body)?;
-        Ok(Redacted { event, body, blobs })
+    }
+    let event = Event::decode(kind, version, &body)?;
+    Ok(Redacted::new(event, body, blobs))
+}
+
+/// Whether a text of the event is long enough to be set aside. Only events that often have one are looked at.
+fn is_long(event: &Event) -> bool {
+    match event {
+        Event::ToolStarted(started) => has_long(&started.input),
+        Event::ToolEnded(ended) => ended.output.as_ref().is_some_and(is_long_text),
+        Event::Said(said) => is_long_text(&said.text),
+        _ => false,
+    }
+}
+
+fn is_long_text(text: &Text) -> bool {
+    matches!(text, Text::Whole(text) if text.len() > ASIDE_OVER)
+}
+
+fn has_long(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() > ASIDE_OVER,
+        Value::Array(items) => items.iter().any(has_long),
+        Value::Object(members) => !members.contains_key(BLOB_MEMBER) && members.values().any(has_long),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -156,8 +201,9 @@ fn reference(content: String, json: bool, blobs: &mut Vec<Blob>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use segno_core::Text;
+    use segno_core::event::Channel;
     use segno_core::event::HistoryNoted;
+    use segno_core::event::Said;
     use segno_core::event::Source;
     use segno_core::event::ToolStarted;
 
@@ -200,6 +246,29 @@ mod tests {
         assert_eq!(aside.bytes, blob.content.len() as u64);
         assert!(blob.content.ends_with(" end") && !blob.content.contains(&secret));
         assert!(redacted.body().len() < 2_000);
+    }
+
+    #[test]
+    fn a_long_text_of_an_agent_is_set_aside_redacted_with_all_around_it() {
+        let secret = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
+        let long = format!("{}{secret} end", "word ".repeat(4_000));
+        let input = serde_json::json!({ "content": long, "note": secret, "password": "hunter2!" });
+        let event = ToolStarted {
+            call: "c1".into(),
+            tool: "Write".into(),
+            input,
+            write_ahead: true,
+            source: Source::Hook,
+        };
+        let said = Said { channel: Channel::Text, text: long.as_str().into(), message: None, parent: None };
+        for event in [Event::from(event), said.into()] {
+            let redacted = redactor().record(event).unwrap();
+            let [blob] = redacted.blobs() else { panic!() };
+            assert!(blob.content.ends_with(" end"));
+            for text in [redacted.body(), &blob.content, &format!("{:?}", redacted.event())] {
+                assert!(!text.contains(&secret) && !text.contains("hunter2!"), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -31,6 +31,13 @@ pub trait Store: Send + Sync {
     /// Appends in order, each with its own result, durable when this returns.
     fn append(&self, batch: Vec<Append>) -> Vec<Result<Appended, Error>>;
 
+    /// Like [`Store::append`], but comes back at once if the store can write beside its caller: nothing is known to be
+    /// durable before the answer has been waited for. Appends are written in the order in which they were given.
+    fn append_soon(&self, batch: Vec<Append>) -> Answer {
+        let results = self.append(batch);
+        Answer::new(move || results)
+    }
+
     /// A session's state at its newest event.
     fn load(&self, session: SessionId) -> Result<Loaded, Error>;
 

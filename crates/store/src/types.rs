@@ -14,6 +14,8 @@ use segno_redact::Redacted;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::Error;
+
 /// A session to be made.
 pub struct Create {
     /// When.
@@ -93,6 +95,21 @@ pub struct Appended {
     pub state: Option<Box<State>>,
     /// The events, if the state was wanted: the new ones, or those of the first time if it is repeated.
     pub events: Vec<Event>,
+}
+
+/// The results of appends that may still be under way, in order.
+pub struct Answer(Box<dyn FnOnce() -> Vec<Result<Appended, Error>> + Send>);
+
+impl Answer {
+    /// One that is known when `results` returns.
+    pub fn new(results: impl FnOnce() -> Vec<Result<Appended, Error>> + Send + 'static) -> Self {
+        Self(Box::new(results))
+    }
+
+    /// The results, once they are durable.
+    pub fn wait(self) -> Vec<Result<Appended, Error>> {
+        (self.0)()
+    }
 }
 
 /// A session as it is now.

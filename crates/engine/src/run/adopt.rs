@@ -103,6 +103,7 @@ impl Engine {
             ticks: 0,
             swept: 0,
             behind: None,
+            given: 0,
         };
         running.follow(Instant::now())
     }

@@ -137,6 +137,7 @@ impl Engine {
             ticks: 0,
             swept: 0,
             behind: None,
+            given: 0,
         };
         running.follow(started)
     }
@@ -178,6 +179,8 @@ pub(super) struct Running<'a> {
     pub(super) ticks: u64,
     pub(super) swept: u64,
     pub(super) behind: Option<Instant>,
+    /// How much of the output was in hand when it was last given to the store.
+    pub(super) given: u64,
 }
 
 impl Running<'_> {
@@ -385,11 +388,15 @@ impl Running<'_> {
             self.read_capture()?;
         }
         let read = self.recorder.is_behind();
-        self.flush()?;
-        if read && self.behind.is_none() {
-            self.capture.release(self.reader.safe_offset());
+        let in_hand = self.reader.safe_offset();
+        self.advance()?;
+        let ahead = self.behind.is_none();
+        if read && ahead {
+            // What was in hand the last time is in the journal now.
+            self.capture.release(self.given);
         }
-        Ok(read && self.behind.is_none())
+        self.given = if ahead { in_hand } else { 0 };
+        Ok(read && ahead)
     }
 
     fn read_capture(&mut self) -> Result<bool, Error> {
@@ -412,8 +419,9 @@ impl Running<'_> {
         Ok(read)
     }
 
-    fn flush(&mut self) -> Result<(), Error> {
-        match self.recorder.flush()? {
+    /// Journals what is in hand while more is read.
+    fn advance(&mut self) -> Result<(), Error> {
+        match self.recorder.advance()? {
             Flushed::All => {
                 if self.behind.take().is_some() {
                     self.recorder.say("the store takes what happens again; nothing is lost");
@@ -437,7 +445,7 @@ impl Running<'_> {
     fn drain(&mut self) -> Result<(), Error> {
         let until = Instant::now() + LAST_TRIES;
         loop {
-            self.flush()?;
+            self.advance()?;
             if self.behind.is_none() && !self.read_capture()? && !self.recorder.is_behind() {
                 return Ok(());
             }

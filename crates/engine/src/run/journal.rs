@@ -18,6 +18,7 @@ use segno_core::TokenUse;
 use segno_core::event::CheckpointReason;
 use segno_core::event::Source;
 use segno_redact::Redacted;
+use segno_store::Answer;
 use segno_store::Append;
 use segno_store::What;
 use serde_json::json;
@@ -35,6 +36,8 @@ use crate::view;
 const BATCH: usize = 512;
 /// The view is written at most so often while a run goes on.
 const VIEW: Duration = Duration::from_secs(1);
+/// A long view takes a while to write: it rests so many times as long, lest a run become the writing of its view.
+const VIEW_RESTS: u32 = 30;
 /// How many messages are remembered by what they used.
 const MESSAGES: usize = 256;
 
@@ -61,9 +64,18 @@ pub(super) struct Recorder<'a> {
     feed: Feed,
     calls_recur: bool,
     pending: VecDeque<Item>,
+    under_way: Option<UnderWay>,
     tokens: LiveTokens,
     view_due: bool,
     view_written: Option<Instant>,
+    view_rest: Duration,
+}
+
+/// What the store was given and has not answered yet.
+struct UnderWay {
+    items: Vec<Item>,
+    heard: bool,
+    answer: Answer,
 }
 
 struct Item {
@@ -102,9 +114,11 @@ impl<'a> Recorder<'a> {
             feed,
             calls_recur,
             pending: VecDeque::new(),
+            under_way: None,
             tokens: LiveTokens::default(),
             view_due: false,
             view_written: None,
+            view_rest: VIEW,
         }
     }
 
@@ -141,49 +155,60 @@ impl<'a> Recorder<'a> {
     /// Takes something of our own that may be tried again by somebody else.
     pub(super) fn put(&mut self, key: EventKey, commands: Vec<Command>) {
         let at = self.engine.now();
-        let what = match self.facts(&commands) {
+        let what = match self.engine.facts(&commands) {
             Some(facts) => Prepared::Facts(facts),
             None => Prepared::Commands(commands),
         };
         self.pending.push_back(Item { key, at, what });
     }
 
-    /// The events of commands that follow whatever the state is.
-    fn facts(&self, commands: &[Command]) -> Option<Vec<Redacted>> {
-        if !commands.iter().all(segno_core::decide::is_fact) {
-            return None;
-        }
-        let mut facts = Vec::with_capacity(commands.len());
-        for command in commands {
-            for event in segno_core::decide::decide_fact(command.clone()).ok()? {
-                facts.push(self.engine.redactor().record(event).ok()?);
-            }
-        }
-        Some(facts)
-    }
-
     /// Whether something waits to be journaled.
     pub(super) fn is_behind(&self) -> bool {
-        !self.pending.is_empty()
+        !self.pending.is_empty() || self.under_way.is_some()
     }
 
     /// Writes what is in hand. An error means that this driver has no say any more.
     pub(super) fn flush(&mut self) -> Result<Flushed, Error> {
-        while !self.pending.is_empty() {
-            if let Some(why) = self.flush_batch()? {
+        loop {
+            if let Some(why) = self.settle()? {
                 return Ok(Flushed::NotYet(why));
+            }
+            if self.pending.is_empty() {
+                break;
+            }
+            self.send();
+        }
+        self.refresh_view(false);
+        Ok(Flushed::All)
+    }
+
+    /// Gives what is in hand to the store and does not wait for the last of it: the next can be made ready meanwhile.
+    /// What was in hand the last time is in the journal then.
+    pub(super) fn advance(&mut self) -> Result<Flushed, Error> {
+        loop {
+            if let Some(why) = self.settle()? {
+                return Ok(Flushed::NotYet(why));
+            }
+            if self.pending.is_empty() {
+                break;
+            }
+            self.send();
+            if self.pending.is_empty() {
+                break;
             }
         }
         self.refresh_view(false);
         Ok(Flushed::All)
     }
 
-    fn flush_batch(&mut self) -> Result<Option<String>, Error> {
+    fn send(&mut self) {
         let heard = self.feed.is_heard();
         let count = self.pending.len().min(BATCH);
-        let batch = (0..count)
-            .map(|index| {
-                let item = &self.pending[index];
+        let items: Vec<Item> = self.pending.drain(..count).collect();
+        let batch = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| {
                 let what = match &item.what {
                     Prepared::Facts(facts) => What::Facts(facts.clone()),
                     Prepared::Commands(commands) => self.engine.decide_as(commands.clone(), Some(self.epoch)),
@@ -197,11 +222,16 @@ impl<'a> Recorder<'a> {
                 }
             })
             .collect();
-        let results = self.engine.store().append(batch);
-        let tried: Vec<Item> = self.pending.drain(..count).collect();
+        let answer = self.engine.store().append_soon(batch);
+        self.under_way = Some(UnderWay { items, heard, answer });
+    }
+
+    /// Waits for what the store was given. What it could not take is in hand again, and why is told.
+    fn settle(&mut self) -> Result<Option<String>, Error> {
+        let Some(UnderWay { items, heard, answer }) = self.under_way.take() else { return Ok(None) };
         let mut kept = Vec::new();
         let mut problem = None;
-        for (item, result) in tried.into_iter().zip(results) {
+        for (item, result) in items.into_iter().zip(answer.wait()) {
             match result {
                 Ok(appended) => self.appended(item, appended, heard),
                 Err(why @ segno_store::Error::StaleEpoch { .. }) => return Err(why.into()),
@@ -221,7 +251,7 @@ impl<'a> Recorder<'a> {
     fn appended(&mut self, item: Item, appended: segno_store::Appended, heard: bool) {
         let shows = match &item.what {
             Prepared::Facts(facts) => facts.iter().any(|fact| view::shows(fact.event())),
-            Prepared::Commands(_) => true,
+            Prepared::Commands(commands) => !commands.iter().all(is_mere_use),
         };
         self.view_due |= shows && !appended.repeated;
         if heard && !appended.repeated {
@@ -240,6 +270,7 @@ impl<'a> Recorder<'a> {
             }
         }
         if let Some(state) = appended.state {
+            self.view_due |= crossed(&self.state, &state);
             self.state = *state;
         }
     }
@@ -286,6 +317,10 @@ impl<'a> Recorder<'a> {
 
     /// Looks at what others recorded.
     pub(super) fn refresh(&mut self) -> Result<(), Error> {
+        // The answer to what is under way brings the newest state.
+        if self.under_way.is_some() {
+            return Ok(());
+        }
         let newest = self.engine.store().wait_after(self.session, self.state.seq, Duration::ZERO)?;
         if newest > self.state.seq {
             self.state = self.engine.store().load(self.session)?.state;
@@ -296,11 +331,13 @@ impl<'a> Recorder<'a> {
 
     /// Writes the view if it is due; `now` does not wait for its second.
     pub(super) fn refresh_view(&mut self, now: bool) {
-        let rested = self.view_written.is_none_or(|written| written.elapsed() >= VIEW);
+        let rested = self.view_written.is_none_or(|written| written.elapsed() >= self.view_rest);
         if self.view_due && (now || rested) {
             self.view_due = false;
-            self.view_written = Some(Instant::now());
+            let begun = Instant::now();
             self.engine.refresh_view(&self.state, &mut self.notices);
+            self.view_written = Some(Instant::now());
+            self.view_rest = VIEW.max(begun.elapsed() * VIEW_RESTS);
         }
     }
 
@@ -322,6 +359,18 @@ impl<'a> Recorder<'a> {
             }]),
         }));
     }
+}
+
+/// Whether a command only counts what was used: a view is not rewritten for that.
+fn is_mere_use(command: &Command) -> bool {
+    matches!(command, Command::RecordTokens { .. } | Command::RecordCost { .. })
+}
+
+/// Whether a budget ran low or out in between.
+fn crossed(before: &State, after: &State) -> bool {
+    let tokens = |state: &State| (state.budget.is_warning(), state.budget.is_over());
+    let cost = |state: &State| (state.cost.is_warning(), state.cost.is_over());
+    (tokens(before), cost(before)) != (tokens(after), cost(after))
 }
 
 /// Counts tokens while messages stream, so that a budget is held before the agent says what the turn used, and takes
@@ -396,7 +445,14 @@ pub(super) fn token_use(counts: TokenCounts) -> TokenUse {
 
 #[cfg(test)]
 mod tests {
+    use segno_core::event::Channel;
+    use segno_store::EventRow;
+    use segno_store::sqlite;
+    use segno_store::sqlite::Purpose;
+
     use super::*;
+    use crate::EngineOptions;
+    use crate::NewSession;
 
     fn counts(input: u64, output: u64) -> TokenCounts {
         TokenCounts { input, output, ..TokenCounts::default() }
@@ -411,6 +467,78 @@ mod tests {
             Command::RecordTokens { tokens, estimated, .. } => (tokens.input, tokens.output, estimated),
             other => panic!("{other:?}"),
         })
+    }
+
+    fn said(text: &str) -> Command {
+        Command::Say { channel: Channel::Text, text: text.into(), message: None, parent: None }
+    }
+
+    fn open(path: &std::path::Path) -> Engine {
+        let purpose = Purpose::LongLived;
+        let options = sqlite::Options { purpose, create: true, busy: Duration::from_millis(20) };
+        let store = sqlite::SqliteStore::open(path, options).unwrap();
+        let view = view::Options { enabled: false, ..view::Options::default() };
+        Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() })
+    }
+
+    /// What was said in a session, in the order of the journal.
+    fn heard(engine: &Engine, session: SessionId) -> Vec<String> {
+        let rows = engine.store().events(session, 0, 10_000).unwrap();
+        rows.into_iter()
+            .filter_map(|row| match row {
+                EventRow::Whole(stored) => match stored.event().unwrap() {
+                    Event::Said(said) => Some(engine.whole(&said.text).unwrap()),
+                    _ => None,
+                },
+                EventRow::Damaged { what, .. } => panic!("{what}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_given_ahead_stays_in_order_whatever_the_store_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("segno.db");
+        let (engine, other) = (open(&path), open(&path));
+        let state = engine.create(NewSession::default()).unwrap().state;
+        let session = state.session_id;
+        let driver = engine.drive(session, "test").unwrap();
+        let mut recorder = Recorder::new(
+            &engine,
+            &segno_agents::plain::Plain::default(),
+            state,
+            driver.epoch(),
+            "r1",
+            Feed::default(),
+        );
+        for number in 0..2_000 {
+            recorder.note(said(&number.to_string()));
+            if number % 700 == 0 {
+                assert_eq!(recorder.advance().unwrap(), Flushed::All);
+                assert!(recorder.is_behind(), "the last of it was not waited for");
+            }
+        }
+        // Somebody else writes for longer than anybody here waits.
+        let (began, is_begun) = std::sync::mpsc::channel();
+        let busy = std::thread::spawn(move || {
+            let hold = What::Decide(Box::new(move |_| {
+                began.send(()).unwrap();
+                std::thread::sleep(Duration::from_millis(300));
+                Ok(Vec::new())
+            }));
+            other.append_one(Append::new(session, fresh_key(), other.now(), hold)).unwrap();
+        });
+        is_begun.recv().unwrap();
+        recorder.advance().unwrap();
+        recorder.note(said("2000"));
+        assert!(matches!(recorder.flush().unwrap(), Flushed::NotYet(_)));
+        assert!(recorder.is_behind());
+        busy.join().unwrap();
+        assert_eq!(recorder.flush().unwrap(), Flushed::All);
+        assert!(!recorder.is_behind());
+        assert_eq!(recorder.state.seq, engine.load(session).unwrap().state.seq);
+        let wanted: Vec<String> = (0..=2_000).map(|number| number.to_string()).collect();
+        assert_eq!(heard(&engine, session), wanted);
     }
 
     #[test]

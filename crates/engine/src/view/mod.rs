@@ -65,12 +65,14 @@ const VIEW: &str = "session.yaml";
 const HEADER: &str = "# segno view 1 ";
 
 /// Whether an event changes something that a view is rewritten for. Mere use of tokens is not: it would cost
-/// every `segno tokens` two more syncs, and the next real change shows it.
+/// every `segno tokens` two more syncs, and the next real change shows it. What an agent says is in no view at all.
 pub fn shows(event: &Event) -> bool {
     !matches!(
         event,
         Event::TokensRecorded(_)
             | Event::CostRecorded(_)
+            | Event::Said(_)
+            | Event::Reported(_)
             | Event::ToolStarted(_)
             | Event::ToolEnded(_)
             | Event::FileChanged(_)

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::error::{Error, Place};
-use super::file::{self, Level};
 use super::schema::{KEYS, Key, Kind};
 use super::{Config, DEFAULT};
 
@@ -61,11 +59,17 @@ impl Layers {
     /// # Errors
     /// Never, in a program whose tests passed.
     pub fn defaults() -> Result<Self, Error> {
-        let layer = file::read(Path::new("default.toml"), DEFAULT.as_bytes(), Level::User)?;
-        let settings = layer
-            .settings
-            .into_iter()
-            .map(|setting| (setting.key.name, Setting { origin: Origin::Default, ..setting }));
+        // Read at every start, so what a person's file needs (places, checks, notices) is left to a test.
+        let mut table: Table =
+            toml::from_str(DEFAULT).map_err(|error| Error::Types(error.message().to_owned()))?;
+        let mut take = |key: &'static Key| match key.name.split_once('.') {
+            Some((section, name)) => table.get_mut(section)?.as_table_mut()?.remove(name),
+            None => table.remove(key.name),
+        };
+        let settings = KEYS.iter().filter_map(|key| {
+            let value = take(key)?;
+            Some((key.name, Setting { key, value, origin: Origin::Default }))
+        });
         Ok(Self { settings: settings.collect() })
     }
 

@@ -1,3 +1,6 @@
+use std::path::Path;
+
+use super::super::file::{self, Level};
 use super::super::schema;
 use super::*;
 
@@ -11,6 +14,16 @@ fn the_defaults_fit_their_types() {
     assert_eq!(config.session.budget, 100_000);
     assert_eq!(config.store.busy_timeout_ms, 10_000);
     assert!(config.cleanup.archive && config.view.enabled && config.redact.env && !config.session.hard);
+}
+
+#[test]
+fn the_defaults_pass_as_a_file_of_a_person() {
+    let layer = file::read(Path::new("default.toml"), DEFAULT.as_bytes(), Level::User).unwrap();
+    assert!(layer.notices.is_empty(), "{:?}", layer.notices);
+    let defaults = Layers::defaults().unwrap();
+    let as_read: Vec<_> = layer.settings.iter().map(|setting| (setting.key.name, &setting.value)).collect();
+    let known: Vec<_> = defaults.iter().map(|setting| (setting.key.name, &setting.value)).collect();
+    assert_eq!(as_read, known);
 }
 
 #[test]

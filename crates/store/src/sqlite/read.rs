@@ -46,6 +46,16 @@ impl Store for SqliteStore {
         }
     }
 
+    fn append_soon(&self, batch: Vec<Append>) -> Answer {
+        match &self.writer {
+            Some(writer) if !batch.is_empty() => writer.append_soon(batch),
+            _ => {
+                let results = self.append(batch);
+                Answer::new(move || results)
+            }
+        }
+    }
+
     fn load(&self, session: SessionId) -> Result<Loaded, Error> {
         self.read(|connection, place, cache| {
             let row = session::find_row(connection, place, session)?;

@@ -7,6 +7,7 @@ use super::Direct;
 use super::append;
 use crate::Error;
 use crate::error::Certainty;
+use crate::types::Answer;
 use crate::types::Append;
 use crate::types::Appended;
 
@@ -45,12 +46,18 @@ impl Writer {
     }
 
     pub(super) fn append(&self, batch: Vec<Append>) -> Results {
+        self.append_soon(batch).wait()
+    }
+
+    pub(super) fn append_soon(&self, batch: Vec<Append>) -> Answer {
         let count = batch.len();
+        let place = self.place.clone();
+        let lost = move |certainty| -> Results { (0..count).map(|_| Err(gone(&place, certainty))).collect() };
         let (reply, answer) = mpsc::sync_channel(1);
         if self.send(Job::Append(batch, reply)).is_err() {
-            return (0..count).map(|_| Err(self.gone(Certainty::NotWritten))).collect();
+            return Answer::new(move || lost(Certainty::NotWritten));
         }
-        answer.recv().unwrap_or_else(|_| (0..count).map(|_| Err(self.gone(Certainty::Unknown))).collect())
+        Answer::new(move || answer.recv().unwrap_or_else(|_| lost(Certainty::Unknown)))
     }
 
     pub(super) fn run<T, F>(&self, job: F) -> Result<T, Error>
@@ -63,17 +70,17 @@ impl Writer {
             // Nobody listens any more: then nobody misses the answer.
             let _ = reply.send(job(direct));
         }));
-        self.send(job).map_err(|()| self.gone(Certainty::NotWritten))?;
-        answer.recv().unwrap_or_else(|_| Err(self.gone(Certainty::Unknown)))
+        self.send(job).map_err(|()| gone(&self.place, Certainty::NotWritten))?;
+        answer.recv().unwrap_or_else(|_| Err(gone(&self.place, Certainty::Unknown)))
     }
 
     fn send(&self, job: Job) -> Result<(), ()> {
         self.jobs.as_ref().ok_or(())?.send(job).map_err(|_| ())
     }
+}
 
-    fn gone(&self, certainty: Certainty) -> Error {
-        Error::Failed { place: self.place.clone(), what: "the writer thread is gone".to_owned(), certainty }
-    }
+fn gone(place: &str, certainty: Certainty) -> Error {
+    Error::Failed { place: place.to_owned(), what: "the writer thread is gone".to_owned(), certainty }
 }
 
 impl Drop for Writer {

@@ -24,6 +24,7 @@ on_every_backend![
     an_expected_number_must_be_the_newest,
     a_batch_has_a_result_for_each,
     a_batch_sees_its_own_earlier_items,
+    what_is_not_waited_for_is_written_in_order,
     nobody_appends_to_what_is_not_there,
     events_of_a_newer_segno_are_kept_and_skipped,
     every_field_comes_back,
@@ -145,6 +146,20 @@ fn a_batch_sees_its_own_earlier_items(backend: &dyn Backend) {
     assert!(results[0].is_ok() && results[2].is_ok(), "{results:?}");
     assert!(matches!(&results[1], Err(Error::Refused(_))), "{:?}", results[1]);
     assert_eq!(assert_whole(&*store, session).state.status, Status::Active);
+}
+
+fn what_is_not_waited_for_is_written_in_order(backend: &dyn Backend) {
+    let store = backend.open();
+    let session = make(&*store, 1);
+    let names = ["a", "b", "c"];
+    let answers = names.map(|name| store.append_soon(vec![facts(session, name, vec![note(name)])]));
+    let elsewhere = store.append_soon(vec![facts(SessionId::at(at(9)), "d", vec![note("d")])]);
+    assert!(store.append_soon(Vec::new()).wait().is_empty());
+    let seqs = answers.map(|answer| answer.wait().remove(0).unwrap().last);
+    assert_eq!(seqs, [2, 3, 4]);
+    assert!(matches!(elsewhere.wait()[..], [Err(Error::NotFound(_))]));
+    assert_eq!(keys(&*backend.open(), session), ["create-1", "a", "b", "c"]);
+    assert_whole(&*backend.open(), session);
 }
 
 fn nobody_appends_to_what_is_not_there(backend: &dyn Backend) {
