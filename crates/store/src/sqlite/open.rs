@@ -153,8 +153,11 @@ fn check_ours(connection: &Connection, place: &str) -> Result<(), Error> {
     // The last process to close a database would copy the whole log into it and delete the log: slow for a short
     // process, a hazard when another is just opening it, and not ours to do if the database is not ours.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
-    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sql)?;
-    if id == schema::APPLICATION_ID {
+    let is_marked = || -> Result<bool, Error> {
+        let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(sql)?;
+        Ok(id == schema::APPLICATION_ID)
+    };
+    if is_marked()? {
         return Ok(());
     }
     let (tables, ours): (u64, bool) = connection
@@ -164,6 +167,8 @@ fn check_ours(connection: &Connection, place: &str) -> Result<(), Error> {
         .map_err(sql)?;
     match (tables, ours) {
         (0, _) => Ok(()),
+        // Somebody made it between the two looks.
+        _ if is_marked()? => Ok(()),
         (_, true) => {
             let what = "its header does not say that it is ours, but its tables do".to_owned();
             Err(Error::Damaged { place: place.to_owned(), what })
