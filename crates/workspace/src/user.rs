@@ -100,6 +100,26 @@ impl Workspace {
         Ok(!said?.is_empty())
     }
 
+    /// Begins a branch at the present commit and makes it the present one. Files, index and the branch before stay as
+    /// they are. Fails if there is a branch of that name. Answers with its whole name.
+    pub fn start_branch(&self, name: &str) -> Result<String, Error> {
+        let refuse = |why: &str| Err(Error::Repository(format!("{name}: {why}")));
+        let head = self.head()?.ok_or_else(|| Error::Repository("there is none".to_owned()))?;
+        let Some(commit) = head.commit.clone() else { return refuse("there is no commit to begin it at") };
+        let git = self.git.in_dir(&head.git_dir);
+        let whole = format!("refs/heads/{name}");
+        if git.run(&["check-ref-format", &whole]).is_err() || name.starts_with('-') {
+            return refuse("that cannot name a branch");
+        }
+        let input = format!("start\noption no-deref\ncreate {whole} {commit}\nprepare\ncommit\n");
+        if git.feed(&["update-ref", "-m", "segno: branch of a session", "--stdin"], input.as_bytes()).is_err()
+        {
+            return refuse("there is such a branch already, or it cannot be made");
+        }
+        git.run(&["symbolic-ref", "-m", "segno: branch of a session", "HEAD", &whole])?;
+        Ok(whole)
+    }
+
     /// Moves the present branch to `to` and keeps where it was as `refs/segno/<keep_as>`. Files and index stay as they
     /// are. Fails if the branch is not at `from` any more.
     pub fn move_branch(&self, from: &str, to: &str, keep_as: &str) -> Result<Moved, Error> {

@@ -46,6 +46,15 @@ impl Engine {
         self.act_at(session, vec![command], fresh_key(), at)
     }
 
+    /// Gives a session a branch of its own in the project's repository; `{id}` in the name stands for its id.
+    pub fn start_branch(&self, session: SessionId, name: &str) -> Result<Acted, Error> {
+        let state = self.load(session)?.state;
+        let name = name.replace("{id}", &session.to_string()).replace("<id>", &session.to_string());
+        let branch = self.workspace(&state)?.start_branch(&name)?;
+        let details = Some(branch.into());
+        self.act(session, Command::NoteHistory { action: "branch_started".to_owned(), phase: None, details })
+    }
+
     /// Takes the snapshots of the checkpoints among these events, which were just recorded. What fails is recorded
     /// and said aloud; the session itself is not held up by it.
     pub(crate) fn make_ready(

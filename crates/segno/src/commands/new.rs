@@ -46,6 +46,9 @@ pub struct Args {
     /// Allow another open session beside this one
     #[arg(long)]
     pub parallel: bool,
+    /// Begin a git branch of this name for it; {id} stands for the session's id
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
 }
 
 /// Runs `segno new`.
@@ -97,6 +100,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         alone: !args.parallel,
     });
     let acted = acted.map_err(|error| in_the_way(&desk, error))?;
+    if let Some(name) = &args.branch {
+        desk.engine.start_branch(acted.state.session_id, name)?;
+    }
     let printer = &context.printer;
     for notice in &acted.notices {
         printer.warn(notice.clone());

@@ -1,11 +1,12 @@
 //! `segno undo`, `redo`, `diff` and `rollback`: what was done to the files, and taking it back.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use segno_engine::Choice;
-use segno_engine::core::{SessionId, State};
+use segno_engine::core::{List, SessionId, State};
 use segno_engine::tree::{Checkpoint, Place, Preview, Way};
 use segno_engine::workspace::{Change, ChangeKind, Kept, Selection};
 use serde_json::{Value, json};
@@ -174,11 +175,20 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
     if args.stat || context.printer.is_json() {
         let compared = engine.compare(session, &before, after.as_ref(), true)?;
         if context.printer.is_json() {
-            let files: Vec<Value> = compared.files.iter().map(change_json).collect();
+            let by = by_whom(&desk, session)?;
+            let files: Vec<Value> = compared
+                .files
+                .iter()
+                .map(|change| {
+                    let mut file = change_json(change);
+                    file["by"] = json!(by.get(&change.path));
+                    file
+                })
+                .collect();
             return context.printer.json(&json!({ "since": before.id, "files": files }));
         }
         context.printer.talk(format!("since {}", before.id));
-        return changes(context, &compared.files);
+        return changes_by(context, &compared.files, &by_whom(&desk, session)?);
     }
     let selection = selection(&state, &args.paths)?;
     let text = engine.diff_text(session, &before, after.as_ref(), &selection)?;
@@ -362,8 +372,34 @@ fn more(context: &Context, count: usize) {
     }
 }
 
+/// Which call last said that it changed a file: its tool and what it was given.
+fn by_whom(desk: &Desk<'_>, session: SessionId) -> Outcome<BTreeMap<PathBuf, String>> {
+    let text = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
+    let mut tools = BTreeMap::new();
+    for row in desk.engine.items(session, List::Tools)? {
+        if let (Some(call), Some(tool)) = (text(&row.body, "call"), text(&row.body, "tool")) {
+            let subject = super::run::subject(row.body.get("input").unwrap_or(&Value::Null));
+            tools.insert(call, format!("{tool} {}", segno_engine::core::text::shorten(&subject, 60)));
+        }
+    }
+    let root = desk.load(session)?.project.path;
+    let mut by = BTreeMap::new();
+    for row in desk.engine.items(session, List::Files)? {
+        let path = text(&row.body, "path").map(PathBuf::from);
+        let tool = text(&row.body, "call").and_then(|call| tools.get(&call).cloned());
+        if let (Some(path), Some(tool)) = (path, tool) {
+            by.insert(path.strip_prefix(&root).map(ToOwned::to_owned).unwrap_or(path), tool);
+        }
+    }
+    Ok(by)
+}
+
 /// Which files changed, and how much.
 pub(super) fn changes(context: &Context, files: &[Change]) -> Outcome {
+    changes_by(context, files, &BTreeMap::new())
+}
+
+fn changes_by(context: &Context, files: &[Change], by: &BTreeMap<PathBuf, String>) -> Outcome {
     for change in files {
         let (word, meaning) = match change.kind {
             ChangeKind::Added => ("added", Meaning::Done),
@@ -380,6 +416,10 @@ pub(super) fn changes(context: &Context, files: &[Change]) -> Outcome {
             .painted(meaning, format!("  {word:<9}"))
             .plain(change.path.display().to_string())
             .painted(Meaning::Dim, format!("   {lines}"));
+        let text = match by.get(&change.path) {
+            Some(call) => text.painted(Meaning::Dim, format!("   {call}")),
+            None => text,
+        };
         context.printer.data(text)?;
     }
     context.printer.talk(format!("{} changed", units::things(files.len() as u64, "file")));

@@ -186,6 +186,36 @@ fn a_rollback_takes_plan_and_files_back_and_never_goes_forward() {
 }
 
 #[test]
+fn a_branch_of_its_own_and_a_rollback_of_it() {
+    let env = world();
+    let git = |args: &[&str]| {
+        let output = env.command("/usr/bin/git").args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    env.write("project/a.txt", "one\n");
+    git(&["init", "-q", "-b", "main"]);
+    let commit = |message: &str| {
+        git(&["add", "a.txt"]);
+        git(&["-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qm", message]);
+        git(&["rev-parse", "HEAD"])
+    };
+    let first = commit("first");
+    let id = env.start(&["shop", "--branch", "go-team/{id}"]);
+    assert_eq!(git(&["symbolic-ref", "HEAD"]), format!("refs/heads/go-team/{id}"));
+    env.ok(&["checkpoint", "create", "before"]);
+    env.write("project/a.txt", "two\n");
+    let second = commit("second");
+    let gone = env.json(&["rollback", "before", "--git"]);
+    assert_eq!(git(&["rev-parse", "HEAD"]), first);
+    assert_eq!(env.read("project/a.txt"), "one\n");
+    let kept = git(&["for-each-ref", "--format=%(objectname)", "refs/segno/"]);
+    assert_eq!(kept, second, "{gone}");
+    assert_eq!(git(&["rev-parse", "main"]), first, "other branches stay");
+    assert_ne!(env.run(&["new", "again", "--parallel", "--branch", "main"]).code, 0, "it is there already");
+}
+
+#[test]
 fn without_git_everything_else_works() {
     let mut env = world();
     env.set("PATH", "/nowhere");

@@ -33,6 +33,9 @@ pub struct Args {
     /// What the session is about, in a few words
     #[arg(long, value_name = "TEXT")]
     pub topic: Option<String>,
+    /// Begin a git branch of this name for a new session; {id} stands for its id
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
     /// Go on in the conversation of this session, in a new session
     #[arg(long, value_name = "ID")]
     pub continue_from: Option<SessionRef>,

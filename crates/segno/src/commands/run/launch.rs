@@ -464,7 +464,10 @@ pub(super) fn create(
     for notice in &acted.notices {
         context.printer.warn(notice.clone());
     }
-    Ok(acted.state)
+    match &args.branch {
+        Some(name) => Ok(desk.engine.start_branch(acted.state.session_id, name)?.state),
+        None => Ok(acted.state),
+    }
 }
 
 fn first_line(text: &str) -> Option<String> {

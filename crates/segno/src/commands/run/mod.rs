@@ -12,7 +12,7 @@ mod view;
 pub use args::Args;
 pub use describe::describe;
 pub use result::document;
-pub use view::View;
+pub use view::{View, subject};
 
 use std::time::Duration;
 

@@ -212,7 +212,7 @@ fn first_of(text: Option<&Content>, otherwise: &str) -> String {
 }
 
 /// What a call is about, from what it was given.
-pub(super) fn subject(input: &Value) -> String {
+pub fn subject(input: &Value) -> String {
     const NAMES: &[&str] = &[
         "command",
         "file_path",
