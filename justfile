@@ -20,6 +20,10 @@ release:
 campaign:
     ./scripts/campaign
 
+# the power is cut while checkpoints are made; root only
+powercut:
+    ./scripts/powercut
+
 # what reads foreign bytes, three minutes each; needs a nightly toolchain
 fuzz *TARGETS:
     ./scripts/fuzz {{TARGETS}}
