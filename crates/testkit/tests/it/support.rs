@@ -17,10 +17,7 @@ use segno_testkit::scripted::Step;
 use serde_json::Value;
 
 /// No scenario may take longer.
-const DEADLINE: Duration = Duration::from_secs(20);
-
-/// opencode needs four seconds of processor time before it asks anything: much more on a machine that is busy.
-const OPENCODE_DEADLINE: Duration = Duration::from_secs(40);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Lab {
     pub(crate) home: Home,
@@ -76,12 +73,8 @@ impl Lab {
 
     /// Carries a launch out to the letter.
     pub(crate) fn spec(&self, spec: &LaunchSpec) -> Ran {
-        let finished = run(&mut self.command(spec), &spec.stdin, self.deadline()).unwrap();
+        let finished = run(&mut self.command(spec), &spec.stdin, DEADLINE).unwrap();
         self.read(spec, finished)
-    }
-
-    fn deadline(&self) -> Duration {
-        if self.agent.name() == "opencode" { OPENCODE_DEADLINE } else { DEADLINE }
     }
 
     fn command(&self, spec: &LaunchSpec) -> Command {
@@ -109,7 +102,7 @@ impl Lab {
         command.args(["-c", &wait, "sh"]).arg(agent.get_program()).args(agent.get_args());
         command.env_clear().current_dir(&self.recipe.cwd);
         command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let finished = run(&mut command, &spec.stdin, self.deadline()).unwrap();
+        let finished = run(&mut command, &spec.stdin, DEADLINE).unwrap();
         self.read(&spec, finished)
     }
 
@@ -125,7 +118,7 @@ impl Lab {
         let ran = Ran { envelopes, outcome, finished };
         ran.describe(self);
         self.record(&ran.finished);
-        assert!(!ran.finished.timed_out, "more than {:?}", self.deadline());
+        assert!(!ran.finished.timed_out, "more than {:?}", DEADLINE);
         ran
     }
 }
