@@ -68,7 +68,7 @@ impl Bench {
             }
         }
         ok(detach(&path, session));
-        println!("  without a driver: each process reads the log anew, and one in a few folds it in");
+        println!("  without a driver: each process reads the log anew");
         let end = |calls: &[String]| ok(open(&path).and_then(|store| end_calls(&store, session, calls)));
         self.hook(&project, &hook, ("2 KB", 2_000), 1, &end);
         let spooled = std::fs::read_dir(&spool).map_or(0, Iterator::count);
