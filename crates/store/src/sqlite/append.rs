@@ -15,14 +15,17 @@ use super::check_form;
 use super::fault;
 use super::journal;
 use super::lease;
+use super::lists;
 use super::session;
 use super::session::Cache;
 use super::session::Cached;
 use super::session::Row;
+use super::write::Inserted;
 use super::write::Written;
 use super::write::write_event;
 use super::write::write_folded;
 use crate::Error;
+use crate::error::Certainty;
 use crate::types::Append;
 use crate::types::Appended;
 use crate::types::EventRow;
@@ -104,19 +107,50 @@ struct Working {
     state: State,
     keep: bool,
     changed: bool,
+    /// Its driver's number; nobody else can change it before this transaction ends.
+    epoch: Option<u64>,
+    changes: lists::Changes,
+}
+
+/// What became of one append.
+enum Staged {
+    Appended(Appended),
+    /// Its key was known: nothing was written.
+    KeyKnown,
 }
 
 impl Work<'_> {
     fn stage(&mut self, append: &mut Append) -> Result<Appended, Error> {
-        let working = self.working(append.session)?;
-        if let Some(appended) = self.repeated(append, &working)? {
-            self.sessions.insert(append.session, working);
-            return Ok(appended);
-        }
+        let mut working = self.working(append.session)?;
         // Whatever is refused below leaves the session as it is.
-        let (result, working) = self.decide_and_write(append, working);
+        let result = self.stage_in(append, &mut working);
         self.sessions.insert(append.session, working);
         result
+    }
+
+    fn stage_in(&self, append: &mut Append, working: &mut Working) -> Result<Appended, Error> {
+        // Facts that nobody made before are written without a look: the index of keys says if they were.
+        let is_plain = matches!(append.what, What::Facts(_))
+            && append.if_late.is_none()
+            && append.expected_seq.is_none();
+        if !is_plain && let Some(appended) = self.repeated(append, working)? {
+            return Ok(appended);
+        }
+        match self.decide_and_write(append, working) {
+            Ok(Staged::Appended(appended)) => Ok(appended),
+            Ok(Staged::KeyKnown) => self.repeated(append, working)?.ok_or_else(|| self.lost_key(append)),
+            // An answer that was given once is given again, whoever drives now.
+            Err(stale @ Error::StaleEpoch { .. }) if is_plain => self.repeated(append, working)?.ok_or(stale),
+            Err(why) => Err(why),
+        }
+    }
+
+    fn lost_key(&self, append: &Append) -> Error {
+        Error::Failed {
+            place: self.place.to_owned(),
+            what: format!("the key {} is known, but not found", append.key),
+            certainty: Certainty::NotWritten,
+        }
     }
 
     fn working(&mut self, id: SessionId) -> Result<Working, Error> {
@@ -129,7 +163,14 @@ impl Work<'_> {
         if let Some(hash) = session::hash_at(self.connection, self.place, row.pk, row.head_seq)? {
             row.head_hash = hash;
         }
-        Ok(Working { row, state: newest.state, keep: newest.keep, changed: false })
+        Ok(Working {
+            row,
+            state: newest.state,
+            keep: newest.keep,
+            changed: false,
+            epoch: None,
+            changes: lists::Changes::default(),
+        })
     }
 
     /// The first answer again, if the key is known.
@@ -171,32 +212,22 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn decide_and_write(
-        &self,
-        append: &mut Append,
-        mut working: Working,
-    ) -> (Result<Appended, Error>, Working) {
-        let late = match self.is_late(append, &working) {
-            Ok(late) => late,
-            Err(e) => return (Err(e), working),
-        };
+    fn decide_and_write(&self, append: &mut Append, working: &mut Working) -> Result<Staged, Error> {
+        let late = self.is_late(append, working)?;
         if let Some(expected) = append.expected_seq
             && !late
             && expected != working.row.head_seq
         {
-            return (Err(Error::Conflict { expected, actual: working.row.head_seq }), working);
+            return Err(Error::Conflict { expected, actual: working.row.head_seq });
         }
         let decided;
         let events: &[Redacted] = match (&mut append.what, &append.if_late) {
             (_, Some(instead)) if late => instead,
             (What::Facts(events), _) => events,
-            (What::Decide(decider), _) => match decider(&working.state) {
-                Ok(events) => {
-                    decided = events;
-                    &decided
-                }
-                Err(refusal) => return (Err(refusal.into()), working),
-            },
+            (What::Decide(decider), _) => {
+                decided = decider(&working.state)?;
+                &decided
+            }
         };
         let first = working.row.head_seq + 1;
         for (part, redacted) in events.iter().enumerate() {
@@ -206,17 +237,13 @@ impl Work<'_> {
                 run: append.run.clone(),
                 epoch: append.epoch,
             };
-            if let Err(e) = write_event(
-                self.connection,
-                self.place,
-                &mut working.row,
-                &mut working.state,
-                &written,
-                redacted,
-            ) {
-                return (Err(e), working);
+            let Working { row, state, changes, .. } = &mut *working;
+            match write_event(self.connection, self.place, row, state, changes, &written, redacted)? {
+                Inserted::Yes => working.changed = true,
+                Inserted::KeyKnown if part == 0 => return Ok(Staged::KeyKnown),
+                // What was written of it before goes with the transaction.
+                Inserted::KeyKnown => return Err(self.lost_key(append)),
             }
-            working.changed = true;
         }
         let last = working.row.head_seq;
         let appended = Appended {
@@ -231,12 +258,15 @@ impl Work<'_> {
                 Vec::new()
             },
         };
-        (Ok(appended), working)
+        Ok(Staged::Appended(appended))
     }
 
-    fn is_late(&self, append: &Append, working: &Working) -> Result<bool, Error> {
+    fn is_late(&self, append: &Append, working: &mut Working) -> Result<bool, Error> {
         let Some(given) = append.epoch else { return Ok(false) };
-        let current = lease::epoch(self.connection, self.place, working.row.pk)?;
+        let current = match working.epoch {
+            Some(known) => known,
+            None => *working.epoch.insert(lease::epoch(self.connection, self.place, working.row.pk)?),
+        };
         if given == current {
             return Ok(false);
         }
@@ -251,8 +281,9 @@ impl Work<'_> {
     /// Writes what is folded, once per session however many events it got.
     fn finish(self) -> Result<Vec<(i64, Cached)>, Error> {
         let mut cached = Vec::with_capacity(self.sessions.len());
-        for working in self.sessions.into_values() {
+        for mut working in self.sessions.into_values() {
             if working.changed {
+                working.changes.write(self.connection, self.place, working.row.pk)?;
                 write_folded(self.connection, self.place, &working.row, &working.state, working.keep)?;
             }
             let entry = Cached { head_hash: working.row.head_hash, state: working.state, keep: working.keep };

@@ -17,6 +17,7 @@ use super::session;
 use super::session::Cache;
 use super::session::Cached;
 use super::session::Row;
+use super::write::Inserted;
 use super::write::Written;
 use super::write::insert_event;
 use super::write::write_event;
@@ -68,12 +69,19 @@ pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, 
     .map_err(sql)?;
     let mut row = Row { pk: tx.last_insert_rowid(), uid, head_seq: 0, head_hash: chain::start(&uid) };
     let written = |part: usize| Written { key: create.key.part(part), at: create.at, run: None, epoch: None };
-    insert_event(&tx, &place, &mut row, &written(0), first)?;
-    let changes = segno_core::project(&state, &mark, first.event(), segno_core::state::Applied::Counted);
-    lists::write(&tx, &place, row.pk, &mark, &changes)?;
+    let mut changes = lists::Changes::default();
+    let mut inserted = vec![insert_event(&tx, &place, &mut row, &written(0), first)?];
+    changes
+        .add(&mark, segno_core::project(&state, &mark, first.event(), segno_core::state::Applied::Counted));
     for (index, event) in rest.iter().enumerate() {
-        write_event(&tx, &place, &mut row, &mut state, &written(index + 1), event)?;
+        let written = written(index + 1);
+        inserted.push(write_event(&tx, &place, &mut row, &mut state, &mut changes, &written, event)?);
     }
+    if inserted.contains(&Inserted::KeyKnown) {
+        let what = "two of its first events have one key".to_owned();
+        return Err(Error::SessionDamaged { session: id, what });
+    }
+    changes.write(&tx, &place, row.pk)?;
     write_folded(&tx, &place, &row, &state, false)?;
     match tx.commit() {
         Ok(()) => {

@@ -1,8 +1,11 @@
 //! The rows of lists, and texts that were set aside.
 
+use std::collections::HashMap;
+
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 use segno_core::ItemChange;
+use segno_core::List;
 use segno_core::Mark;
 use segno_redact::Blob;
 use serde_json::Map;
@@ -13,49 +16,77 @@ use crate::Error;
 use crate::codec;
 use crate::error::Certainty;
 
-/// Lays changes over the rows of a session's lists.
-pub(super) fn write(
-    connection: &Connection,
-    place: &str,
-    pk: i64,
-    mark: &Mark,
-    changes: &[ItemChange],
-) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
-    for change in changes {
-        let list = change.list.as_str();
+/// Changes of a session's rows that wait for the end of the transaction: a row that changes twice is written once.
+#[derive(Default)]
+pub(super) struct Changes {
+    rows: Vec<Changed>,
+    places: HashMap<(List, String), usize>,
+}
+
+struct Changed {
+    list: List,
+    key: String,
+    /// The event that changed it first.
+    seq: u64,
+    fields: Map<String, Value>,
+}
+
+impl Changes {
+    /// Adds what follows from one event.
+    pub(super) fn add(&mut self, mark: &Mark, changes: Vec<ItemChange>) {
+        for ItemChange { list, key, fields } in changes {
+            let place = (list, key);
+            if let Some(row) = self.places.get(&place).and_then(|index| self.rows.get_mut(*index)) {
+                row.fields.extend(fields);
+                continue;
+            }
+            let key = place.1.clone();
+            self.places.insert(place, self.rows.len());
+            self.rows.push(Changed { list, key, seq: mark.seq, fields });
+        }
+    }
+
+    /// Lays them over the rows.
+    pub(super) fn write(&mut self, connection: &Connection, place: &str, pk: i64) -> Result<(), Error> {
+        self.places.clear();
+        for row in self.rows.drain(..) {
+            row.write(connection, place, pk)?;
+        }
+        Ok(())
+    }
+}
+
+impl Changed {
+    fn write(self, connection: &Connection, place: &str, pk: i64) -> Result<(), Error> {
+        let sql = |e| fault(place, e);
+        let list = self.list.as_str();
         let found: Option<(i64, Vec<u8>)> = connection
             .prepare_cached("SELECT id, body FROM items WHERE session = ?1 AND list = ?2 AND key = ?3")
             .map_err(sql)?
-            .query_row((pk, list, &change.key), |row| {
+            .query_row((pk, list, &self.key), |row| {
                 Ok((row.get(0)?, row.get_ref(1)?.as_bytes().unwrap_or_default().to_vec()))
             })
             .optional()
             .map_err(sql)?;
+        let body = |fields: &Map<String, Value>| serde_json::to_string(fields).unwrap_or_default();
         match found {
-            None => {
-                let body = Value::Object(change.fields.clone()).to_string();
-                connection
-                    .prepare_cached(
-                        "INSERT INTO items (session, list, key, seq, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    )
-                    .and_then(|mut insert| insert.execute((pk, list, &change.key, mark.seq, body)))
-                    .map_err(sql)?;
-            }
+            None => connection
+                .prepare_cached(
+                    "INSERT INTO items (session, list, key, seq, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )
+                .and_then(|mut insert| insert.execute((pk, list, &self.key, self.seq, body(&self.fields)))),
             Some((id, old)) => {
                 // A damaged row is a derived one: what is known now replaces it, the journal has the rest.
                 let mut fields: Map<String, Value> = serde_json::from_slice(&old).unwrap_or_default();
-                for (name, value) in &change.fields {
-                    fields.insert(name.clone(), value.clone());
-                }
+                fields.extend(self.fields);
                 connection
                     .prepare_cached("UPDATE items SET body = ?2 WHERE id = ?1")
-                    .and_then(|mut update| update.execute((id, Value::Object(fields).to_string())))
-                    .map_err(sql)?;
+                    .and_then(|mut update| update.execute((id, body(&fields))))
             }
         }
+        .map(drop)
+        .map_err(sql)
     }
-    Ok(())
 }
 
 /// Keeps a text under its hash, once however often it comes.

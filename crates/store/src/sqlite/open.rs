@@ -24,6 +24,11 @@ const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= OLDEST_SQLITE, "th
 /// One page of the smallest size.
 const SMALLEST_DATABASE: u64 = 512;
 
+/// How many pages the log may hold before a process that stays copies them into the database: 16 MiB.
+const LOG_PAGES: u32 = 4_096;
+/// How much of the database such a process keeps in memory, in KiB; SQLite wants it negative.
+const CACHE_KIB: i32 = -8_192;
+
 /// File systems on which locks or shared memory cannot be relied on.
 const NETWORK_FILE_SYSTEMS: &[(i64, &str)] = &[
     (0x6969, "NFS"),
@@ -221,6 +226,10 @@ fn settle(connection: &mut Connection, place: &str, purpose: Purpose) -> Result<
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(sql)?;
     if purpose == Purpose::OneShot {
         connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(sql)?;
+    } else {
+        // A process that stays writes the same pages again and again: it copies them to their place less often.
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(sql)?;
+        connection.pragma_update(None, "cache_size", CACHE_KIB).map_err(sql)?;
     }
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())

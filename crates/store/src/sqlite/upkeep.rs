@@ -138,6 +138,7 @@ pub(super) fn rebuild(direct: &mut Direct, session: SessionId) -> Result<Loaded,
             if rows.is_empty() {
                 break;
             }
+            let mut changes = lists::Changes::default();
             for event in rows {
                 let stored = match event {
                     EventRow::Whole(stored) => stored,
@@ -170,15 +171,10 @@ pub(super) fn rebuild(direct: &mut Direct, session: SessionId) -> Result<Loaded,
                     },
                 };
                 if let Some(state) = &state {
-                    lists::write(
-                        tx,
-                        place,
-                        row.pk,
-                        &mark,
-                        &segno_core::project(state, &mark, &event, applied),
-                    )?;
+                    changes.add(&mark, segno_core::project(state, &mark, &event, applied));
                 }
             }
+            changes.write(tx, place, row.pk)?;
         }
         let mut state = state.ok_or_else(|| Error::SessionDamaged {
             session,

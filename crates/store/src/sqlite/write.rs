@@ -25,21 +25,35 @@ pub(super) struct Written {
     pub(super) epoch: Option<u64>,
 }
 
-/// Writes one event with its rows and texts, and folds it in.
+/// Whether an event got its row.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inserted {
+    /// It did.
+    Yes,
+    /// The session has an event with this key already.
+    KeyKnown,
+}
+
+/// Writes one event with its texts, and folds it in. What follows for the lists is added to `changes`.
 pub(super) fn write_event(
     connection: &Connection,
     place: &str,
     row: &mut Row,
     state: &mut State,
+    changes: &mut lists::Changes,
     written: &Written,
     redacted: &Redacted,
-) -> Result<(), Error> {
+) -> Result<Inserted, Error> {
     let seq = row.head_seq + 1;
+    if insert_event(connection, place, row, written, redacted)? == Inserted::KeyKnown {
+        return Ok(Inserted::KeyKnown);
+    }
     let mark = Mark { seq, at: written.at, run: written.run.clone() };
     let event = redacted.event();
     let applied = state.apply(&mark, event);
-    insert_event(connection, place, row, written, redacted)?;
-    lists::write(connection, place, row.pk, &mark, &segno_core::project(state, &mark, event, applied))
+    changes.add(&mark, segno_core::project(state, &mark, event, applied));
+    Ok(Inserted::Yes)
 }
 
 /// Writes the event's own row and its texts, chained to the head.
@@ -49,7 +63,7 @@ pub(super) fn insert_event(
     row: &mut Row,
     written: &Written,
     redacted: &Redacted,
-) -> Result<(), Error> {
+) -> Result<Inserted, Error> {
     let seq = row.head_seq + 1;
     let event = redacted.event();
     let link = chain::Link {
@@ -63,7 +77,7 @@ pub(super) fn insert_event(
         body: redacted.body(),
     };
     let hash = chain::next(&row.head_hash, &link);
-    connection
+    let inserted = connection
         .prepare_cached(
             "INSERT INTO events (id, session, key, at_us, run, epoch, kind, version, body, hash)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -81,14 +95,23 @@ pub(super) fn insert_event(
                 link.body,
                 hash,
             ))
-        })
-        .map_err(|e| fault(place, e))?;
+        });
+    match inserted {
+        Ok(_) => {}
+        Err(why) if is_known_key(&why) => return Ok(Inserted::KeyKnown),
+        Err(why) => return Err(fault(place, why)),
+    }
     for blob in redacted.blobs() {
         lists::write_blob(connection, place, row.pk, seq, blob)?;
     }
     row.head_seq = seq;
     row.head_hash = hash;
-    Ok(())
+    Ok(Inserted::Yes)
+}
+
+/// The index of keys is the only one of that table besides its row ids, whose conflicts have a code of their own.
+fn is_known_key(why: &rusqlite::Error) -> bool {
+    why.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE)
 }
 
 /// Writes what is folded from the journal: the state, and the session in one line.
