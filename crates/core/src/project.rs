@@ -13,6 +13,9 @@ use crate::event::Event;
 use crate::state::Applied;
 use crate::state::Mark;
 use crate::state::State;
+use crate::text::Aside;
+use crate::text::Text;
+use crate::text::shorten;
 
 /// Which list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -105,6 +108,9 @@ impl List {
     }
 }
 
+/// How much of what a call put out its row has, in characters. The journal has all of it.
+const OUTPUT: usize = 500;
+
 /// A change to one row of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemChange {
@@ -150,7 +156,8 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
                 fields["tool"] = json!(tool);
             }
             if let Some(output) = &e.output {
-                fields["output"] = json!(output);
+                fields["output"] = json!(beginning(output));
+                fields["output_bytes"] = json!(output.bytes());
             }
             put(List::Tools, e.call.clone(), fields);
         }
@@ -273,6 +280,16 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
         _ => put_history(&mut put, state, mark, event, log_key),
     }
     changes
+}
+
+/// What a row shows of an output; where the rest of a long one is stays with it.
+fn beginning(output: &Text) -> Text {
+    match output {
+        Text::Whole(text) => shorten(text, OUTPUT).into(),
+        Text::Aside(aside) => {
+            Text::Aside(Aside { excerpt: shorten(&aside.excerpt, OUTPUT), ..aside.clone() })
+        }
+    }
 }
 
 /// The row of a run, and what an event lays over it.

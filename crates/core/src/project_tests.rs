@@ -169,7 +169,22 @@ fn the_end_of_a_tool_call_completes_its_row() {
     done["state"] = json!("completed");
     done["ended_at"] = json!(at(6));
     done["output"] = json!("a.txt");
+    done["output_bytes"] = json!(5);
     assert_eq!(Value::from(story.list(List::Tools)[0].clone()), done);
+    // Of a long output the row has the beginning, and the journal has it whole.
+    let long = Command::EndTool {
+        call: "long".to_owned(),
+        tool: Some("Bash".to_owned()),
+        end: CallEnd::Completed,
+        output: Some("é".repeat(800).into()),
+        source: Source::Hook,
+    };
+    let mut other = Story::told([phase("green")]);
+    other.ok(start("long", Source::Hook));
+    other.ok(long);
+    let row = other.list(List::Tools)[0].clone();
+    assert_eq!(row["output"], json!(format!("{}…", "é".repeat(OUTPUT - 1))));
+    assert_eq!(row["output_bytes"], json!(1_600));
     // An end alone makes a row of what it knows.
     story.ok(Command::EndTool {
         call: "b".to_owned(),

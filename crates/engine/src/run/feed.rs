@@ -50,6 +50,8 @@ struct Queue {
     content: Mutex<Content>,
     changed: Condvar,
     capacity: usize,
+    /// Whether it hears what is journaled, or only what is said in words.
+    events: bool,
 }
 
 #[derive(Debug, Default)]
@@ -66,24 +68,34 @@ pub struct Subscription(Arc<Queue>);
 impl Feed {
     /// Listens from now on, keeping at most `capacity` unheard news; the oldest go first.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
+        self.listen(capacity, true)
+    }
+
+    /// Listens to what is said in words only; then nothing that is journaled has to be copied for it.
+    pub fn subscribe_to_notices(&self, capacity: usize) -> Subscription {
+        self.listen(capacity, false)
+    }
+
+    fn listen(&self, capacity: usize, events: bool) -> Subscription {
         let content = Mutex::new(Content::default());
-        let queue = Arc::new(Queue { content, changed: Condvar::new(), capacity: capacity.max(1) });
+        let queue = Arc::new(Queue { content, changed: Condvar::new(), capacity: capacity.max(1), events });
         lock(&self.0).push(Arc::clone(&queue));
         Subscription(queue)
     }
 
-    /// Whether anybody listens.
+    /// Whether anybody listens to what is journaled.
     pub fn is_heard(&self) -> bool {
         let mut queues = lock(&self.0);
         // The one here is the only one left: its listener has gone.
         queues.retain(|queue| Arc::strong_count(queue) > 1);
-        !queues.is_empty()
+        queues.iter().any(|queue| queue.events)
     }
 
     /// Tells everybody. Never waits.
     pub fn publish(&self, news: News) {
         let news = Arc::new(news);
-        for queue in lock(&self.0).iter() {
+        let is_event = matches!(*news, News::Recorded { .. });
+        for queue in lock(&self.0).iter().filter(|queue| queue.events || !is_event) {
             let mut content = lock(&queue.content);
             if content.news.len() >= queue.capacity {
                 content.news.pop_front();
@@ -171,6 +183,18 @@ mod tests {
         assert!(feed.is_heard());
         drop(listener);
         assert!(!feed.is_heard());
+    }
+
+    #[test]
+    fn who_wants_words_only_hears_no_events() {
+        let feed = Feed::default();
+        let listener = feed.subscribe_to_notices(9);
+        assert!(!feed.is_heard());
+        let event = segno_core::event::DriverDetached { epoch: 1 }.into();
+        let at = Timestamp::from_micros(0);
+        feed.publish(News::Recorded { seq: 1, at, event: Box::new(event) });
+        feed.publish(notice("x"));
+        assert_eq!([heard(&listener), heard(&listener)], ["x", "Nothing"]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn export(engine: &Engine, session: SessionId, format: Format, out: &mut dyn
     let fail = |why: std::io::Error| Error::File { path: "the export".to_owned(), why: why.to_string() };
     match format {
         Format::Yaml => {
-            let text = view::to_yaml(&view::document(engine, &loaded.state)?.to_node());
+            let text = view::yaml(engine, &loaded.state, engine.options.view.most_items)?;
             out.write_all(text.as_bytes()).map_err(fail)
         }
         Format::Markdown => {

@@ -2,130 +2,117 @@
 
 use segno_core::List;
 use segno_core::State;
-use segno_store::Item;
 use segno_store::Page;
 use serde_json::Value;
 use serde_json::json;
 
 use super::Node;
+use super::emit;
 use crate::Engine;
 use crate::Error;
 
-/// A session's lists, each with how long it really is.
-#[derive(Clone, Debug, Default)]
-pub struct Lists(pub Vec<(List, Vec<Item>, u64)>);
-
-/// A view before it is written.
-pub struct Document {
-    state: State,
-    lists: Lists,
-}
-
-/// Gathers what the view of a session shows.
-pub fn document(engine: &Engine, state: &State) -> Result<Document, Error> {
-    gather(engine, state, engine.options.view.most_items)
-}
-
-/// The same, with at most so many items of each list.
-pub(super) fn gather(engine: &Engine, state: &State, most: usize) -> Result<Document, Error> {
-    let mut lists = Lists::default();
+/// The view of a session as YAML, with at most so many items of each list. One list after the other is read and
+/// written, so that a long session does not have to be in memory whole.
+pub fn yaml(engine: &Engine, state: &State, most: usize) -> Result<String, Error> {
+    let mut first = head(state);
+    first.put("save_trigger", json!(engine.save_trigger(state)?));
+    let mut out = emit::to_yaml(&Node::Map(first.0));
+    let mut totals = Vec::new();
     for list in List::ALL {
         let mut found = engine.store().items(state.session_id, list, &Page::newest(most))?;
         // The newest are kept, and shown in the order they happened.
         found.items.reverse();
-        lists.0.push((list, found.items, found.total));
+        totals.push((list.as_str(), json!(found.total)));
+        // The document's own lists are shown even when empty.
+        let always = matches!(list, List::History | List::Artifacts);
+        if always || !found.items.is_empty() {
+            emit::named_list(
+                &mut out,
+                list.as_str(),
+                found.items.into_iter().map(|item| Node::from_json(&item.body)),
+            );
+        }
     }
-    Ok(Document { state: state.clone(), lists })
+    let mut last = Members::default();
+    last.put_members("totals", &totals);
+    out.push_str(&emit::to_yaml(&Node::Map(last.0)));
+    Ok(out)
 }
 
-impl Document {
-    /// As a tree for the writer.
-    pub fn to_node(&self) -> Node {
-        let state = &self.state;
-        let mut doc = Members::default();
-        doc.put("session_id", json!(state.session_id));
-        doc.put("uid", json!(state.uid));
-        doc.put("topic", json!(state.topic));
-        doc.put("state", json!(state.status));
-        doc.put_some("reason", json!(state.reason));
-        doc.put("workflow_type", json!(state.workflow.as_ref().map(|workflow| &workflow.name)));
-        doc.put_some("phases", json!(state.workflow.as_ref().map(|w| &w.phases).filter(|p| !p.is_empty())));
-        doc.put("current_phase", json!(state.phase));
-        doc.put_some("step", json!(state.step));
-        doc.put_some("of", json!(state.of));
-        doc.put("attempt_number", json!(state.attempt));
-        doc.put("iteration", json!(state.iteration));
-        doc.put_some("phases_completed", non_empty(json!(state.phases_completed)));
-        doc.put_some("verification", non_empty(json!(state.verification)));
-        doc.put_some("progress_percent", json!(state.progress()));
-        doc.put("created_at", json!(state.created_at));
-        doc.put("updated_at", json!(state.updated_at));
-        doc.put("completed_at", json!(state.completed_at));
-        doc.put_some("intent", json!(state.intent));
-        doc.put_some("continues", json!(state.continues));
-        doc.put_members(
-            "project",
-            &[
-                ("name", json!(state.project.name)),
-                ("path", json!(state.project.path)),
-                ("type", json!(state.project.kind)),
-            ],
-        );
-        let budget = &state.budget;
-        doc.put_members(
-            "token_budget",
-            &[
-                ("total_budget", json!(budget.total_budget)),
-                ("tokens_used", json!(budget.tokens_used)),
-                ("tokens_remaining", json!(budget.tokens_remaining())),
-                ("utilization_percent", json!(round(budget.utilization_percent()))),
-                ("warn_percent", json!(budget.warn_percent)),
-                ("hard", json!(budget.hard)),
-                ("over_budget", json!(budget.is_over())),
-            ],
-        );
-        doc.put_some("tokens_by_kind", non_empty(json!(state.tokens)));
-        doc.put_members(
-            "cost",
-            &[
-                ("used_micro_dollars", json!(state.cost.used_micros)),
-                ("limit_micro_dollars", json!(state.cost.limit_micros)),
-                ("hard", json!(state.cost.hard)),
-            ],
-        );
-        doc.put_some("metrics", non_empty(json!(state.metrics)));
-        doc.put_some("current_agent", json!(state.agent));
-        doc.put_some("agents", non_empty(json!(state.agents)));
-        doc.put_some("current_file", json!(state.position.as_ref().map(|position| &position.file)));
-        doc.put_some("current_line", json!(state.position.as_ref().and_then(|position| position.line)));
-        doc.put_some("last_action", json!(state.last_action));
-        doc.put_some("milestone", json!(state.milestone));
-        doc.put_some("breakpoint", json!(state.breakpoint));
-        doc.put_some("pending_tasks", non_empty(json!(state.tasks.open)));
-        doc.put_some(
-            "decision_branch",
-            json!(Some(&state.decisions.branch).filter(|_| state.decisions.count > 0)),
-        );
-        doc.put_some("pending_calls", non_empty(json!(state.calls.open)));
-        doc.put_some("calls_in_doubt", non_empty(json!(state.calls.in_doubt)));
-        doc.put_some("memory_cache", non_empty(json!(state.cache)));
-        doc.put_some("workflow_state", json!(state.workflow_state));
-        doc.put_some("current_checkpoint", json!(state.checkpoint.as_ref().map(|mark| &mark.id)));
-        doc.put("actions_since_checkpoint", json!(state.actions_since_checkpoint));
-        doc.put("journal_seq", json!(state.seq));
-        let mut totals = Vec::new();
-        for (list, items, total) in &self.lists.0 {
-            totals.push((list.as_str(), json!(total)));
-            // The document's own lists are shown even when empty.
-            let always = matches!(list, List::History | List::Artifacts);
-            if always || !items.is_empty() {
-                let rows = items.iter().map(|item| Node::from_json(&item.body)).collect();
-                doc.0.push((list.as_str().to_owned(), Node::List(rows)));
-            }
-        }
-        doc.put_members("totals", &totals);
-        Node::Map(doc.0)
-    }
+/// What stands before the lists.
+fn head(state: &State) -> Members {
+    let mut doc = Members::default();
+    doc.put("session_id", json!(state.session_id));
+    doc.put("uid", json!(state.uid));
+    doc.put("topic", json!(state.topic));
+    doc.put("state", json!(state.status));
+    doc.put_some("reason", json!(state.reason));
+    doc.put("workflow_type", json!(state.workflow.as_ref().map(|workflow| &workflow.name)));
+    doc.put_some("phases", json!(state.workflow.as_ref().map(|w| &w.phases).filter(|p| !p.is_empty())));
+    doc.put("current_phase", json!(state.phase));
+    doc.put_some("step", json!(state.step));
+    doc.put_some("of", json!(state.of));
+    doc.put("attempt_number", json!(state.attempt));
+    doc.put("iteration", json!(state.iteration));
+    doc.put_some("phases_completed", non_empty(json!(state.phases_completed)));
+    doc.put_some("verification", non_empty(json!(state.verification)));
+    doc.put_some("progress_percent", json!(state.progress()));
+    doc.put("created_at", json!(state.created_at));
+    doc.put("updated_at", json!(state.updated_at));
+    doc.put("completed_at", json!(state.completed_at));
+    doc.put_some("intent", json!(state.intent));
+    doc.put_some("continues", json!(state.continues));
+    doc.put_members(
+        "project",
+        &[
+            ("name", json!(state.project.name)),
+            ("path", json!(state.project.path)),
+            ("type", json!(state.project.kind)),
+        ],
+    );
+    let budget = &state.budget;
+    doc.put_members(
+        "token_budget",
+        &[
+            ("total_budget", json!(budget.total_budget)),
+            ("tokens_used", json!(budget.tokens_used)),
+            ("tokens_remaining", json!(budget.tokens_remaining())),
+            ("utilization_percent", json!(round(budget.utilization_percent()))),
+            ("warn_percent", json!(budget.warn_percent)),
+            ("hard", json!(budget.hard)),
+            ("over_budget", json!(budget.is_over())),
+        ],
+    );
+    doc.put_some("tokens_by_kind", non_empty(json!(state.tokens)));
+    doc.put_members(
+        "cost",
+        &[
+            ("used_micro_dollars", json!(state.cost.used_micros)),
+            ("limit_micro_dollars", json!(state.cost.limit_micros)),
+            ("hard", json!(state.cost.hard)),
+        ],
+    );
+    doc.put_some("metrics", non_empty(json!(state.metrics)));
+    doc.put_some("current_agent", json!(state.agent));
+    doc.put_some("agents", non_empty(json!(state.agents)));
+    doc.put_some("current_file", json!(state.position.as_ref().map(|position| &position.file)));
+    doc.put_some("current_line", json!(state.position.as_ref().and_then(|position| position.line)));
+    doc.put_some("last_action", json!(state.last_action));
+    doc.put_some("milestone", json!(state.milestone));
+    doc.put_some("breakpoint", json!(state.breakpoint));
+    doc.put_some("pending_tasks", non_empty(json!(state.tasks.open)));
+    doc.put_some(
+        "decision_branch",
+        json!(Some(&state.decisions.branch).filter(|_| state.decisions.count > 0)),
+    );
+    doc.put_some("pending_calls", non_empty(json!(state.calls.open)));
+    doc.put_some("calls_in_doubt", non_empty(json!(state.calls.in_doubt)));
+    doc.put_some("memory_cache", non_empty(json!(state.cache)));
+    doc.put_some("workflow_state", json!(state.workflow_state));
+    doc.put_some("current_checkpoint", json!(state.checkpoint.as_ref().map(|mark| &mark.id)));
+    doc.put("actions_since_checkpoint", json!(state.actions_since_checkpoint));
+    doc.put("journal_seq", json!(state.seq));
+    doc
 }
 
 #[derive(Default)]

@@ -84,6 +84,21 @@ pub fn to_yaml(node: &Node) -> String {
     out
 }
 
+/// A list under its name, as a member of a document that is written piece by piece.
+pub(super) fn named_list(out: &mut String, name: &str, items: impl Iterator<Item = Node>) {
+    key(out, name, 0);
+    out.push(':');
+    let mut items = items.peekable();
+    if items.peek().is_none() {
+        out.push_str(" []\n");
+        return;
+    }
+    out.push('\n');
+    for item in items {
+        list(out, std::slice::from_ref(&item), 1);
+    }
+}
+
 fn map(out: &mut String, members: &[(String, Node)], depth: usize, mut started: bool) {
     for (name, member) in members {
         if !started {

@@ -18,9 +18,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
 
-pub use document::Document;
-pub use document::Lists;
-pub use document::document;
+pub use document::yaml;
 pub use emit::Node;
 pub use emit::to_yaml;
 pub(crate) use read::ArtifactRow;
@@ -110,8 +108,6 @@ pub fn write(engine: &Engine, state: &State) -> Result<Written, Error> {
     // Whoever waited for the lock may know less by now than the one who had it: the newest state is shown.
     let newest = engine.store().load(state.session_id).ok().map(|loaded| loaded.state);
     let state = newest.as_ref().filter(|newest| newest.seq > state.seq).unwrap_or(state);
-    let body = body(engine, state)?;
-    let text = format!("{HEADER}{}\n{body}", digest(&body));
     let mut notices = Vec::new();
     if let Some(kept) = keep_edited(&dir, engine.now()).map_err(fail)? {
         notices.push(format!(
@@ -119,18 +115,20 @@ pub fn write(engine: &Engine, state: &State) -> Result<Written, Error> {
             path.display()
         ));
     }
+    let text = text(engine, state)?;
     // Others in the project may read what the repository shows them anyway, but a session is the user's own.
     files::replace_in(&dir, VIEW, text.as_bytes(), 0o600).map_err(fail)?;
     Ok(Written { path, notices })
 }
 
 /// The view's text. One that nobody could read back is of no use, so long lists are shown shorter.
-fn body(engine: &Engine, state: &State) -> Result<String, Error> {
+fn text(engine: &Engine, state: &State) -> Result<String, Error> {
     let mut most = engine.options.view.most_items;
     loop {
-        let body = to_yaml(&document::gather(engine, state, most)?.to_node());
-        if (body.len() + HEADER.len()) as u64 + 64 <= MOST_BYTES || most == 0 {
-            return Ok(body);
+        let mut text = yaml(engine, state, most)?;
+        if (text.len() + HEADER.len()) as u64 + 64 <= MOST_BYTES || most == 0 {
+            text.insert_str(0, &format!("{HEADER}{}\n", digest(&text)));
+            return Ok(text);
         }
         most /= 4;
     }

@@ -81,6 +81,11 @@ impl Printer {
         self.manner.json
     }
 
+    /// Whether nothing is said to the person at the terminal.
+    pub const fn is_quiet(&self) -> bool {
+        self.manner.quiet
+    }
+
     /// How often `-v` was given.
     pub const fn verbosity(&self) -> u8 {
         self.manner.verbose

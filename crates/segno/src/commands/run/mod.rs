@@ -89,10 +89,11 @@ pub(super) fn follow(
 ) -> Outcome<Result<Report, Error>> {
     let context = desk.context;
     let buffer = context.config()?.run.view_buffer;
-    let listener = feed.subscribe(buffer);
+    let json = context.printer.is_json() && !raw;
+    let words_only = raw || (context.printer.is_quiet() && !json);
+    let listener = if words_only { feed.subscribe_to_notices(buffer) } else { feed.subscribe(buffer) };
     let _signals = signals::listen(stop)?;
     let engine = &desk.engine;
-    let json = context.printer.is_json() && !raw;
     std::thread::scope(|scope| {
         let feed = feed.clone();
         let worker = scope.spawn(move || {
