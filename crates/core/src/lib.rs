@@ -13,6 +13,7 @@ pub mod event;
 pub mod fingerprint;
 pub mod id;
 pub mod limits;
+pub mod live;
 pub mod project;
 pub mod refusal;
 pub mod state;

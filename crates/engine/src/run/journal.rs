@@ -36,6 +36,8 @@ use crate::view;
 const BATCH: usize = 512;
 /// The view is written at most so often while a run goes on.
 const VIEW: Duration = Duration::from_secs(1);
+/// However little happens, the view shows it after so long.
+const AUTO_SAVE: Duration = Duration::from_secs(30);
 /// A long view takes a while to write: it rests so many times as long, lest a run become the writing of its view.
 const VIEW_RESTS: u32 = 30;
 /// How many messages are remembered by what they used.
@@ -67,6 +69,8 @@ pub(super) struct Recorder<'a> {
     under_way: Option<UnderWay>,
     tokens: LiveTokens,
     view_due: bool,
+    /// Something was recorded that the view does not show yet, though nothing to rewrite it for at once.
+    view_stale: bool,
     view_written: Option<Instant>,
     view_rest: Duration,
 }
@@ -117,6 +121,7 @@ impl<'a> Recorder<'a> {
             under_way: None,
             tokens: LiveTokens::default(),
             view_due: false,
+            view_stale: false,
             view_written: None,
             view_rest: VIEW,
         }
@@ -254,6 +259,7 @@ impl<'a> Recorder<'a> {
             Prepared::Commands(commands) => !commands.iter().all(is_mere_use),
         };
         self.view_due |= shows && !appended.repeated;
+        self.view_stale |= !appended.repeated;
         if heard && !appended.repeated {
             let tell = |(index, event): (usize, Event)| {
                 self.feed.publish(News::Recorded {
@@ -331,9 +337,11 @@ impl<'a> Recorder<'a> {
 
     /// Writes the view if it is due; `now` does not wait for its second.
     pub(super) fn refresh_view(&mut self, now: bool) {
-        let rested = self.view_written.is_none_or(|written| written.elapsed() >= self.view_rest);
-        if self.view_due && (now || rested) {
-            self.view_due = false;
+        let written = self.view_written.map(|written| written.elapsed());
+        let rested = written.is_none_or(|ago| ago >= self.view_rest);
+        let saves = self.view_stale && written.is_some_and(|ago| ago >= AUTO_SAVE);
+        if (self.view_due || saves || (now && self.view_stale)) && (now || rested) {
+            (self.view_due, self.view_stale) = (false, false);
             let begun = Instant::now();
             self.engine.refresh_view(&self.state, &mut self.notices);
             self.view_written = Some(Instant::now());

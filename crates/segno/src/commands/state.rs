@@ -9,13 +9,17 @@ use crate::error::{CommandError, Outcome};
 
 /// Print the state of a session as a document
 ///
-/// Everything the journal adds up to: status, phase, counters, budgets, open calls.
+/// Everything the journal adds up to: status, phase, counters, budgets, open calls. With `--live` only what is under
+/// way right now.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno state --json | jq .status")]
+#[command(after_help = "Example:\n  segno state --json | jq .status\n  segno state --live")]
 pub struct Args {
     /// The session
     #[command(flatten)]
     pub session: OneSession,
+    /// What is under way right now: the step, the last action, what is pending, and where to take it up again
+    #[arg(long)]
+    pub live: bool,
 }
 
 /// Runs `segno state`.
@@ -26,10 +30,18 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
     let id = desk.session(args.session.id.as_ref())?;
     let state = desk.load(id)?;
+    let live = if args.live { Some(desk.engine.live_state(&state)?) } else { None };
     if context.printer.is_json() {
-        return context.printer.json(&state);
+        return match &live {
+            Some(live) => context.printer.json(live),
+            None => context.printer.json(&state),
+        };
     }
-    let value = serde_json::to_value(&state).map_err(|why| CommandError::internal(why.to_string()))?;
+    let value = match &live {
+        Some(live) => serde_json::to_value(live),
+        None => serde_json::to_value(&state),
+    };
+    let value = value.map_err(|why| CommandError::internal(why.to_string()))?;
     let yaml = segno_engine::view::to_yaml(&segno_engine::view::Node::from_json(&value));
     context.page(&yaml.trim_end().into())
 }

@@ -125,6 +125,8 @@ fn a_day() {
         env.show_all(&[
             &["state"],
             &["state", "--json"],
+            &["state", "--live"],
+            &["state", "--live", "--json"],
             &["show", "--json"],
             &["ls", "--json"],
             &["budget", "--json"]

@@ -1,0 +1,62 @@
+//! The live state: what is under way right now. Every event is durable when it happens, so the newest event is the
+//! newest save, and its kind says what the save was for.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::event::Event;
+
+/// What made the newest save.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaveTrigger {
+    /// Time went by: counts, words, heartbeats.
+    Auto,
+    /// Something was done: a call, a file, a change of phase.
+    Action,
+    /// A sign to go back to.
+    Checkpoint,
+    /// Work waits for somebody.
+    Breakpoint,
+    /// Another agent took over.
+    AgentSwitch,
+}
+
+impl SaveTrigger {
+    /// What an event was a save for.
+    pub fn of(event: &Event) -> Self {
+        match event {
+            Event::CheckpointCreated(_) | Event::CheckpointReady(_) | Event::CheckpointFailed(_) => {
+                Self::Checkpoint
+            }
+            Event::BreakpointReached(_) | Event::BreakpointContinued(_) => Self::Breakpoint,
+            Event::AgentSwitched(_) => Self::AgentSwitch,
+            Event::TokensRecorded(_)
+            | Event::CostRecorded(_)
+            | Event::Said(_)
+            | Event::Reported(_)
+            | Event::DriverAttached(_)
+            | Event::DriverDetached(_)
+            | Event::LateRecorded(_)
+            | Event::Unknown(_) => Self::Auto,
+            _ => Self::Action,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::AgentSwitched;
+    use crate::event::DriverDetached;
+    use crate::event::MilestoneReached;
+
+    #[test]
+    fn the_newest_event_says_what_the_save_was_for() {
+        let switched = AgentSwitched { from: None, to: "b".into() }.into();
+        let done = MilestoneReached { name: "m".into(), details: None }.into();
+        let told = [SaveTrigger::of(&switched), SaveTrigger::of(&done)];
+        assert_eq!(told, [SaveTrigger::AgentSwitch, SaveTrigger::Action]);
+        assert_eq!(SaveTrigger::of(&DriverDetached { epoch: 1 }.into()), SaveTrigger::Auto);
+    }
+}
