@@ -16,6 +16,12 @@ use segno_benches::end_calls;
 use segno_benches::fail;
 use segno_benches::fill;
 use segno_benches::open;
+use segno_engine::Actor;
+use segno_engine::Engine;
+use segno_engine::EngineOptions;
+use segno_engine::run::door;
+use segno_engine::run::door::Door;
+use segno_engine::run::door::Resident;
 use segno_testkit::home::Home;
 use segno_testkit::model::Model;
 use segno_testkit::model::Op;
@@ -37,11 +43,15 @@ const PAIRS: usize = 30;
 /// How much an agent prints, in bytes.
 const STREAM: usize = 200 << 20;
 
+/// How long what hooks bring is.
+const PAYLOADS: [(&str, usize); 2] = [("2 KB", 2_000), ("200 KB", 200_000)];
+
 /// What a hook is called with.
+#[derive(Clone)]
 struct Hook {
     session: String,
     file: PathBuf,
-    payloads: Vec<(&'static str, usize)>,
+    door: Option<PathBuf>,
 }
 
 impl Bench {
@@ -55,22 +65,29 @@ impl Bench {
         ok(fill(&path, session, 1_000_000));
         let spool = self.home.join("hook-spool");
         let file = hook_file(&self.home, &path, &spool);
-        let hook =
-            Hook { session: session.to_string(), file, payloads: vec![("2 KB", 2_000), ("200 KB", 200_000)] };
+        let hook = Hook { session: session.to_string(), file, door: None };
         {
-            // As in a run: its driver has the store open and looks after it.
-            let driver = ok(attach(&path, session));
-            let end = |calls: &[String]| ok(end_calls(&driver, session, calls));
-            for (name, size) in &hook.payloads {
-                for at_once in [1, AT_ONCE] {
-                    self.hook(&project, &hook, (name, *size), at_once, &end);
+            // As in a run: its driver has the store open, looks after it, and hears hooks at its door.
+            let driver = Engine::new(Box::new(ok(attach(&path, session))), EngineOptions::default());
+            let end = |calls: &[String]| ok(end_calls(driver.store(), session, calls));
+            let door = Door::open(&self.home).unwrap_or_else(|| fail("no door"));
+            std::thread::scope(|scope| {
+                let actor = Actor { run: Some("bench".to_owned()), epoch: None };
+                let _porter = door.attend(scope, &driver, Resident { session, actor });
+                let hook = Hook { door: Some(self.home.join(door::NAME)), ..hook.clone() };
+                for (name, size) in PAYLOADS {
+                    for at_once in [1, AT_ONCE] {
+                        self.hook(&project, &hook, (name, size), at_once, &end);
+                    }
                 }
-            }
+            });
+            println!("  straight to the store, as when the driver does not answer");
+            self.hook(&project, &hook, PAYLOADS[0], 1, &end);
         }
         ok(detach(&path, session));
         println!("  without a driver: each process reads the log anew");
         let end = |calls: &[String]| ok(open(&path).and_then(|store| end_calls(&store, session, calls)));
-        self.hook(&project, &hook, ("2 KB", 2_000), 1, &end);
+        self.hook(&project, &hook, PAYLOADS[0], 1, &end);
         let spooled = std::fs::read_dir(&spool).map_or(0, Iterator::count);
         println!("  spooled because the store was busy: {spooled}");
     }
@@ -98,6 +115,7 @@ impl Bench {
                 let mut command = self.segno(project, &["hook", "claude"]);
                 command.env("SEGNO_SESSION", &hook.session).env("SEGNO_RUN", "bench");
                 command.env("SEGNO_HOOK", &hook.file);
+                command.envs(hook.door.iter().map(|door| (door::DOOR, door)));
                 command
             };
             let floor = together(at_once, &mut floor, |index| numbered(&payload, index));

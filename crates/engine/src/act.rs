@@ -62,7 +62,8 @@ impl Engine {
                 self.acted(session, appended, Some(&At { epoch, run, ..At::default() }))
             }
             Err(segno_store::Error::StaleEpoch { given, .. }) if facts_only => {
-                self.act_late(session, commands, key, given)
+                let run = self.options.actor.run.clone();
+                self.act_late(session, commands, key, given, run)
             }
             // A busy store, or one that only a newer segno may write, must not lose a fact.
             Err(
@@ -249,6 +250,7 @@ impl Engine {
         commands: Vec<Command>,
         key: EventKey,
         epoch: u64,
+        run: Option<String>,
     ) -> Result<Acted, Error> {
         let state = self.store().load(session)?.state;
         let mut late = Vec::new();
@@ -257,11 +259,8 @@ impl Engine {
                 late.push(self.late(epoch, &event)?);
             }
         }
-        let append = Append {
-            run: self.options.actor.run.clone(),
-            want_state: true,
-            ..Append::new(session, key, self.now(), What::Facts(late))
-        };
+        let append =
+            Append { run, want_state: true, ..Append::new(session, key, self.now(), What::Facts(late)) };
         let acted = self.acted(session, self.append_one(append)?, None)?;
         Ok(Acted { late: true, ..acted })
     }

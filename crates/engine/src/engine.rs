@@ -328,7 +328,7 @@ impl Engine {
 }
 
 /// A key that nobody else has.
-pub(crate) fn fresh_key() -> EventKey {
+pub fn fresh_key() -> EventKey {
     EventKey::unique(uuid::Uuid::now_v7())
 }
 

@@ -14,9 +14,9 @@ use segno_store::Append;
 use segno_store::What;
 use serde_json::json;
 
+use crate::Actor;
 use crate::Engine;
 use crate::Error;
-use crate::engine::fresh_key;
 use crate::run::commands_of;
 use crate::spool;
 
@@ -38,14 +38,15 @@ pub struct HookCall {
 
 impl HookCall {
     /// Understands a payload. One that no agent sends is recorded as it is.
-    pub fn read(agent: &dyn Agent, run: Option<&str>, payload: &[u8]) -> Self {
+    /// What has no key of its own gets the one that is given.
+    pub fn read(agent: &dyn Agent, run: Option<&str>, payload: &[u8], otherwise: EventKey) -> Self {
         let report = match agent.hook(payload) {
             Ok(report) => report,
             Err(why) => {
                 let text = String::from_utf8_lossy(&payload[..payload.len().min(64 * 1024)]).into_owned();
                 let body = json!({ "why": why.to_string(), "payload": text });
                 let commands = vec![Command::Report { what: "hook_malformed".to_owned(), body }];
-                return Self { report: nothing(), commands, key: fresh_key() };
+                return Self { report: nothing(), commands, key: otherwise };
             }
         };
         let mut commands = Vec::new();
@@ -56,7 +57,7 @@ impl HookCall {
             let body = json!({ "event": report.event, "phase": "received" });
             commands.push(Command::Report { what: "hook".to_owned(), body });
         }
-        let key = key(&report, run);
+        let key = key(&report, run).unwrap_or(otherwise);
         Self { report, commands, key }
     }
 
@@ -137,7 +138,7 @@ fn commands_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> V
 }
 
 /// The same call of the same hook is recorded once, however often it is told.
-fn key(report: &HookReport, run: Option<&str>) -> EventKey {
+fn key(report: &HookReport, run: Option<&str>) -> Option<EventKey> {
     let call = report.events.iter().find_map(|event| match event {
         AgentEvent::ToolStarted { call_id, .. }
         | AgentEvent::ToolFinished { call_id, .. }
@@ -146,7 +147,6 @@ fn key(report: &HookReport, run: Option<&str>) -> EventKey {
         _ => None,
     });
     call.and_then(|call| format!("hook-{}-{}-{call}", run.unwrap_or("-"), report.event).parse().ok())
-        .unwrap_or_else(fresh_key)
 }
 
 impl Engine {
@@ -156,8 +156,19 @@ impl Engine {
     /// # Errors
     /// If it could be neither recorded nor spooled.
     pub fn hear_hook(&self, session: SessionId, call: HookCall) -> Result<HookAnswer, Error> {
+        self.hear_hook_of(session, call, &self.options.actor, &mut || {})
+    }
+
+    /// The same for the hook of a run that this process drives. `recorded` is called when it is durable, before what
+    /// takes longer.
+    pub(crate) fn hear_hook_of(
+        &self,
+        session: SessionId,
+        call: HookCall,
+        actor: &Actor,
+        recorded: &mut dyn FnMut(),
+    ) -> Result<HookAnswer, Error> {
         let HookCall { report, commands, key } = call;
-        let actor = &self.options.actor;
         // A long text takes a while to be made fit, and the store is not locked meanwhile.
         let facts = self.facts(&commands);
         let append = |epoch: Option<u64>| {
@@ -176,25 +187,31 @@ impl Engine {
         }
         match result {
             Ok(appended) => {
+                recorded();
                 if let Some(state) = appended.state.as_deref().filter(|_| !appended.repeated) {
-                    self.checkpoint_before_risk(state, &commands);
+                    self.checkpoint_before_risk(state, &commands, actor);
                 }
                 let exhausted = appended.state.as_deref().and_then(exhausted);
                 let print = exhausted.and_then(|why| deny(&report, why));
                 Ok(HookAnswer { print, spooled: false })
             }
             Err(segno_store::Error::StaleEpoch { given, .. }) => {
-                self.act_late(session, commands, key, given)?;
+                self.act_late(session, commands, key, given, actor.run.clone())?;
+                recorded();
                 let why =
                     "segno: this run was replaced by another driver of the session; stop here".to_owned();
                 Ok(HookAnswer { print: deny(&report, why), spooled: false })
             }
-            Err(why) => self.spool_hook(session, HookCall { report, commands, key }, why),
+            Err(why) => {
+                let answer = self.spool_hook(session, HookCall { report, commands, key }, why, actor)?;
+                recorded();
+                Ok(answer)
+            }
         }
     }
 
     /// A call that may destroy something waits until there is a sign to go back to.
-    fn checkpoint_before_risk(&self, state: &State, commands: &[Command]) {
+    fn checkpoint_before_risk(&self, state: &State, commands: &[Command], actor: &Actor) {
         let Some(options) = &self.options.tree else { return };
         let project = std::path::Path::new(&state.project.path);
         let risk = commands.iter().find_map(|command| match command {
@@ -204,7 +221,6 @@ impl Engine {
             _ => None,
         });
         if let Some(risk) = risk {
-            let actor = &self.options.actor;
             let at = crate::tree::At { epoch: actor.epoch, run: actor.run.clone(), ..Default::default() };
             let reason = segno_core::event::CheckpointReason::Risky;
             // What fails is in the journal; the agent is not held up for it.
@@ -217,10 +233,10 @@ impl Engine {
         session: SessionId,
         call: HookCall,
         why: segno_store::Error,
+        actor: &Actor,
     ) -> Result<HookAnswer, Error> {
         let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
-        let actor = self.options.actor.clone();
-        call.spool(self.redactor(), &dir, self.now(), session, actor.run, actor.epoch)
+        call.spool(self.redactor(), &dir, self.now(), session, actor.run.clone(), actor.epoch)
     }
 
     /// The epoch of a driver that adopted this run: what the agent inherited is the dead driver's.

@@ -37,3 +37,4 @@ pub use record::{ASIDE_OVER, Blob, RecordError, Redacted};
 pub use redactor::{Options, Redactor};
 pub use rule::RuleError;
 pub use spec::{Guess, Reason, RuleSpec};
+pub use tag::fingerprint;

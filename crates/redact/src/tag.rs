@@ -14,6 +14,12 @@ pub(crate) fn tag(key: &[u8; 32], id: &str, secret: &[u8]) -> String {
     format!("{OPENING}{id}:{:02x}{:02x}]", bytes[0], bytes[1])
 }
 
+/// A number that stands for a secret: whoever has the key can tell whether it is the one he knows.
+pub fn fingerprint(key: &[u8; 32], secret: &str) -> u64 {
+    let hash = blake3::keyed_hash(key, secret.as_bytes());
+    hash.as_bytes().iter().skip(8).take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
 /// The range of the tag whose [`OPENING`] starts at `start`, when it is a complete one.
 pub(crate) fn at(text: &[u8], start: usize) -> Option<Range<usize>> {
     let rest = text.get(start + OPENING.len()..)?;

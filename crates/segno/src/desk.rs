@@ -287,10 +287,13 @@ pub fn store_path(context: &Context) -> Outcome<PathBuf> {
 pub fn hook_file(context: &Context) -> Outcome<HookFile> {
     let config = context.config()?;
     let store = store_path(context)?;
+    let tag_key = recent::tag_key(&context.paths.data);
+    let secrets = if config.redact.env { context.environment.secrets() } else { Vec::new() };
     Ok(HookFile {
         store: std::path::absolute(&store).unwrap_or(store),
         spool: context.paths.state.join("spool"),
-        tag_key: recent::tag_key(&context.paths.data),
+        tag_key,
+        known_secrets: secrets.iter().map(|(_, secret)| redact::fingerprint(&tag_key, secret)).collect(),
         secrets_of_environment: config.redact.env,
         rules: config.redact.rules.clone(),
         tree: tree(context)?,

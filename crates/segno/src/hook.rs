@@ -6,15 +6,16 @@
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use segno_engine::core::SessionId;
 use segno_engine::hook::{HookAnswer, HookCall};
-use segno_engine::redact::{self, Redactor};
+use segno_engine::redact::{self, Redactor, fingerprint};
+use segno_engine::run::door::{self, Knock};
 use segno_engine::store::sqlite::{self, SqliteStore};
-use segno_engine::{Actor, Clock as _, Engine, EngineOptions, SystemClock, view};
+use segno_engine::{Actor, Clock as _, Engine, EngineOptions, SystemClock, fresh_key, view};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::GlobalArgs;
@@ -28,6 +29,8 @@ use crate::exit::ExitCode;
 pub const VARIABLE: &str = segno_engine::run::HOOK;
 /// Agents give a hook ten seconds; a busy store gets less, and then the spool takes the fact.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+/// How long a hook waits for a checkpoint that the driver makes before a risky call, within the agents' ten seconds.
+const CHECKPOINT: Duration = Duration::from_secs(7);
 /// Largest payload that is read.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
@@ -44,9 +47,20 @@ pub struct HookFile {
     pub secrets_of_environment: bool,
     /// More rules.
     pub rules: Vec<Rule>,
+    /// What the driver's own redactor knows of the environment's secrets, by fingerprint.
+    #[serde(default)]
+    pub known_secrets: Vec<u64>,
     /// How checkpoints before risky calls are made.
     #[serde(default)]
     pub tree: Option<segno_engine::tree::TreeOptions>,
+}
+
+impl HookFile {
+    /// Whether the driver would take out everything that this hook would. An agent may have given its hooks more.
+    fn driver_knows_secrets_of(&self, environment: &Environment) -> bool {
+        let known = |secret: &String| self.known_secrets.contains(&fingerprint(&self.tag_key, secret));
+        !self.secrets_of_environment || environment.secrets().iter().all(|(_, secret)| known(secret))
+    }
 }
 
 /// Runs `segno hook` with the arguments after those two words.
@@ -85,8 +99,18 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
     };
     let run = environment.non_empty(env::RUN).map(ToOwned::to_owned);
     let epoch = environment.non_empty(env::EPOCH).and_then(|epoch| epoch.parse().ok());
-    let call = HookCall::read(agent.as_ref(), run.as_deref(), &payload);
     let file = hook_file(&environment)?;
+    let key = fresh_key();
+    if let Some(door) = environment.non_empty(door::DOOR)
+        && payload.len() <= door::LARGEST
+        && file.driver_knows_secrets_of(&environment)
+    {
+        let knock = Knock { agent: name.to_owned(), session, key: key.clone(), bytes: payload.len() };
+        if let Some(answer) = door::knock(Path::new(door), &knock, &payload, PATIENCE, CHECKPOINT) {
+            return Ok(answer);
+        }
+    }
+    let call = HookCall::read(agent.as_ref(), run.as_deref(), &payload, key);
     let exact = if file.secrets_of_environment { environment.secrets() } else { Vec::new() };
     let extra_rules = file.rules.iter().map(Rule::spec).collect();
     let options = redact::Options { extra_rules, exact, tag_key: file.tag_key };

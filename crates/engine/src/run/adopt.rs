@@ -20,6 +20,7 @@ use super::capture;
 use super::capture::Capture;
 use super::capture::Note;
 use super::cgroup::Resources;
+use super::door::Door;
 use super::drive::Process;
 use super::drive::Running;
 use super::drive::pidfd;
@@ -80,6 +81,7 @@ impl Engine {
         let acted = self.act_in_run(session, commands, driver.epoch(), &run.id)?;
         let reader = reader(&note, &capture);
         let agent = agent(&note);
+        let door = note.scratch.as_deref().and_then(Door::open);
         let running = Running {
             driver: &driver,
             completes: note.completes,
@@ -105,7 +107,7 @@ impl Engine {
             behind: None,
             given: 0,
         };
-        running.follow(Instant::now())
+        running.follow_with(door, Instant::now())
     }
 
     /// Records the end of a run that nobody drives and whose agent is gone.

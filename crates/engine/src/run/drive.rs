@@ -27,6 +27,8 @@ use super::Request;
 use super::Stop;
 use super::capture::Capture;
 use super::cgroup::Resources;
+use super::door::Door;
+use super::door::Resident;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::raw::RawTail;
@@ -37,6 +39,7 @@ use super::tree;
 use super::tree::Member;
 use super::tree::Tree;
 use super::tree::Undertaker;
+use crate::Actor;
 use crate::Engine;
 use crate::Error;
 use crate::lease::Driver;
@@ -139,7 +142,7 @@ impl Engine {
             behind: None,
             given: 0,
         };
-        running.follow(started)
+        running.follow_with(spawned.door, started)
     }
 }
 
@@ -184,7 +187,19 @@ pub(super) struct Running<'a> {
 }
 
 impl Running<'_> {
-    pub(super) fn follow(mut self, started: Instant) -> Result<Report, Error> {
+    /// Follows the agent to its end, and hears its hooks at the door meanwhile.
+    pub(super) fn follow_with(self, door: Option<Door>, started: Instant) -> Result<Report, Error> {
+        let engine = self.recorder.engine;
+        let run = Some(self.recorder.run.clone());
+        let actor = Actor { run, epoch: Some(self.driver.epoch()) };
+        let resident = Resident { session: self.recorder.session, actor };
+        std::thread::scope(|scope| {
+            let _porter = door.and_then(|door| door.attend(scope, engine, resident));
+            self.follow(started)
+        })
+    }
+
+    fn follow(mut self, started: Instant) -> Result<Report, Error> {
         let (exit, cause) = self.watch()?;
         self.finish(exit, cause, started)
     }

@@ -7,6 +7,7 @@ mod adopt;
 pub mod capture;
 pub mod cgroup;
 mod checkpoint;
+pub mod door;
 mod drive;
 mod feed;
 mod journal;

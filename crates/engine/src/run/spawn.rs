@@ -20,6 +20,7 @@ use super::capture;
 use super::capture::Capture;
 use super::capture::Note;
 use super::cgroup;
+use super::door::Door;
 use super::tree;
 use super::tree::Member;
 use super::tree::Tree;
@@ -32,6 +33,7 @@ pub(super) struct Spawned {
     pub(super) tree: Tree,
     pub(super) capture: Capture,
     pub(super) scratch: Option<PathBuf>,
+    pub(super) door: Option<Door>,
 }
 
 /// How the agent is to be started, or why it cannot be.
@@ -102,6 +104,7 @@ pub(super) fn spawn(
         .env("SEGNO_RUN", run)
         .env("SEGNO_EPOCH", epoch.to_string())
         .env(tree::MARK, mark)
+        .env_remove(super::door::DOOR)
         .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
         .stdout(out)
         .stderr(err)
@@ -109,6 +112,10 @@ pub(super) fn spawn(
         .process_group(0);
     if let Some(content) = &request.hook_file {
         command.env(super::HOOK, capture::write_private(capture.dir(), "hook.json", content)?);
+    }
+    let door = scratch.as_deref().filter(|_| request.hook_file.is_some()).and_then(Door::open);
+    if let (Some(scratch), Some(_)) = (&scratch, &door) {
+        command.env(super::door::DOOR, scratch.join(super::door::NAME));
     }
     // Orphans of the agent come to us, so that none gets away and none stays a zombie.
     let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
@@ -138,7 +145,7 @@ pub(super) fn spawn(
         });
     }
     let tree = Tree::new(run, member, adopts, note.cgroup);
-    Ok(Spawned { child, member, tree, capture, scratch })
+    Ok(Spawned { child, member, tree, capture, scratch, door })
 }
 
 /// Removes scratch space of a run.

@@ -63,6 +63,11 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "The fencing number of the driver. Set for agents by the program that drives them.",
     },
     Variable {
+        name: segno_engine::run::door::DOOR,
+        key: None,
+        meaning: "Where the hooks of a run find its driver. Set for agents by the program that drives them.",
+    },
+    Variable {
         name: crate::hook::VARIABLE,
         key: None,
         meaning: "The file with what the hooks of a run need. Set for agents by the program that drives them.",

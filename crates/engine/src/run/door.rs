@@ -1,0 +1,363 @@
+//! The door of a run: its hooks hand what they bring to the driver, which has the store open already and writes what
+//! comes at once together. A hook that finds nobody at the door, or gets no answer, goes to the store itself; the key
+//! of what it brings is the same, so that nothing is recorded twice.
+
+use std::io::PipeReader;
+use std::io::PipeWriter;
+use std::io::Read;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread::Scope;
+use std::time::Duration;
+
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+use segno_core::EventKey;
+use segno_core::SessionId;
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::Actor;
+use crate::Engine;
+use crate::hook::HookAnswer;
+use crate::hook::HookCall;
+
+/// The variable that names the door of a run.
+pub const DOOR: &str = "SEGNO_DOOR";
+/// The door's name in the scratch space of a run.
+pub const NAME: &str = "door";
+/// Larger payloads are not handed over: the driver's memory is bounded.
+pub const LARGEST: usize = 1024 * 1024;
+/// How many hooks are heard at once; more wait at the door.
+const AT_ONCE: usize = 16;
+/// How long the driver waits for a hook that knocked to say what it brings.
+const LISTEN: Duration = Duration::from_secs(2);
+/// Said when what was brought is durable.
+const RECORDED: u8 = b'r';
+/// Said when everything is done that the agent has to wait for; what to print follows.
+const ANSWERED: u8 = b'a';
+
+/// What a hook says before its payload.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Knock {
+    /// Whose hook it is.
+    pub agent: String,
+    /// The session that the hook is told to record in.
+    pub session: SessionId,
+    /// The key for something that has none of its own.
+    pub key: EventKey,
+    /// How long the payload is.
+    pub bytes: usize,
+}
+
+/// Hands a payload to the driver. Nothing means that it has to be recorded in another way.
+/// It waits for `patience` until it is durable, and then for `wait` until the agent may go on.
+pub fn knock(
+    door: &Path,
+    knock: &Knock,
+    payload: &[u8],
+    patience: Duration,
+    wait: Duration,
+) -> Option<HookAnswer> {
+    let mut stream = UnixStream::connect(door).ok()?;
+    stream.set_write_timeout(Some(patience)).ok()?;
+    stream.set_read_timeout(Some(patience)).ok()?;
+    let mut message = serde_json::to_vec(knock).ok()?;
+    message.push(b'\n');
+    message.extend_from_slice(payload);
+    stream.write_all(&message).ok()?;
+    let mut word = [0];
+    stream.read_exact(&mut word).ok()?;
+    if word[0] != RECORDED {
+        return None;
+    }
+    // It is durable. What the driver does before the agent may go on takes its time, and the agent has its own.
+    let mut answer = Vec::new();
+    let answered = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read_to_end(&mut answer));
+    let print = match (answered, answer.split_first()) {
+        (Ok(_), Some((&ANSWERED, text))) if !text.is_empty() => String::from_utf8(text.to_vec()).ok(),
+        _ => None,
+    };
+    Some(HookAnswer { print, spooled: false })
+}
+
+/// A place where hooks can knock.
+pub struct Door(UnixListener);
+
+/// The door is closed when this goes.
+pub struct Porter {
+    _closes: PipeWriter,
+}
+
+/// For whom things are recorded.
+#[derive(Clone)]
+pub struct Resident {
+    /// The session.
+    pub session: SessionId,
+    /// The run and its driver.
+    pub actor: Actor,
+}
+
+impl Door {
+    /// Makes the door in the scratch space of a run, in place of one whose driver is gone.
+    pub fn open(scratch: &Path) -> Option<Self> {
+        let path = scratch.join(NAME);
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(path).ok()?;
+        listener.set_nonblocking(true).ok()?;
+        Some(Self(listener))
+    }
+
+    /// Hears those who knock until the porter goes.
+    pub fn attend<'scope, 'env>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        engine: &'env Engine,
+        resident: Resident,
+    ) -> Option<Porter> {
+        let (closed, closes) = std::io::pipe().ok()?;
+        let porter = std::thread::Builder::new().name("segno-door".to_owned());
+        let attended = porter.spawn_scoped(scope, move || {
+            let inside = AtomicUsize::new(0);
+            std::thread::scope(|guests| {
+                while self.wait(&closed) {
+                    let Ok((stream, _)) = self.0.accept() else { continue };
+                    let (inside, resident) = (&inside, &resident);
+                    if inside.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
+                        let _ = hear(engine, resident, stream);
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                        continue;
+                    }
+                    let guest = std::thread::Builder::new().spawn_scoped(guests, move || {
+                        // Whoever could not be heard goes to the store himself.
+                        let _ = hear(engine, resident, stream);
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                    });
+                    if guest.is_err() {
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        });
+        attended.ok()?;
+        Some(Porter { _closes: closes })
+    }
+
+    /// Waits for a knock; false when the door is closed.
+    fn wait(&self, closed: &PipeReader) -> bool {
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(closed.as_fd(), PollFlags::IN),
+        ];
+        // Interrupted by a signal is no reason to leave.
+        rustix::event::poll(&mut fds, None).is_err() || fds[1].revents().is_empty()
+    }
+}
+
+fn hear(engine: &Engine, resident: &Resident, mut stream: UnixStream) -> Option<()> {
+    stream.set_nonblocking(false).ok()?;
+    stream.set_read_timeout(Some(LISTEN)).ok()?;
+    stream.set_write_timeout(Some(LISTEN)).ok()?;
+    let (knock, payload) = listen(&mut stream)?;
+    // An agent inside the agent has a driver of its own.
+    if knock.session != resident.session {
+        return None;
+    }
+    let agent = segno_agents::by_name(&knock.agent)?;
+    let call = HookCall::read(agent.as_ref(), resident.actor.run.as_deref(), &payload, knock.key);
+    drop(payload);
+    let mut recorded = || {
+        let _ = stream.write_all(&[RECORDED]);
+    };
+    let answer = engine.hear_hook_of(resident.session, call, &resident.actor, &mut recorded).ok()?;
+    let mut message = vec![ANSWERED];
+    message.extend_from_slice(answer.print.unwrap_or_default().as_bytes());
+    stream.write_all(&message).ok()
+}
+
+/// What a hook says, and what it brings.
+fn listen(stream: &mut UnixStream) -> Option<(Knock, Vec<u8>)> {
+    let mut heard = Vec::with_capacity(8 * 1024);
+    let (knock, start) = loop {
+        if let Some(end) = heard.iter().position(|byte| *byte == b'\n') {
+            break (serde_json::from_slice::<Knock>(&heard[..end]).ok()?, end + 1);
+        }
+        if heard.len() > 4 * 1024 || more(stream, &mut heard, 8 * 1024)? == 0 {
+            return None;
+        }
+    };
+    if knock.bytes > LARGEST {
+        return None;
+    }
+    let whole = start + knock.bytes;
+    heard.reserve(whole.saturating_sub(heard.len()));
+    while heard.len() < whole {
+        let missing = whole - heard.len();
+        if more(stream, &mut heard, missing)? == 0 {
+            return None;
+        }
+    }
+    heard.drain(..start);
+    heard.truncate(knock.bytes);
+    Some((knock, heard))
+}
+
+fn more(stream: &mut UnixStream, heard: &mut Vec<u8>, most: usize) -> Option<usize> {
+    let before = heard.len();
+    heard.resize(before + most, 0);
+    let read = stream.read(&mut heard[before..]);
+    heard.truncate(before + read.as_ref().map_or(0, |count| *count));
+    read.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use segno_core::Event;
+    use segno_store::EventRow;
+    use segno_store::sqlite;
+    use segno_store::sqlite::Purpose;
+
+    use super::*;
+    use crate::EngineOptions;
+    use crate::NewSession;
+    use crate::fresh_key;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    struct House {
+        dir: tempfile::TempDir,
+        engine: Engine,
+        session: SessionId,
+    }
+
+    impl House {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let options =
+                sqlite::Options { purpose: Purpose::LongLived, create: true, busy: Duration::from_secs(10) };
+            let store = sqlite::SqliteStore::open(&dir.path().join("segno.db"), options).unwrap();
+            let view = crate::view::Options { enabled: false, ..Default::default() };
+            let engine = Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() });
+            let session = engine.create(NewSession::default()).unwrap().state.session_id;
+            Self { dir, engine, session }
+        }
+
+        fn with_door<T>(&self, epoch: Option<u64>, visit: impl FnOnce(&Path) -> T) -> T {
+            let door = Door::open(self.dir.path()).unwrap();
+            let actor = Actor { run: Some("r1".to_owned()), epoch };
+            std::thread::scope(|scope| {
+                let resident = Resident { session: self.session, actor };
+                let _porter = door.attend(scope, &self.engine, resident).unwrap();
+                visit(&self.dir.path().join(NAME))
+            })
+        }
+
+        fn knock(&self, door: &Path, payload: &str) -> Option<HookAnswer> {
+            let knocks = Knock {
+                agent: "claude".to_owned(),
+                session: self.session,
+                key: fresh_key(),
+                bytes: payload.len(),
+            };
+            knock(door, &knocks, payload.as_bytes(), PATIENCE, PATIENCE)
+        }
+
+        fn started(&self) -> Vec<String> {
+            let rows = self.engine.store().events(self.session, 0, 10_000).unwrap();
+            rows.into_iter()
+                .filter_map(|row| match row {
+                    EventRow::Whole(stored) => match stored.event().unwrap() {
+                        Event::ToolStarted(started) => Some(started.call),
+                        _ => None,
+                    },
+                    EventRow::Damaged { what, .. } => panic!("{what}"),
+                })
+                .collect()
+        }
+    }
+
+    fn payload(call: &str, size: usize) -> String {
+        let content = "x".repeat(size);
+        serde_json::json!({
+            "session_id": "n", "hook_event_name": "PreToolUse", "tool_name": "Write", "tool_use_id": call,
+            "tool_input": { "file_path": "/tmp/a", "content": content },
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn what_is_brought_at_once_is_recorded_once_each() {
+        let house = House::new();
+        house.with_door(None, |door| {
+            std::thread::scope(|scope| {
+                for number in 0..40 {
+                    let house = &house;
+                    scope.spawn(move || {
+                        let payload = payload(&format!("c{number}"), 100 + number * 5_000);
+                        assert_eq!(house.knock(door, &payload), Some(HookAnswer::default()));
+                    });
+                }
+            });
+            // The same again is known already.
+            assert_eq!(house.knock(door, &payload("c7", 1)), Some(HookAnswer::default()));
+        });
+        let mut started = house.started();
+        started.sort();
+        let mut wanted: Vec<String> = (0..40).map(|number| format!("c{number}")).collect();
+        wanted.sort();
+        assert_eq!(started, wanted);
+    }
+
+    #[test]
+    fn a_replaced_driver_denies_what_is_brought_to_its_door() {
+        let house = House::new();
+        let epoch = house.engine.drive(house.session, "first").unwrap().epoch();
+        drop(house.engine.drive(house.session, "second").unwrap());
+        let answer = house.with_door(Some(epoch), |door| house.knock(door, &payload("late", 1)));
+        let text = answer.and_then(|answer| answer.print).unwrap();
+        assert!(text.contains("replaced by another driver"), "{text}");
+        assert!(house.started().is_empty());
+    }
+
+    #[test]
+    fn a_hook_that_is_not_heard_is_told_so() {
+        let house = House::new();
+        let nobody = house.dir.path().join("nobody");
+        assert_eq!(house.knock(&nobody, &payload("c", 1)), None);
+        // A driver that is frozen: the knock is never answered.
+        let frozen = Door::open(house.dir.path()).unwrap();
+        let brief = Duration::from_millis(20);
+        let bring = |session, agent: &str| {
+            let payload = payload("c", 1);
+            let knocks = Knock { agent: agent.to_owned(), session, key: fresh_key(), bytes: payload.len() };
+            (knocks, payload)
+        };
+        let (knocks, text) = bring(house.session, "claude");
+        assert_eq!(knock(&house.dir.path().join(NAME), &knocks, text.as_bytes(), brief, brief), None);
+        drop(frozen);
+        house.with_door(None, |door| {
+            let other = SessionId::at(segno_core::Timestamp::from_micros(1));
+            for (session, agent) in [(other, "claude"), (house.session, "nobody's")] {
+                let (knocks, text) = bring(session, agent);
+                assert_eq!(knock(door, &knocks, text.as_bytes(), PATIENCE, PATIENCE), None);
+            }
+            // Noise at the door, and somebody who goes away in the middle.
+            for noise in [&b"\xff\n"[..], b"{", &[b' '; 9_000]] {
+                let mut stream = UnixStream::connect(door).unwrap();
+                let _ = stream.write_all(noise);
+            }
+            let (knocks, text) = bring(house.session, "claude");
+            let lying = Knock { bytes: text.len() + 1, ..knocks };
+            let mut stream = UnixStream::connect(door).unwrap();
+            serde_json::to_writer(&stream, &lying).unwrap();
+            stream.write_all(b"\n{}").unwrap();
+            drop(stream);
+        });
+        assert!(house.started().is_empty());
+    }
+}
