@@ -114,6 +114,24 @@ pub enum Command {
     },
 }
 
+/// Whoever asks for a checkpoint relies on it: one that could not take the files in is a failure, though it is recorded.
+fn check_newest(context: &Context) -> Outcome {
+    if !context.config()?.checkpoint.files {
+        return Ok(());
+    }
+    let (desk, state) = look(context)?;
+    let Some(mark) = &state.checkpoint else { return Ok(()) };
+    let newest = desk.engine.find_checkpoint(state.session_id, mark.id.as_str())?;
+    match newest.problem {
+        Some(why) if !newest.ready => {
+            let text = format!("checkpoint {} is recorded without the files", newest.id);
+            let hint = format!("segno checkpoint create   tries again   ({})", why.short(200));
+            Err(CommandError::failure("checkpoint_failed", text).hint(hint))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Runs `segno checkpoint`.
 ///
 /// # Errors
@@ -134,7 +152,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             record(context, commands, |acted| match &acted.state.checkpoint {
                 Some(mark) => format!("checkpoint {}   seq {}", mark.id, mark.seq).into(),
                 None => "no checkpoint".into(),
-            })
+            })?;
+            check_newest(context)
         }
         Some(Command::List { page }) => list(context, page),
         Some(Command::Show { name }) => show(context, name),
@@ -232,13 +251,16 @@ fn validate(context: &Context, name: Option<&str>) -> Outcome {
     );
     for checkpoint in &all {
         let validation = desk.engine.validate(session, checkpoint)?;
-        // One whose files were given up on purpose is not broken.
-        let broken = !validation.problems.is_empty() && checkpoint.dropped.is_none();
+        // One whose files were given up on purpose, or that never was called ready, is not broken; but who asks for
+        // that very one wants to rely on it.
+        let promised = checkpoint.ready || (name.is_some() && checkpoint.dropped.is_none());
+        let broken = !validation.problems.is_empty() && promised;
         bad += u64::from(broken);
-        let word = match (broken, validation.problems.is_empty()) {
-            (true, _) => Text::new().painted(Meaning::Lost, "not whole"),
-            (false, true) => Text::new().painted(Meaning::Done, "whole"),
-            (false, false) => Text::new().painted(Meaning::Dim, "given up"),
+        let word = match (broken, validation.problems.is_empty(), checkpoint.dropped.is_some()) {
+            (true, ..) => Text::new().painted(Meaning::Lost, "not whole"),
+            (false, true, _) => Text::new().painted(Meaning::Done, "whole"),
+            (false, false, true) => Text::new().painted(Meaning::Dim, "given up"),
+            (false, false, false) => Text::new().painted(Meaning::Dim, "not ready"),
         };
         let more = match validation.problems.first() {
             Some(problem) => problem.clone(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::common::TestEnv;
 
 /// A world in which checkpoints hold files.
-fn world() -> TestEnv {
+pub(crate) fn world() -> TestEnv {
     let mut env = TestEnv::new();
     env.set("SEGNO_CHECKPOINT_FILES", "true");
     env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -24,7 +24,7 @@ fn sh(env: &TestEnv, session: Option<&str>, script: &str) -> Value {
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
 }
 
-fn tree(env: &TestEnv) -> Vec<(String, String)> {
+pub(crate) fn tree(env: &TestEnv) -> Vec<(String, String)> {
     fn walk(root: &Path, dir: &Path, found: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(dir).unwrap().flatten() {
             let path = entry.path();
@@ -220,8 +220,12 @@ fn without_git_everything_else_works() {
     let mut env = world();
     env.set("PATH", "/nowhere");
     env.start(&["shop"]);
-    let said = env.ok(&["checkpoint", "create", "x"]);
-    assert!(said.stderr.contains("git was not found"), "{}", said.stderr);
+    // Who asks for a checkpoint relies on it: that it is recorded is not enough.
+    let said = env.run(&["checkpoint", "create", "x"]);
+    assert!(said.code == 1 && said.stderr.contains("git was not found"), "{}", said.stderr);
+    env.ok(&["checkpoint", "validate"]);
+    assert_eq!(env.run(&["checkpoint", "validate", "x"]).code, 10);
+    env.ok(&["milestone", "everything else works"]);
     assert_eq!(env.json(&["checkpoint", "show", "x"])["checkpoint"]["ready"], false);
     let said = env.run(&["undo"]);
     assert!(said.code != 0 && said.stderr.contains("nothing to undo"), "{}", said.stderr);

@@ -6,6 +6,7 @@ mod common;
 
 mod concurrency;
 mod config;
+mod cut_short;
 mod damage;
 mod day;
 mod demo;
