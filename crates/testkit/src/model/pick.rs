@@ -95,6 +95,7 @@ struct Patterns {
     when: When,
     first_user: Option<Regex>,
     last_user: Option<Regex>,
+    lacks: Option<Regex>,
     system: Option<Regex>,
     model: Option<Regex>,
 }
@@ -105,6 +106,7 @@ impl Patterns {
         Ok(Self {
             first_user: compile(&when.first_user)?,
             last_user: compile(&when.last_user)?,
+            lacks: compile(&when.lacks)?,
             system: compile(&when.system)?,
             model: compile(&when.model)?,
             when: when.clone(),
@@ -116,6 +118,7 @@ impl Patterns {
             |regex: &Option<Regex>, text: &str| regex.as_ref().is_none_or(|regex| regex.is_match(text));
         matches(&self.first_user, query.first_user())
             && matches(&self.last_user, query.last_user())
+            && self.lacks.as_ref().is_none_or(|regex| !regex.is_match(&query.conversation))
             && matches(&self.system, &query.system)
             && matches(&self.model, &query.model)
             && self.when.tools.is_none_or(|tools| tools != query.is_side())

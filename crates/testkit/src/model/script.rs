@@ -62,6 +62,9 @@ pub struct When {
     /// In the last message of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_user: Option<String>,
+    /// Nowhere in the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
     /// In the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,

@@ -9,7 +9,7 @@ use crate::lab::{signal, until};
 
 /// What is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Killed {
+pub(super) enum Killed {
     Agent,
     Driver,
     Both,
