@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -40,6 +41,15 @@ pub fn ask_version(
     program: &Path,
     environment: &[(OsString, OsString)],
 ) -> Option<String> {
+    ask_within(PATIENCE, agent, program, environment)
+}
+
+fn ask_within(
+    patience: Duration,
+    agent: &dyn Agent,
+    program: &Path,
+    environment: &[(OsString, OsString)],
+) -> Option<String> {
     let args = agent.probe().version_args;
     if args.is_empty() {
         return None;
@@ -51,11 +61,16 @@ pub fn ask_version(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()
         .ok()?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     while child.try_wait().ok()?.is_none() {
         if Instant::now() >= until {
+            // Gemini CLI starts itself again as a child, which would go on alone.
+            if let Some(group) = super::tree::pid(child.id()) {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
             let _ = child.kill();
             let _ = child.wait();
             return None;
@@ -120,5 +135,28 @@ mod tests {
         assert_eq!(find_program(agent.to_str().unwrap(), &[]), Some(agent.clone()));
         let claude = segno_agents::by_name("claude").unwrap();
         assert_eq!(ask_version(claude.as_ref(), &agent, &env("/bin:/usr/bin")).as_deref(), Some("1.2.3"));
+    }
+    #[test]
+    fn one_that_does_not_answer_is_ended_with_its_children() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, child) = (dir.path().join("agent"), dir.path().join("child"));
+        let script =
+            format!("#!/bin/sh\nsleep 100 &\necho $! > {0}.new && mv {0}.new {0}\nwait\n", child.display());
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let claude = segno_agents::by_name("claude").unwrap();
+        let env = [(OsString::from("PATH"), OsString::from("/bin:/usr/bin"))];
+        // As long as it takes until there is a child to be left behind.
+        let mut patience = Duration::from_millis(200);
+        while !child.exists() {
+            assert_eq!(ask_within(patience, claude.as_ref(), &path, &env), None);
+            patience *= 2;
+        }
+        let pid: u32 = std::fs::read_to_string(child).unwrap().trim().parse().unwrap();
+        let until = Instant::now() + PATIENCE;
+        while super::super::tree::start_of(pid).is_some() {
+            assert!(Instant::now() < until, "it goes on alone");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
