@@ -11,6 +11,7 @@ use crate::opencode::OpenCode;
 use crate::plain::Plain;
 use crate::probe::{self, Probe};
 use crate::reader::{Reader, ReaderOptions};
+use crate::record::RecordPlace;
 use crate::stop::{STOP_LADDER, Silence, StopStep};
 use crate::transcript::Transcript;
 
@@ -32,6 +33,17 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// A reader for the output of one process.
     fn reader(&self, options: &ReaderOptions) -> Reader;
+
+    /// Where its own record of a conversation is, if that tells more than its output and is written as it works.
+    fn record(&self) -> Option<RecordPlace> {
+        None
+    }
+
+    /// A reader for that record, from where this process began to write it. It tells of calls and tokens only, and its
+    /// outcome means only what it counted.
+    fn record_reader(&self, _options: &ReaderOptions) -> Option<Reader> {
+        None
+    }
 
     /// Reads one hook payload. A well-formed payload of a hook nobody knows is a report without answers.
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError>;

@@ -34,6 +34,7 @@ pub mod plain;
 mod probe;
 mod raw;
 mod reader;
+mod record;
 mod splice;
 mod stop;
 mod tally;
@@ -53,5 +54,6 @@ pub use outcome::{
 pub use probe::{Probe, parse_version};
 pub use raw::Raw;
 pub use reader::{DEFAULT_LINE_LIMIT, Envelope, Reader, ReaderOptions};
+pub use record::{RecordPlace, is_told_by_record};
 pub use stop::{STOP_LADDER, Signal, Silence, StopStep};
 pub use tokens::{Baseline, TokenCounts};

@@ -168,7 +168,8 @@ impl Engine {
         } else {
             lease.clone()
         };
-        let reason = match life(&about) {
+        let how = life(&about);
+        let reason = match how {
             Life::Alive if !half_way => return Ok(false),
             Life::Dead => InterruptReason::Crash,
             Life::Rebooted => InterruptReason::PowerLoss,
@@ -180,6 +181,10 @@ impl Engine {
             Err(segno_store::Error::Held(_) | segno_store::Error::NotFound(_)) => return Ok(false),
             Err(other) => return Err(other.into()),
         };
+        // Of a holder elsewhere nothing can be said: its agent is not to be found here.
+        if matches!(how, Life::Dead | Life::Rebooted) {
+            self.take_in_unrecorded(session, taken.epoch)?;
+        }
         let holder = about.holder;
         let mut details = format!("{} (pid {} on {})", holder.what, holder.pid, holder.host);
         if let Some(agent) = self.living_agent(session) {

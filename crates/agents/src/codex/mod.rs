@@ -5,6 +5,7 @@ mod items;
 mod launch;
 mod patch;
 mod reduce;
+mod rollout;
 mod transcript;
 mod wire;
 
@@ -16,6 +17,7 @@ use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
 use crate::probe::Probe;
 use crate::reader::{Reader, ReaderOptions};
+use crate::record::RecordPlace;
 use crate::tally::{Ending, Tally};
 use crate::transcript::Transcript;
 
@@ -47,6 +49,23 @@ impl Agent for Codex {
     fn reader(&self, options: &ReaderOptions) -> Reader {
         let machine = reduce::Reduce::new(options.baseline);
         Reader::new(Box::new(machine), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn record(&self) -> Option<RecordPlace> {
+        Some(RecordPlace {
+            home_variable: "CODEX_HOME",
+            home: ".codex",
+            directory: "sessions",
+            // Year, month and day.
+            depth: 3,
+            prefix: "rollout-",
+            suffix: ".jsonl",
+        })
+    }
+
+    fn record_reader(&self, options: &ReaderOptions) -> Option<Reader> {
+        let machine = rollout::Rollout::new(options.baseline);
+        Some(Reader::new(Box::new(machine), options, Tally::new(Ending::Silent, options)))
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

@@ -110,8 +110,9 @@ pub(crate) fn hook(agent: &dyn Agent, payload: &[u8]) -> Option<HookReport> {
     Some(report)
 }
 
-/// Reads an agent's own record.
+/// Reads an agent's own record, and follows it as it is written.
 pub(crate) fn transcript(agent: &dyn Agent, bytes: &[u8]) -> Option<Transcript> {
+    followed(agent, bytes);
     let transcript = agent.transcript(bytes)?;
     check_json(&serde_json::to_string(&transcript).unwrap());
     check_tokens(&transcript.tokens);
@@ -129,6 +130,21 @@ pub(crate) fn transcript(agent: &dyn Agent, bytes: &[u8]) -> Option<Transcript> 
         assert!(copy.is_none_or(|copy| copy.len() as u64 == position.end));
     }
     Some(transcript)
+}
+
+fn followed(agent: &dyn Agent, bytes: &[u8]) {
+    let options = ReaderOptions { line_limit: 64 * 1024, ..ReaderOptions::default() };
+    let follow = |lengths: &[usize]| {
+        let (mut reader, mut events) = (agent.record_reader(&options)?, Vec::new());
+        pieces(bytes, lengths).iter().for_each(|piece| reader.feed(piece, &mut |event| events.push(event)));
+        let outcome = reader.finish(&ExitInfo::code(0), &mut |event| events.push(event));
+        Some((events, outcome))
+    };
+    let Some((whole, outcome)) = follow(&[0]) else { return };
+    check_places(&whole, &outcome, bytes);
+    check_outcome(&outcome);
+    let (events, told) = follow(&[7, 300, 1]).unwrap();
+    assert_eq!((events, outcome_json(&told)), (whole, outcome_json(&outcome)), "in pieces");
 }
 
 fn read(

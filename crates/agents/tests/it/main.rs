@@ -13,5 +13,6 @@ mod mutations;
 mod opencode;
 mod plain;
 mod recordings;
+mod rollout;
 mod support;
 mod transcripts;

@@ -25,6 +25,7 @@ use super::drive::Process;
 use super::drive::Running;
 use super::drive::pidfd;
 use super::journal::Recorder;
+use super::record::Record;
 use super::tree::Member;
 use super::tree::Tree;
 use crate::Engine;
@@ -48,6 +49,17 @@ pub(super) fn reader(note: &Note, capture: &Capture) -> Reader {
         // From the middle of its output nobody can tell what its running totals began with.
         baseline: if start > 0 || note.resumed { Baseline::Unknown } else { Baseline::Fresh },
     })
+}
+
+/// The agent's own record, read again from where the run began in it.
+pub(super) fn record(
+    agent: &dyn Agent,
+    note: &Note,
+    native_id: Option<String>,
+    recorder: &mut Recorder<'_>,
+) -> Record {
+    let baseline = if note.resumed { Baseline::Unknown } else { Baseline::Fresh };
+    Record::new(agent, note, baseline, native_id, recorder)
 }
 
 /// The agent of a session's newest run, if its end is not recorded and it still lives on this machine.
@@ -82,6 +94,9 @@ impl Engine {
         let reader = reader(&note, &capture);
         let agent = agent(&note);
         let door = note.scratch.as_deref().and_then(Door::open);
+        let mut recorder =
+            Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone());
+        let record = record(agent.as_ref(), &note, run.native_id.clone(), &mut recorder);
         let running = Running {
             driver: &driver,
             completes: note.completes,
@@ -92,7 +107,8 @@ impl Engine {
             capture,
             scratch: note.scratch.clone(),
             reader,
-            recorder: Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone()),
+            recorder,
+            record,
             agent,
             limits,
             resources: Resources::default(),

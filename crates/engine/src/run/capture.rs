@@ -45,6 +45,12 @@ pub struct Note {
     pub cgroup: Option<PathBuf>,
     /// Scratch space to be removed in the end.
     pub scratch: Option<PathBuf>,
+    /// Where the agent's own records are, if it has any that are followed.
+    #[serde(default)]
+    pub record: Option<super::record::Place>,
+    /// What its calls and tokens are taken from.
+    #[serde(default)]
+    pub source: super::record::Source,
 }
 
 /// The files of one run.

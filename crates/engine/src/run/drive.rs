@@ -32,6 +32,7 @@ use super::door::Resident;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::raw::RawTail;
+use super::record::Record;
 use super::spawn;
 use super::stop::Cause;
 use super::stop::Stopping;
@@ -78,6 +79,7 @@ impl Engine {
         let start = spawn::started(&request, &spec, &run, spawned.member);
         let acted =
             self.act_in_run(request.session, vec![Command::StartRun(Box::new(start))], driver.epoch(), &run);
+        super::fault::moment("recorded");
         let acted = match acted {
             Ok(acted) => acted,
             Err(why) => {
@@ -110,6 +112,16 @@ impl Engine {
                 event: Box::new(event),
             });
         }
+        let mut recorder = Recorder::new(
+            self,
+            request.agent.as_ref(),
+            acted.state,
+            driver.epoch(),
+            &run,
+            request.feed.clone(),
+        );
+        let agent = request.agent.as_ref();
+        let record = Record::new(agent, &spawned.note, request.baseline, None, &mut recorder);
         let running = Running {
             driver: &driver,
             completes: request.completes,
@@ -120,14 +132,8 @@ impl Engine {
             capture: spawned.capture,
             scratch: spawned.scratch,
             reader,
-            recorder: Recorder::new(
-                self,
-                request.agent.as_ref(),
-                acted.state,
-                driver.epoch(),
-                &run,
-                request.feed.clone(),
-            ),
+            recorder,
+            record,
             agent: request.agent,
             limits: request.limits,
             resources: request.resources,
@@ -170,6 +176,7 @@ pub(super) struct Running<'a> {
     pub(super) scratch: Option<PathBuf>,
     pub(super) reader: Reader,
     pub(super) recorder: Recorder<'a>,
+    pub(super) record: Record,
     pub(super) agent: Box<dyn Agent>,
     pub(super) limits: Limits,
     pub(super) resources: Resources,
@@ -403,7 +410,8 @@ impl Running<'_> {
             self.read_capture()?;
         }
         let read = self.recorder.is_behind();
-        let in_hand = self.reader.safe_offset();
+        // What is held back is not given to the store.
+        let in_hand = if self.record.holds() { 0 } else { self.reader.safe_offset() };
         self.advance()?;
         let ahead = self.behind.is_none();
         if read && ahead {
@@ -415,17 +423,14 @@ impl Running<'_> {
     }
 
     fn read_capture(&mut self) -> Result<bool, Error> {
-        let Self { reader, recorder, turns, .. } = self;
-        let mut take = |envelope: Envelope| {
-            if let segno_agents::AgentEvent::ToolStarted { parent: None, .. } = envelope.event {
-                *turns += 1;
-            }
-            recorder.take(&envelope);
-        };
-        let read = self
+        let Self { reader, recorder, record, .. } = self;
+        let mut take = |envelope: Envelope| record.hear(envelope, recorder);
+        let mut read = self
             .capture
             .read(|bytes| reader.feed(bytes, &mut take))
             .map_err(|why| Error::file(self.capture.dir(), why))?;
+        read |= record.follow(self.agent.as_ref(), self.capture.dir(), recorder);
+        self.turns = record.calls();
         let stderr = self.capture.stderr_bytes();
         if read || stderr != self.stderr_seen {
             self.stderr_seen = stderr;
@@ -476,15 +481,17 @@ impl Running<'_> {
     fn finish(mut self, exit: ExitInfo, cause: Option<Cause>, started: Instant) -> Result<Report, Error> {
         // Whatever it left behind is ended first: it may still be printing.
         let swept = self.swept + self.tree.sweep();
+        self.record.end();
         self.drain()?;
         let stderr = self.recorder.engine.redactor().text(&self.capture.stderr_tail(STDERR)).into_owned();
         let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
         if !stderr.is_empty() {
             exit = exit.with_stderr(stderr.clone());
         }
-        let Self { reader, mut recorder, capture, .. } = self;
+        let Self { reader, mut recorder, mut record, capture, .. } = self;
         let at = recorder.at(None);
-        let outcome = reader.finish(&exit, &mut |envelope| recorder.take(&envelope));
+        let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
+        record.finish(&exit, &mut outcome, &mut recorder);
         let end = super::settle::End {
             outcome,
             cause,

@@ -129,11 +129,20 @@ impl<'a> Recorder<'a> {
 
     /// Takes one thing that the agent reported.
     pub(super) fn take(&mut self, envelope: &Envelope) {
+        self.take_at(envelope, "", self.calls_recur);
+    }
+
+    /// The same from the agent's own record, where calls have other places, and ids that do not recur.
+    pub(super) fn take_record(&mut self, envelope: &Envelope) {
+        self.take_at(envelope, "record-", false);
+    }
+
+    fn take_at(&mut self, envelope: &Envelope, place: &str, calls_recur: bool) {
         if envelope.native_event_id.is_some() {
             self.last_message.clone_from(&envelope.native_event_id);
         }
         let mut commands = translate::commands_of(&envelope.event, &self.run);
-        if self.calls_recur {
+        if calls_recur {
             translate::scope_calls(&mut commands, &self.run);
         }
         commands.extend(self.tokens.take(&envelope.event));
@@ -148,7 +157,8 @@ impl<'a> Recorder<'a> {
             return;
         }
         // The key holds run and place: reading the capture again after a crash records nothing twice.
-        let key = format!("run-{}@{}", self.run, envelope.key()).parse().unwrap_or_else(|_| fresh_key());
+        let key =
+            format!("run-{}@{place}{}", self.run, envelope.key()).parse().unwrap_or_else(|_| fresh_key());
         self.put(key, commands);
     }
 
@@ -352,6 +362,16 @@ impl<'a> Recorder<'a> {
     /// Tells those who watch, and the record, something in words.
     pub(super) fn say(&self, text: &str) {
         self.feed.publish(News::Notice(text.to_owned()));
+    }
+
+    /// The tokens that were counted so far.
+    pub(super) fn used(&self) -> TokenCounts {
+        self.tokens.recorded
+    }
+
+    /// These are counted already; whoever tells them again tells nothing new.
+    pub(super) fn count_ahead(&mut self, used: TokenCounts) {
+        (self.tokens.ahead, self.tokens.recorded) = (used, used);
     }
 
     /// What a run used that no event told, such as the last message of one that died.

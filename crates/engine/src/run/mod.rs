@@ -9,16 +9,19 @@ pub mod cgroup;
 mod checkpoint;
 pub mod door;
 mod drive;
+mod fault;
 mod feed;
 mod journal;
 mod program;
 mod raw;
+pub mod record;
 mod request;
 mod settle;
 mod spawn;
 mod stop;
 mod translate;
 pub mod tree;
+mod unrecorded;
 
 /// The variable that names the file with what the hooks of a run need.
 pub const HOOK: &str = "SEGNO_HOOK";

@@ -183,10 +183,15 @@ impl Engine {
         let (outcome, capture) = match reopened {
             Ok((mut capture, note)) => {
                 let mut reader = adopt::reader(&note, &capture);
+                let mut record = adopt::record(agent.as_ref(), &note, run.native_id.clone(), &mut recorder);
+                record.end();
                 loop {
-                    let more = capture
-                        .read(|bytes| reader.feed(bytes, &mut |envelope| recorder.take(&envelope)))
+                    let mut take = |envelope| record.hear(envelope, &mut recorder);
+                    let mut more = capture
+                        .read(|bytes| reader.feed(bytes, &mut take))
                         .map_err(|why| Error::file(capture.dir(), why))?;
+                    // Who the agent is, is in its output: that is read first.
+                    more |= record.follow(agent.as_ref(), capture.dir(), &mut recorder);
                     if let Flushed::NotYet(why) = recorder.flush()? {
                         return Err(Error::WriteError {
                             details: why,
@@ -197,7 +202,9 @@ impl Engine {
                         break;
                     }
                 }
-                (reader.finish(&exit, &mut |envelope| recorder.take(&envelope)), Some((capture, note)))
+                let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
+                record.finish(&exit, &mut outcome, &mut recorder);
+                (outcome, Some((capture, note)))
             }
             // Without a capture (another machine, or removed by hand) only the journal knows.
             Err(_) => {

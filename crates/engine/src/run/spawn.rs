@@ -21,9 +21,11 @@ use super::capture::Capture;
 use super::capture::Note;
 use super::cgroup;
 use super::door::Door;
+use super::fault;
 use super::tree;
 use super::tree::Member;
 use super::tree::Tree;
+use super::unrecorded;
 use crate::Error;
 
 /// An agent that has been started.
@@ -34,6 +36,7 @@ pub(super) struct Spawned {
     pub(super) capture: Capture,
     pub(super) scratch: Option<PathBuf>,
     pub(super) door: Option<Door>,
+    pub(super) note: Note,
 }
 
 /// How the agent is to be started, or why it cannot be.
@@ -88,8 +91,16 @@ pub(super) fn spawn(
         completes: request.completes,
         cgroup: None,
         scratch: scratch.clone(),
+        record: record_place(request, spec),
+        source: super::record::Source::default(),
     };
     let (capture, out, err) = Capture::create(captures, &note)?;
+    let intended = started(request, spec, run, Member { pid: 0, start: 0 });
+    if let Err(why) = unrecorded::intend(capture.dir(), &intended) {
+        capture.discard();
+        remove(scratch.as_deref());
+        return Err(why);
+    }
     let mut command = std::process::Command::new(&request.program);
     let removed = |name: &OsStr| spec.env_remove.iter().any(|removed| OsStr::new(removed) == name);
     let inherited = request.environment.iter().find(|(name, _)| name == tree::MARK);
@@ -119,7 +130,9 @@ pub(super) fn spawn(
     }
     // Orphans of the agent come to us, so that none gets away and none stays a zombie.
     let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
+    fault::moment("made");
     let spawned = command.spawn();
+    fault::moment("spawned");
     let mut child = match spawned {
         Ok(child) => child,
         Err(why) => {
@@ -132,6 +145,8 @@ pub(super) fn spawn(
         }
     };
     let member = Member { pid: child.id(), start: tree::start_of(child.id()).unwrap_or(0) };
+    unrecorded::begun(capture.dir(), member);
+    fault::moment("noted");
     // A child that it starts before it is in the group is found by its parents and its mark.
     note.cgroup = cgroup::make(run, &request.resources).filter(|group| cgroup::enter(group, child.id()));
     if note.cgroup.is_some() {
@@ -144,8 +159,17 @@ pub(super) fn spawn(
             let _ = stdin.write_all(&prompt);
         });
     }
-    let tree = Tree::new(run, member, adopts, note.cgroup);
-    Ok(Spawned { child, member, tree, capture, scratch, door })
+    let tree = Tree::new(run, member, adopts, note.cgroup.clone());
+    Ok(Spawned { child, member, tree, capture, scratch, door, note })
+}
+
+/// Where the agent's own records will be, by the environment that it gets.
+fn record_place(request: &Request, spec: &LaunchSpec) -> Option<super::record::Place> {
+    let inherited = |name: &str| request.environment.iter().find(|(known, _)| known == name);
+    super::record::place(request.agent.as_ref(), spec.native_id.as_deref(), &request.directory, |name| {
+        let set = spec.env_set.get(name).map(PathBuf::from);
+        set.or_else(|| inherited(name).map(|(_, value)| PathBuf::from(value)))
+    })
 }
 
 /// Removes scratch space of a run.

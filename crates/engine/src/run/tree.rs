@@ -112,6 +112,12 @@ impl Tree {
         found
     }
 
+    /// The agent itself, by its mark: it leads a process group of its own and was there before its children.
+    pub fn eldest(&self) -> Option<Member> {
+        let leads = |member: &Member| stat(member.pid).is_some_and(|process| process.group == member.pid);
+        self.members().into_iter().filter(leads).min_by_key(|member| (member.start, member.pid))
+    }
+
     fn is_marked(&self, pid: u32) -> bool {
         let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
         environment.split(|byte| *byte == 0).any(|variable| {

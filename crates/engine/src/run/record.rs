@@ -1,0 +1,488 @@
+//! The agent's own record of its conversation, followed beside what it prints.
+//!
+//! Where an agent keeps one that tells more than its output, calls and tokens are taken from there and passed over in
+//! the output: one source, so that nothing has to be matched and nothing counts twice. Which of the two it is, is
+//! decided once and written into the note beside the capture before the first call is recorded, so that whoever takes
+//! over decides the same.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_agents::Agent;
+use segno_agents::AgentEvent;
+use segno_agents::Baseline;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::Outcome;
+use segno_agents::OutcomeKind;
+use segno_agents::Reader;
+use segno_agents::ReaderOptions;
+use segno_agents::RecordPlace;
+use segno_agents::TokenCounts;
+use segno_agents::is_told_by_record;
+use segno_core::Command;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::json;
+
+use super::capture;
+use super::capture::Note;
+use super::journal::Recorder;
+
+/// How long an agent may take to begin its record after it has named the conversation.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How soon the record is looked for again; then twice as long each time, for a home may hold many. And how often it
+/// is made sure that it is still there.
+const LOOK: Duration = Duration::from_millis(50);
+const CHECK: Duration = Duration::from_secs(1);
+/// Most that is held back of the output until it is decided.
+const HELD: usize = 256;
+const HELD_BYTES: usize = 4 * 1024 * 1024;
+/// Most entries of directories that are looked at to find a record.
+const ENTRIES: usize = 200_000;
+/// Most calls that are remembered as open.
+const OPEN: usize = 10_000;
+/// How much is read at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Where the records of an agent are, as far as that is known before it starts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// The directory below which they lie.
+    pub directory: PathBuf,
+    /// The one of the conversation that is gone on with, and how long it was: what is in it is not of this run.
+    pub known: Option<(PathBuf, u64)>,
+}
+
+/// What calls and tokens are taken from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// It is not decided yet, and none is recorded.
+    #[default]
+    Undecided,
+    /// From the agent's record.
+    Record {
+        /// Which file.
+        path: PathBuf,
+        /// Where this run begins in it.
+        from: u64,
+    },
+    /// From what the agent prints.
+    Output {
+        /// From here on; what was before was taken from the record.
+        since: u64,
+        /// The tokens that the record had told.
+        used: TokenCounts,
+    },
+}
+
+/// The records of an agent that is to be started with this environment.
+pub(super) fn place(
+    agent: &dyn Agent,
+    resumed: Option<&str>,
+    directory: &Path,
+    variable: impl Fn(&str) -> Option<PathBuf>,
+) -> Option<Place> {
+    let place = agent.record()?;
+    let given = variable(place.home_variable).filter(|home| !home.as_os_str().is_empty());
+    let home = given.or_else(|| Some(variable("HOME")?.join(place.home)))?;
+    let records = directory.join(home).join(place.directory);
+    let known = resumed.and_then(|id| find(place, &records, id));
+    let known = known.and_then(|path| Some((path.clone(), std::fs::metadata(path).ok()?.len())));
+    Some(Place { directory: records, known })
+}
+
+/// The record of one run.
+pub(super) struct Record {
+    way: Way,
+    /// How many calls the agent itself made.
+    calls: u64,
+    /// How far the output was heard.
+    heard: u64,
+    /// Calls that were seen in the output, passed over there, and not seen to end.
+    passed: HashSet<String>,
+    over: bool,
+}
+
+enum Way {
+    /// There is none.
+    None,
+    Sought(Box<Sought>),
+    Followed(Box<Followed>),
+    /// It could not be had, or was lost.
+    Output {
+        since: u64,
+    },
+}
+
+struct Sought {
+    place: RecordPlace,
+    where_to: Place,
+    baseline: Baseline,
+    native_id: Option<String>,
+    since: Instant,
+    looked: Option<Instant>,
+    rest: Duration,
+    held: Vec<Envelope>,
+    held_bytes: usize,
+}
+
+struct Followed {
+    path: PathBuf,
+    file: File,
+    offset: u64,
+    reader: Reader,
+    buffer: Vec<u8>,
+    checked: Instant,
+}
+
+impl Record {
+    /// As the note has it. `native_id` is the conversation, if the agent has named it already.
+    pub(super) fn new(
+        agent: &dyn Agent,
+        note: &Note,
+        baseline: Baseline,
+        native_id: Option<String>,
+        recorder: &mut Recorder<'_>,
+    ) -> Self {
+        let mut record = Self { way: Way::None, calls: 0, heard: 0, passed: HashSet::new(), over: false };
+        match (&note.source, agent.record(), &note.record) {
+            (Source::Output { since, used }, ..) => {
+                recorder.count_ahead(*used);
+                record.way = Way::Output { since: *since };
+            }
+            (Source::Record { path, from }, ..) => {
+                match Followed::open(agent, path, *from, baseline) {
+                    Ok(followed) => record.way = Way::Followed(Box::new(followed)),
+                    // What was recorded from it stays; what comes now cannot be told apart from it in the output.
+                    Err(why) => {
+                        told(recorder, "lost", &format!("{}: {why}", path.display()));
+                        record.way = Way::Output { since: u64::MAX };
+                    }
+                }
+            }
+            (Source::Undecided, Some(place), Some(where_to)) => {
+                record.way = Way::Sought(Box::new(Sought {
+                    place,
+                    where_to: where_to.clone(),
+                    baseline,
+                    native_id,
+                    since: Instant::now(),
+                    looked: None,
+                    rest: LOOK,
+                    held: Vec::new(),
+                    held_bytes: 0,
+                }));
+            }
+            (Source::Undecided, ..) => {}
+        }
+        record
+    }
+
+    /// How many calls were told so far.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether something of the output is held back.
+    pub(super) fn holds(&self) -> bool {
+        matches!(&self.way, Way::Sought(sought) if !sought.held.is_empty())
+    }
+
+    /// The agent has ended: nothing more comes.
+    pub(super) fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// Takes something from the output.
+    pub(super) fn hear(&mut self, envelope: Envelope, recorder: &mut Recorder<'_>) {
+        self.heard = self.heard.max(envelope.offset + 1);
+        let both = is_told_by_record(&envelope.event);
+        match &mut self.way {
+            Way::Sought(sought) => {
+                if let AgentEvent::SessionStarted { native_id, .. } = &envelope.event {
+                    sought.native_id = Some(native_id.clone());
+                    (sought.since, sought.looked, sought.rest) = (Instant::now(), None, LOOK);
+                }
+                if both {
+                    sought.hold(envelope);
+                    return;
+                }
+            }
+            Way::Followed(_) if both => return self.pass(&envelope.event),
+            Way::Output { since } if both => {
+                if envelope.offset < *since {
+                    return self.pass(&envelope.event);
+                }
+                if self.is_passed(&envelope.event) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.count(&envelope.event);
+        recorder.take(&envelope);
+    }
+
+    /// Looks for the record, or reads what is new in it. False when there is nothing new.
+    pub(super) fn follow(&mut self, agent: &dyn Agent, dir: &Path, recorder: &mut Recorder<'_>) -> bool {
+        let over = self.over;
+        match &mut self.way {
+            Way::Sought(sought) => match sought.look(agent, over) {
+                Look::NotYet => false,
+                Look::Found(followed, from) => {
+                    let source = Source::Record { path: followed.path.clone(), from };
+                    match decide(dir, source) {
+                        Ok(()) => {
+                            let held = std::mem::take(&mut sought.held);
+                            self.way = Way::Followed(followed);
+                            held.iter().for_each(|envelope| self.pass(&envelope.event));
+                            true
+                        }
+                        Err(why) => self.give_up(dir, recorder, &why.to_string()),
+                    }
+                }
+                Look::InVain(why) => self.give_up(dir, recorder, &why),
+            },
+            Way::Followed(followed) => {
+                let mut calls = 0;
+                let read = followed.read(&mut |envelope| {
+                    calls += u64::from(is_call(&envelope.event));
+                    recorder.take_record(&envelope);
+                });
+                self.calls += calls;
+                match read {
+                    Ok(read) => read,
+                    Err(why) => self.lose(dir, recorder, &why),
+                }
+            }
+            Way::None | Way::Output { .. } => false,
+        }
+    }
+
+    /// Adds what only the record tells to what the output made of the run.
+    pub(super) fn finish(self, exit: &ExitInfo, outcome: &mut Outcome, recorder: &mut Recorder<'_>) {
+        let followed = match self.way {
+            Way::Followed(followed) => followed,
+            // Somebody recorded what the record told before it was lost; how much that was, nobody can tell.
+            Way::Output { since: u64::MAX } => return recorder.count_ahead(outcome.tokens),
+            _ => return,
+        };
+        // A last line that is not whole was never told: nothing is made of it.
+        let theirs = followed.reader.finish(exit, &mut |_| {});
+        outcome.tool_calls = theirs.tool_calls;
+        outcome.open_calls = theirs.open_calls;
+        outcome.tokens = recorder.used();
+        if theirs.tokens_total.is_some() {
+            outcome.tokens_total = theirs.tokens_total;
+        }
+        let gave_up = theirs.outcome == OutcomeKind::Denied;
+        outcome.denials = theirs.denials;
+        if outcome.outcome == OutcomeKind::Completed && gave_up {
+            outcome.outcome = OutcomeKind::Denied;
+            outcome.reason = theirs.reason;
+        }
+    }
+
+    fn count(&mut self, event: &AgentEvent) {
+        self.calls += u64::from(is_call(event));
+    }
+
+    fn pass(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::ToolStarted { call_id, .. } if self.passed.len() < OPEN => {
+                self.passed.insert(call_id.clone());
+            }
+            event => {
+                if let Some(call) = ends(event) {
+                    self.passed.remove(call);
+                }
+            }
+        }
+    }
+
+    /// Whether an end belongs to a call that the record told of.
+    fn is_passed(&mut self, event: &AgentEvent) -> bool {
+        ends(event).is_some_and(|call| self.passed.remove(call))
+    }
+
+    /// From now on, and for what was held back, there is only the output.
+    fn give_up(&mut self, dir: &Path, recorder: &mut Recorder<'_>, why: &str) -> bool {
+        let Way::Sought(sought) = &mut self.way else { return false };
+        let held = std::mem::take(&mut sought.held);
+        // If this cannot be written, whoever takes over may find the record after all; calls would be there twice.
+        let written = decide(dir, Source::Output { since: 0, used: TokenCounts::default() });
+        let why = written.err().map_or_else(|| why.to_owned(), |bad| format!("{why}; {bad}"));
+        self.way = Way::Output { since: 0 };
+        told(recorder, "not followed", &why);
+        let some = !held.is_empty();
+        for envelope in held {
+            self.count(&envelope.event);
+            recorder.take(&envelope);
+        }
+        some
+    }
+
+    fn lose(&mut self, dir: &Path, recorder: &mut Recorder<'_>, why: &str) -> bool {
+        let used = recorder.used();
+        let written = decide(dir, Source::Output { since: self.heard, used });
+        let why = written.err().map_or_else(|| why.to_owned(), |bad| format!("{why}; {bad}"));
+        recorder.count_ahead(used);
+        self.way = Way::Output { since: self.heard };
+        told(recorder, "lost", &why);
+        false
+    }
+}
+
+enum Look {
+    NotYet,
+    Found(Box<Followed>, u64),
+    InVain(String),
+}
+
+impl Sought {
+    fn hold(&mut self, envelope: Envelope) {
+        self.held_bytes += match &envelope.event {
+            AgentEvent::ToolStarted { input, .. } => input.get().len(),
+            AgentEvent::ToolFinished { output, .. } => output.get().len(),
+            _ => 0,
+        };
+        self.held.push(envelope);
+    }
+
+    fn look(&mut self, agent: &dyn Agent, over: bool) -> Look {
+        let full = self.held.len() >= HELD || self.held_bytes >= HELD_BYTES;
+        if !over && !full && self.looked.is_some_and(|looked| looked.elapsed() < self.rest) {
+            return Look::NotYet;
+        }
+        if self.looked.replace(Instant::now()).is_some() {
+            self.rest *= 2;
+        }
+        let mut why = "the conversation has no name".to_owned();
+        if let Some(id) = &self.native_id {
+            why = format!("no record of {id} below {}", self.where_to.directory.display());
+            let known = self.where_to.known.clone().filter(|(path, _)| is_of(self.place, path, id));
+            let found = known.or_else(|| Some((find(self.place, &self.where_to.directory, id)?, 0)));
+            if let Some((path, from)) = found {
+                match Followed::open(agent, &path, from, self.baseline) {
+                    Ok(followed) => return Look::Found(Box::new(followed), from),
+                    Err(problem) => why = format!("{}: {problem}", path.display()),
+                }
+            }
+        }
+        let late = self.native_id.is_some() && self.since.elapsed() >= PATIENCE;
+        if over || full || late { Look::InVain(why) } else { Look::NotYet }
+    }
+}
+
+impl Followed {
+    fn open(agent: &dyn Agent, path: &Path, from: u64, baseline: Baseline) -> std::io::Result<Self> {
+        let bad = |why: &str| std::io::Error::other(why.to_owned());
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(bad("not a file"));
+        }
+        let file = File::open(path)?;
+        if file.metadata()?.len() < from {
+            return Err(bad("shorter than it was"));
+        }
+        let options = ReaderOptions {
+            line_limit: super::drive::LINE,
+            start_offset: from,
+            expected_native_id: None,
+            baseline,
+        };
+        let reader = agent.record_reader(&options).ok_or_else(|| bad("nobody can read it"))?;
+        let (path, checked) = (path.to_owned(), Instant::now());
+        Ok(Self { path, file, offset: from, reader, buffer: vec![0; CHUNK], checked })
+    }
+
+    fn read(&mut self, out: &mut impl FnMut(Envelope)) -> Result<bool, String> {
+        let said = |path: &Path, why: String| format!("{}: {why}", path.display());
+        let mut read = || -> std::io::Result<usize> {
+            self.file.seek(SeekFrom::Start(self.offset))?;
+            self.file.read(&mut self.buffer)
+        };
+        let count = read().map_err(|why| said(&self.path, why.to_string()))?;
+        self.offset += count as u64;
+        self.reader.feed(&self.buffer[..count], &mut |envelope| {
+            // Too long to be read, or no event of the record: there is nothing to record of it.
+            if !envelope.event.is_unparsed() {
+                out(envelope);
+            }
+        });
+        if count == 0 && self.checked.elapsed() >= CHECK {
+            self.checked = Instant::now();
+            self.check().map_err(|why| said(&self.path, why))?;
+        }
+        Ok(count > 0)
+    }
+
+    /// A file that was removed or replaced stays open and never grows again.
+    fn check(&self) -> Result<(), String> {
+        let there = std::fs::metadata(&self.path).map_err(|why| why.to_string())?;
+        let ours = self.file.metadata().map_err(|why| why.to_string())?;
+        match (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
+            false => Err("it was replaced".to_owned()),
+            true if ours.len() < self.offset => Err("it was cut".to_owned()),
+            true => Ok(()),
+        }
+    }
+}
+
+fn is_call(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::ToolStarted { parent: None, .. })
+}
+
+fn ends(event: &AgentEvent) -> Option<&String> {
+    match event {
+        AgentEvent::ToolFinished { call_id, .. }
+        | AgentEvent::ToolFailed { call_id, .. }
+        | AgentEvent::ToolDenied { call_id, .. } => Some(call_id),
+        _ => None,
+    }
+}
+
+/// The journal says where a run's calls come from when that is not as it should be.
+fn told(recorder: &mut Recorder<'_>, did: &str, why: &str) {
+    let body = json!({ "did": did, "why": why });
+    recorder.note(Command::Report { what: "record".to_owned(), body });
+}
+
+/// Writes down what calls are taken from; on the disk before the first of them is in the journal.
+fn decide(dir: &Path, source: Source) -> Result<(), crate::Error> {
+    let mut note = capture::read_note(dir)?;
+    note.source = source;
+    capture::write_note(dir, &note)?;
+    let path = dir.join("note.json");
+    File::open(&path).and_then(|file| file.sync_all()).map_err(|why| crate::Error::file(&path, why))
+}
+
+fn is_of(place: RecordPlace, path: &Path, id: &str) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| place.is_of(name, id))
+}
+
+/// The record of a conversation, the newest directories first.
+fn find(place: RecordPlace, records: &Path, id: &str) -> Option<PathBuf> {
+    let mut left = ENTRIES;
+    below(place, records, place.depth, id, &mut left)
+}
+
+fn below(place: RecordPlace, dir: &Path, depth: usize, id: &str, left: &mut usize) -> Option<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).collect();
+    *left = left.checked_sub(entries.len())?;
+    if depth == 0 {
+        return entries.into_iter().find(|path| is_of(place, path, id));
+    }
+    entries.sort_unstable();
+    entries.iter().rev().find_map(|entry| below(place, entry, depth - 1, id, left))
+}
