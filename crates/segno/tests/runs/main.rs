@@ -5,6 +5,7 @@
 
 mod cli;
 mod faults;
+mod gap;
 mod hooks;
 mod lab;
 mod matrix;

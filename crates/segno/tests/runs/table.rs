@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The columns after the first.
-const AGENTS: [&str; 2] = ["claude", "codex"];
+const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
 /// The rows of the table: scenario, then a cell for each agent.
 fn rows() -> Vec<Vec<String>> {
@@ -12,7 +12,11 @@ fn rows() -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
-    text.lines().filter(|line| line.starts_with('|')).map(cells).filter(|row| row.len() == 3).collect()
+    text.lines()
+        .filter(|line| line.starts_with('|'))
+        .map(cells)
+        .filter(|row| row.len() == 1 + AGENTS.len())
+        .collect()
 }
 
 /// The page says of this scenario that the run of this agent ends so: `outcome`, session `status`.

@@ -9,8 +9,10 @@ use super::{Real, waits};
 use crate::lab::{PATIENCE, signal, until};
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn segno_is_killed_and_the_agent_too(#[case] agent: &'static str) {
     let Some(real) = Real::with(agent, [waits(), "never said".into()]) else { return };
     let live = real.start(&[]);
@@ -30,8 +32,10 @@ fn segno_is_killed_and_the_agent_too(#[case] agent: &'static str) {
 
 /// Nothing is lost and nothing is doubled when an agent outlives its driver.
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn segno_is_killed_and_the_agent_is_adopted(#[case] agent: &'static str) {
     let turns = [Turn::sh("echo before"), waits(), Turn::sh("echo after"), "the end".into()];
     let Some(real) = Real::with(agent, turns) else { return };
@@ -59,8 +63,10 @@ fn segno_is_killed_and_the_agent_is_adopted(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn detached(#[case] agent: &'static str) {
     let Some(real) = Real::with(agent, [waits(), "the end".into()]) else { return };
     let said = real.run(&["--detach"]);
@@ -76,6 +82,8 @@ fn detached(#[case] agent: &'static str) {
     let kinds: Vec<String> =
         followed.lines().iter().map(|event| event["kind"].as_str().unwrap_or("?").to_owned()).collect();
     assert!(kinds.iter().any(|kind| kind == "run_ended"), "{kinds:?}");
+    // The driver may still ask the agent for its version.
+    until("the driver is gone", || real.lab.processes().is_empty().then_some(()));
     real.recorded("--detach and tail -f", "completed", "completed");
     real.ledger(&["completed"]);
 }

@@ -6,6 +6,7 @@ mod caps;
 mod crashes;
 mod drivers;
 mod more;
+mod record;
 mod resume;
 mod signals;
 mod talks;
@@ -80,6 +81,19 @@ impl Real {
         }
     }
 
+    /// What the model was asked in the conversation itself; opencode also lets it find a title.
+    fn asked(&self) -> Vec<segno_testkit::model::Request> {
+        self.model.requests().into_iter().filter(|request| request.track == "main").collect()
+    }
+
+    /// Changes a file of the agent's own settings.
+    fn reconfigure(&self, path: &str, from: &str, to: &str) {
+        let path = self.lab.home.path().join(path);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(path, text.replace(from, to)).unwrap();
+    }
+
     /// A file in the project.
     fn file(&self, name: &str) -> PathBuf {
         self.lab.home.work().join(name)
@@ -134,12 +148,16 @@ impl Real {
         for call in &tools {
             assert!(call["started_at"].is_string() && call["tool"].is_string(), "{call}");
             assert_eq!(call["ended_at"].is_string(), call["state"] != "open", "{call}");
-            // Claude Code tells each call before it runs, Codex only in its stream.
-            assert_eq!(call["write_ahead"], self.agent == "claude", "{call}");
+            assert_eq!(call["write_ahead"], tells_before(self.agent), "{call}");
         }
         let counts = self.lab.state()["calls"].take();
         assert_eq!(counts["total"], expected.len(), "{counts}");
     }
+}
+
+/// Whether an agent tells each call before it runs, and waits until it is on record.
+fn tells_before(agent: &str) -> bool {
+    matches!(agent, "claude" | "opencode")
 }
 
 /// Documented in docs/exit-codes.md.

@@ -16,10 +16,15 @@ pub(super) enum Killed {
 }
 
 #[rstest]
-fn taken_up_again(
-    #[values("claude", "codex")] agent: &'static str,
-    #[values(Killed::Agent, Killed::Driver, Killed::Both)] killed: Killed,
-) {
+#[case::claude("claude", Killed::Agent)]
+#[case::claude("claude", Killed::Driver)]
+#[case::claude("claude", Killed::Both)]
+#[case::codex("codex", Killed::Agent)]
+#[case::codex("codex", Killed::Driver)]
+#[case::codex("codex", Killed::Both)]
+#[case::gemini("gemini", Killed::Both)]
+#[case::opencode("opencode", Killed::Both)]
+fn taken_up_again(#[case] agent: &'static str, #[case] killed: Killed) {
     let turns =
         [Turn::sh("echo one >> done.txt"), waits(), Turn::sh("echo two >> done.txt"), "the end".into()];
     let Some(real) = Real::with(agent, turns) else { return };

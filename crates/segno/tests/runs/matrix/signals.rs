@@ -17,7 +17,7 @@ fn in_a_call(agent: &'static str, more: &[&str]) -> Option<(Real, Live)> {
     Some((real, live))
 }
 
-/// The one call of [`in_a_call`]: Claude Code says that it was ended, unless it is killed; Codex says nothing.
+/// The one call of [`in_a_call`]: Claude Code and Codex say that it was ended, unless they are killed.
 fn one_call(real: &Real, told: bool) {
     let calls = real.lab.tools();
     assert_eq!(calls.len(), 1, "{calls:#?}");
@@ -30,19 +30,23 @@ fn one_call(real: &Real, told: bool) {
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn ctrl_c(#[case] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     live.signal(Signal::INT);
     real.settled("SIGINT to segno", live, "stopped", "paused");
-    one_call(&real, agent == "claude");
+    one_call(&real, matches!(agent, "claude" | "codex"));
     assert_eq!(real.lab.state()["reason"]["what"], "user interrupt", "{}", real.lab.state()["reason"]);
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn ctrl_c_twice(#[case] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &["--grace", "50000"]) else { return };
     // An agent that does not listen is not waited for: with this grace the test would not end.
@@ -59,18 +63,22 @@ fn ctrl_c_twice(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn sigterm(#[case] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     live.signal(Signal::TERM);
     real.settled("SIGTERM to segno", live, "stopped", "paused");
-    one_call(&real, agent == "claude");
+    one_call(&real, matches!(agent, "claude" | "codex"));
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn the_agent_is_killed(#[case] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     signal(u32::try_from(real.lab.running()["pid"].as_u64().unwrap()).unwrap(), Signal::KILL);
@@ -81,21 +89,25 @@ fn the_agent_is_killed(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn stopped_from_elsewhere(#[case] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     let stop = real.lab.run(&["stop", "last"]);
     assert_eq!(stop.code, Some(0), "{}", stop.stderr);
     real.settled("segno stop", live, "stopped", "paused");
-    one_call(&real, agent == "claude");
+    one_call(&real, matches!(agent, "claude" | "codex"));
     let again = real.lab.run(&["stop", "last"]);
     assert_eq!(again.code, Some(5), "nothing runs any more: {}", again.stderr);
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn killed_from_elsewhere(#[case] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     let kill = real.lab.run(&["kill", "last"]);
@@ -105,8 +117,10 @@ fn killed_from_elsewhere(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case("claude")]
-#[case("codex")]
+#[case::claude("claude")]
+#[case::codex("codex")]
+#[case::gemini("gemini")]
+#[case::opencode("opencode")]
 fn the_wall_clock(#[case] agent: &'static str) {
     let Some(real) = Real::with(agent, [waits(), Turn::text("never said")]) else { return };
     let live = real.start(&["--timeout", "6s"]);

@@ -1,0 +1,157 @@
+//! The agent's own record beside its output: what only the record tells, and what happens without it.
+
+use rustix::process::Signal;
+use segno_testkit::model::{Op, Script, Then, Turn, Usage};
+use segno_testkit::recipe::Patience;
+use serde_json::{Value, json};
+
+use super::{Real, waits};
+use crate::lab::{signal, until};
+
+const MUCH: Usage = Usage { input: 3_000, output: 1_000, cache_read: 0, cache_write: 0 };
+
+fn used(real: &Real) -> u64 {
+    real.lab.state()["budget"]["tokens_used"].as_u64().unwrap()
+}
+
+/// What the journal says of the record of a run.
+fn reports(real: &Real) -> Vec<Value> {
+    let mut reports = real.lab.journal(Some("reported"));
+    reports.retain(|event| event["body"]["what"] == "record");
+    reports
+}
+
+/// The rollouts of all conversations.
+fn rollouts(real: &Real) -> Vec<std::path::PathBuf> {
+    let mut found = vec![real.lab.home.path().join(".codex/sessions")];
+    for _ in 0..4 {
+        let entries = found.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten());
+        found = entries.map(|entry| entry.path()).collect();
+    }
+    found
+}
+
+#[test]
+fn calls_that_codex_turns_down_are_on_record() {
+    let escalated = Op::Tool {
+        name: "exec_command".to_owned(),
+        input: json!({ "cmd": "echo x", "sandbox_permissions": "require_escalated", "justification": "y" }),
+        namespace: None,
+        id: None,
+    };
+    let turns = [
+        // Stopped by the sandbox: sometimes Codex does not print it.
+        Turn::sh("touch forbidden.txt"),
+        Turn::ops([escalated]),
+        Turn::ops([Op::write("forbidden.txt", "x\n")]),
+        Turn::sh("echo fine"),
+        "I see".into(),
+    ];
+    let Some(real) = Real::with("codex", turns) else { return };
+    real.reconfigure(".codex/config.toml", "danger-full-access", "read-only");
+    let said = real.run(&[]);
+    let result = said.result();
+    assert_eq!((&result["outcome"], &result["tool_calls"]), (&"completed".into(), &4.into()), "{result}");
+    real.ledger(&["failed", "denied", "denied", "completed"]);
+    assert_eq!(result["denials"].as_array().unwrap().len(), 2, "{result}");
+    assert!(reports(&real).is_empty());
+}
+
+/// With `--ephemeral` Codex writes no record: all there is, is its output.
+#[test]
+fn without_a_record_the_output_is_all() {
+    let turns = [Turn::sh("echo one").usage(MUCH), Turn::text("done").usage(MUCH)];
+    let Some(real) = Real::with("codex", turns) else { return };
+    let said = real.run(&["--arg", "--ephemeral"]);
+    assert_eq!(said.result()["outcome"], "completed", "{}", said.stderr);
+    real.ledger(&["completed"]);
+    assert_eq!(real.lab.tools()[0]["call"], "item_0", "{:#?}", real.lab.tools());
+    assert_eq!(used(&real), 8_000);
+    let told = reports(&real);
+    assert_eq!((told.len(), &told[0]["body"]["body"]["did"]), (1, &"not followed".into()), "{told:#?}");
+}
+
+#[test]
+fn a_record_that_is_lost_on_the_way_loses_no_later_call() {
+    let turns = [
+        Turn::sh("echo one").usage(MUCH),
+        waits().usage(MUCH),
+        Turn::sh("echo two").usage(MUCH),
+        Turn::text("done").usage(MUCH),
+    ];
+    let Some(real) = Real::with("codex", turns) else { return };
+    let live = real.start(&[]);
+    real.wait_file("begun");
+    until("both calls are recorded", || (real.lab.tools().len() == 2).then_some(()));
+    let found = rollouts(&real);
+    assert_eq!(found.len(), 1, "{found:?}");
+    std::fs::remove_file(&found[0]).unwrap();
+    until("the loss is noted", || (!reports(&real).is_empty()).then_some(()));
+    std::fs::write(real.file("go"), "").unwrap();
+    let said = live.finish();
+    real.describe(&said);
+    assert_eq!(said.result()["outcome"], "completed");
+    // How the call went that was going on, nobody can tell for sure: the output has it by another id.
+    real.ledger(&["completed", "in_doubt", "completed"]);
+    assert_eq!(used(&real), 16_000, "what the record told is not told again");
+    assert_eq!(reports(&real)[0]["body"]["body"]["did"], "lost");
+}
+
+/// What a run used that was killed is known, and the next one does not pay for it.
+#[test]
+fn tokens_of_a_killed_run_are_its_own() {
+    let turns = [waits().usage(MUCH), Turn::text("done").usage(MUCH)];
+    let Some(real) = Real::with("codex", turns) else { return };
+    let new = real.lab.run(&["new"]);
+    let session = new.text().trim().to_owned();
+    let live = real.start(&["--session", &session]);
+    real.wait_file("begun");
+    until("its tokens are recorded", || (used(&real) == 4_000).then_some(()));
+    signal(u32::try_from(real.lab.running()["pid"].as_u64().unwrap()).unwrap(), Signal::KILL);
+    let said = live.finish();
+    let first = said.result();
+    assert_eq!(
+        (&first["outcome"], &first["tokens"]["input"]),
+        (&"interrupted".into(), &3_000.into()),
+        "{first}"
+    );
+    real.ledger(&["in_doubt"]);
+    let resumed = real.lab.run(&["resume", "--json"]);
+    real.describe(&resumed);
+    let second = resumed.result();
+    assert_eq!(
+        (&second["native_id"], &second["tokens"]["input"]),
+        (&first["native_id"], &3_000.into()),
+        "{second}"
+    );
+    assert_eq!(used(&real), 8_000);
+}
+
+/// Nobody saw the last calls of an agent that died after its driver: they are read in its record.
+#[test]
+fn a_dead_run_is_settled_with_its_record() {
+    let call =
+        Op::Tool { name: "no_such_tool".to_owned(), input: json!({ "x": 1 }), namespace: None, id: None };
+    let turns = [
+        waits().usage(MUCH),
+        Turn::ops([call]).usage(MUCH),
+        Turn::sh("touch after; while :; do sleep 0.1; done").usage(MUCH),
+    ];
+    let script = Script::new(turns).then(Then::Repeat);
+    let Some(real) = Real::new("codex", script, Patience::default()) else { return };
+    let live = real.start(&[]);
+    real.wait_file("begun");
+    until("the call is recorded", || (real.lab.tools().len() == 1).then_some(()));
+    let pid = u32::try_from(real.lab.running()["pid"].as_u64().unwrap()).unwrap();
+    live.signal(Signal::KILL);
+    live.finish();
+    std::fs::write(real.file("go"), "").unwrap();
+    real.wait_file("after");
+    signal(pid, Signal::KILL);
+    until("the session is interrupted", || (real.lab.state()["status"] == "interrupted").then_some(()));
+    let attach = real.lab.run(&["attach", "last"]);
+    assert_ne!(attach.code, Some(0), "there is nothing to follow");
+    real.ledger(&["completed", "failed", "in_doubt"]);
+    assert_eq!(used(&real), 12_000);
+    real.lab.assert_nothing_left();
+}
