@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use crate::claude::Claude;
 use crate::codex::Codex;
+use crate::diary::{DiaryPlace, Untold};
 use crate::gemini::Gemini;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
 use crate::opencode::OpenCode;
+use crate::permission::Permission;
 use crate::plain::Plain;
 use crate::probe::{self, Probe};
+use crate::raw::Raw;
 use crate::reader::{Reader, ReaderOptions};
 use crate::record::RecordPlace;
 use crate::stop::{STOP_LADDER, Silence, StopStep};
+use crate::tally::{Ending, Tally};
 use crate::transcript::Transcript;
 
 /// Knows one kind of agent. Answers are data; nothing here touches the world.
@@ -50,6 +54,32 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// Reads the agent's own record of a conversation, if it keeps one.
     fn transcript(&self, bytes: &[u8]) -> Option<Transcript>;
+
+    /// Where it keeps its record of a conversation while that goes on, if it can be followed there.
+    fn diary_place(&self) -> Option<DiaryPlace> {
+        None
+    }
+
+    /// A reader for that record, of a run with a person at the agent's terminal. What is in it from before `since`
+    /// (RFC 3339, UTC) is no part of the run. Without a record it judges the end, and that is all.
+    fn diary_reader(&self, options: &ReaderOptions, _since: Option<&str>) -> Reader {
+        Reader::new(Box::new(Untold), options, Tally::new(Ending::Attended, options))
+    }
+
+    /// Whether a record that begins like this is that of the conversation with the person.
+    fn is_main_diary(&self, _head: &[u8]) -> bool {
+        true
+    }
+
+    /// Whether it can ask us about calls that its own rules do not settle.
+    fn asks_permission(&self) -> bool {
+        false
+    }
+
+    /// What to write to its standard input when it has asked. None for an agent that does not ask there.
+    fn answer_permission(&self, _request_id: &str, _input: &Raw, _answer: &Permission) -> Option<Vec<u8>> {
+        None
+    }
 
     /// Whether the next process counts its tool calls with the same ids again, as Codex does (`item_0`, `item_1`). Only
     /// for an agent whose hooks, if it has any, do not tell of calls by these ids.

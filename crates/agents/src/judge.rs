@@ -50,7 +50,10 @@ impl Tally {
     /// The rules, strongest first. See the documentation of [`OutcomeKind`] for what each word promises.
     fn judge(&self, exit: &ExitInfo) -> (OutcomeKind, String) {
         use OutcomeKind as Kind;
-        let said = self.said(exit);
+        let said = match self.ending {
+            Ending::Attended => attended(exit),
+            _ => self.said(exit),
+        };
         let asked = match exit.cause {
             EndCause::Own => None,
             EndCause::Missing => return (Kind::AgentMissing, "the program was not found".to_owned()),
@@ -60,7 +63,13 @@ impl Tally {
         };
         match asked {
             // It had finished before the request reached it.
-            Some(_) if matches!(said.0, Kind::Completed | Kind::Denied) && exit.is_success() => said,
+            Some(_)
+                if self.ending != Ending::Attended
+                    && matches!(said.0, Kind::Completed | Kind::Denied)
+                    && exit.is_success() =>
+            {
+                said
+            }
             Some((kind, reason)) => (kind, reason.to_owned()),
             None => said,
         }
@@ -136,6 +145,16 @@ impl Tally {
             resets_text: known.resets_text.or(from_text.resets_text),
             retry_after_ms: known.retry_after_ms.or(from_text.retry_after_ms),
         })
+    }
+}
+
+/// A person ended it, or something ended it for them.
+fn attended(exit: &ExitInfo) -> (OutcomeKind, String) {
+    match (exit.by_signal(), exit.code) {
+        (true, _) => (OutcomeKind::Interrupted, "ended by a signal".to_owned()),
+        (_, Some(0)) => (OutcomeKind::Completed, "ended at its terminal".to_owned()),
+        (_, Some(_)) => (OutcomeKind::Failed, exit_words(exit)),
+        (_, None) => (OutcomeKind::Interrupted, "nobody saw how it ended".to_owned()),
     }
 }
 

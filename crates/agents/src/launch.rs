@@ -49,6 +49,12 @@ pub struct LaunchRequest {
     /// A directory of this session alone, for the agent's sockets and scratch files, and for [`LaunchSpec::files`].
     /// An absolute path.
     pub private_tmp: Option<String>,
+    /// Calls that the agent's own rules do not settle are asked about on its standard output, and answered on its
+    /// standard input. Only for an agent that can.
+    pub asks_us: bool,
+    /// A person sits at the terminal: the agent's own interface is opened there. A prompt, if there is one, is what it
+    /// begins with.
+    pub interactive: bool,
     /// Allow an agent that insists on a git repository to work outside of one.
     pub outside_git: bool,
     /// More variables to set.
@@ -88,6 +94,8 @@ pub struct LaunchSpec {
     pub env_remove: Vec<String>,
     /// What to write to stdin before closing it. Empty: stdin is closed from the start.
     pub stdin: Vec<u8>,
+    /// Whether stdin stays open, for answers.
+    pub keeps_stdin: bool,
     /// Files to write before the start, readable by the user alone. They stand below the request's `private_tmp`, and
     /// what needs them names them there.
     pub files: Vec<PrivateFile>,
@@ -184,6 +192,7 @@ impl LaunchRequest {
             env_set: self.env.clone(),
             env_remove: PARENT_AGENT_ENV.iter().map(|name| (*name).to_owned()).collect(),
             stdin: Vec::new(),
+            keeps_stdin: false,
             files: Vec::new(),
             native_id: None,
             unsupported: Vec::new(),
@@ -200,6 +209,14 @@ impl LaunchRequest {
         let path = format!("{}/{name}", self.private_tmp.as_deref()?.trim_end_matches('/'));
         spec.files.push(PrivateFile { name, content });
         Some(path)
+    }
+
+    /// The prompt as the last argument, where nothing can take it for an option. None if there is none.
+    pub(crate) fn first_prompt(&self) -> Result<Option<String>, LaunchError> {
+        if self.prompt.contains('\0') {
+            return Err(LaunchError::BadValue { what: "prompt", value: self.prompt.clone() });
+        }
+        Ok(Some(self.prompt.clone()).filter(|prompt| !prompt.trim().is_empty()))
     }
 
     pub(crate) fn prompt_bytes(&self) -> Result<Vec<u8>, LaunchError> {

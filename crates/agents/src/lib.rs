@@ -21,6 +21,7 @@ mod bounds;
 mod classify;
 pub mod claude;
 pub mod codex;
+mod diary;
 mod event;
 mod event_parts;
 pub mod gemini;
@@ -30,6 +31,7 @@ pub mod launch;
 mod lines;
 pub mod opencode;
 mod outcome;
+mod permission;
 pub mod plain;
 mod probe;
 mod raw;
@@ -42,6 +44,7 @@ mod tokens;
 pub mod transcript;
 
 pub use agent::{Agent, NAMES, by_name};
+pub use diary::DiaryPlace;
 pub use event::AgentEvent;
 pub use event_parts::{
     By, ChangeKind, CompactionPhase, HookPhase, InputSource, LimitStatus, LimitWindow, PartialPart, PlanItem,
@@ -51,6 +54,7 @@ pub use launch::{Conversation, LaunchRequest, LaunchSpec, PrivateFile};
 pub use outcome::{
     Denial, EndCause, ErrorClass, ExitInfo, Failure, LimitHit, OpenCall, Outcome, OutcomeKind,
 };
+pub use permission::{Permission, PermissionRule};
 pub use probe::{Probe, parse_version};
 pub use raw::Raw;
 pub use reader::{DEFAULT_LINE_LIMIT, Envelope, Reader, ReaderOptions};

@@ -24,6 +24,8 @@ pub(crate) enum Ending {
     Announced,
     /// It does not: the exit code is all there is.
     Silent,
+    /// A person at its terminal decides when it is over, whatever it said last.
+    Attended,
 }
 
 #[derive(Debug)]

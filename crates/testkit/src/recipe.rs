@@ -75,6 +75,35 @@ pub fn claude(program: &Path, home: &Home, model: &Model, patience: Patience) ->
     Recipe { program: program.to_owned(), env, files, cwd: home.work() }
 }
 
+impl Recipe {
+    /// Makes Claude Code or Codex fit for a terminal: what they ask a person before they show themselves for the first
+    /// time is answered.
+    #[must_use]
+    pub fn at_terminal(mut self) -> Self {
+        let work = text(&self.cwd.canonicalize().unwrap_or_else(|_| self.cwd.clone()));
+        self.env.insert("TERM".to_owned(), "xterm-256color".to_owned());
+        self.env.insert("SHELL".to_owned(), "/bin/bash".to_owned());
+        let home = PathBuf::from(&self.env["HOME"]);
+        let welcomed = serde_json::json!({
+            "hasCompletedOnboarding": true,
+            "lastOnboardingVersion": "99.0.0",
+            "theme": "dark",
+            "hasSeenAutoDefaultNotice": true,
+            "hasSeenAutoModeEntryWarning": true,
+            "customApiKeyResponses": { "approved": ["dummy"], "rejected": [] },
+            "projects": { &work: { "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true } },
+        });
+        self.files.insert(home.join(".claude.json"), welcomed.to_string());
+        let trusted = format!(
+            "\n[projects.\"{work}\"]\ntrust_level = \"trusted\"\n\n[notice.model_migrations]\n\"gpt-5.5\" = \"gpt-6-sol\"\n"
+        );
+        if let Some(config) = self.files.get_mut(&home.join(".codex/config.toml")) {
+            config.push_str(&trusted);
+        }
+        self
+    }
+}
+
 /// Codex in `home`, talking to `model`. Outside of a git repository it also wants `--skip-git-repo-check`.
 pub fn codex(program: &Path, home: &Home, model: &Model, patience: Patience) -> Recipe {
     let mut env = home.env();

@@ -36,6 +36,12 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
     // `--verbose` is not a choice: without it this output format is refused.
     let mut args: Vec<String> =
         ["-p", "--output-format", "stream-json", "--verbose"].map(str::to_owned).into();
+    if request.asks_us {
+        let more = ["--input-format", "stream-json", "--permission-prompt-tool", "stdio"];
+        args.extend(more.map(str::to_owned));
+        spec.stdin = super::permission::prompt(&request.prompt);
+        spec.keeps_stdin = true;
+    }
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
     match &request.conversation {
         Conversation::New => {}

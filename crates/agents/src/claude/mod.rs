@@ -1,8 +1,11 @@
 //! Claude Code.
 
 mod content;
+mod diary;
 mod hook;
+mod interactive;
 mod launch;
+mod permission;
 mod reduce;
 mod result;
 mod system;
@@ -15,9 +18,12 @@ pub use launch::{BYPASS_FLAGS, hook_settings};
 use std::time::Duration;
 
 use crate::agent::Agent;
+use crate::diary::DiaryPlace;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::permission::Permission;
 use crate::probe::Probe;
+use crate::raw::Raw;
 use crate::reader::{Reader, ReaderOptions};
 use crate::stop::Silence;
 use crate::tally::{Ending, Tally};
@@ -41,7 +47,7 @@ impl Agent for Claude {
     }
 
     fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
-        launch::launch(request)
+        if request.interactive { interactive::launch(request) } else { launch::launch(request) }
     }
 
     fn reader(&self, options: &ReaderOptions) -> Reader {
@@ -59,6 +65,30 @@ impl Agent for Claude {
     /// Its own timers are 300 s inside an answer and 360 s before one; a running tool beats every 30 s.
     fn silence(&self) -> Silence {
         Silence { at_least: Duration::from_secs(7 * 60), heartbeats: true }
+    }
+
+    fn asks_permission(&self) -> bool {
+        true
+    }
+
+    fn answer_permission(&self, request_id: &str, input: &Raw, answer: &Permission) -> Option<Vec<u8>> {
+        Some(permission::answer(request_id, input, answer))
+    }
+
+    fn diary_place(&self) -> Option<DiaryPlace> {
+        Some(DiaryPlace {
+            variable: "CLAUDE_CONFIG_DIR",
+            home: ".claude",
+            below: "projects",
+            depth: 1,
+            before: "",
+            kept_open: false,
+        })
+    }
+
+    fn diary_reader(&self, options: &ReaderOptions, since: Option<&str>) -> Reader {
+        let machine = Box::new(diary::Diary::new(since));
+        Reader::new(machine, options, Tally::new(Ending::Attended, options))
     }
 
     fn bypass_flags(&self) -> &[&str] {

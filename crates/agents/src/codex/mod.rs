@@ -1,6 +1,8 @@
 //! Codex.
 
+mod diary;
 mod hook;
+mod interactive;
 mod items;
 mod launch;
 mod patch;
@@ -13,6 +15,7 @@ pub use launch::{BYPASS_FLAGS, hook_settings};
 pub use transcript::fork_at;
 
 use crate::agent::Agent;
+use crate::diary::DiaryPlace;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
 use crate::probe::Probe;
@@ -43,7 +46,7 @@ impl Agent for Codex {
     }
 
     fn launch(&self, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
-        launch::launch(request)
+        if request.interactive { interactive::launch(request) } else { launch::launch(request) }
     }
 
     fn reader(&self, options: &ReaderOptions) -> Reader {
@@ -74,6 +77,26 @@ impl Agent for Codex {
 
     fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
         Some(transcript::read(bytes))
+    }
+
+    fn diary_place(&self) -> Option<DiaryPlace> {
+        Some(DiaryPlace {
+            variable: "CODEX_HOME",
+            home: ".codex",
+            below: "sessions",
+            depth: 3,
+            before: "rollout-",
+            kept_open: true,
+        })
+    }
+
+    fn diary_reader(&self, options: &ReaderOptions, since: Option<&str>) -> Reader {
+        let machine = Box::new(diary::Diary::new(since));
+        Reader::new(machine, options, Tally::new(Ending::Attended, options))
+    }
+
+    fn is_main_diary(&self, head: &[u8]) -> bool {
+        diary::is_main(head)
     }
 
     fn bypass_flags(&self) -> &[&str] {

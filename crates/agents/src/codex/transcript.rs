@@ -155,11 +155,11 @@ fn item(payload: Payload, offset: u64, transcript: &mut Transcript) {
 }
 
 /// Arguments are JSON inside a string.
-fn unquote(raw: &Raw) -> Raw {
+pub(super) fn unquote(raw: &Raw) -> Raw {
     raw.read::<String>().and_then(|text| Raw::parse(&text).ok()).unwrap_or_else(|| raw.clone())
 }
 
-fn failed(output: &Raw) -> bool {
+pub(super) fn failed(output: &Raw) -> bool {
     if let Some(Output { success: Some(success) }) = output.read() {
         return !success;
     }

@@ -38,8 +38,13 @@ const OURS: &str = "SEGNO_";
 
 pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
     let mut spec = request.spec("gemini");
-    spec.stdin = request.prompt_bytes()?;
-    let mut args: Vec<String> = ["--output-format", "stream-json"].map(str::to_owned).into();
+    let mut args: Vec<String> = if request.interactive {
+        let prompt = request.first_prompt()?;
+        prompt.into_iter().map(|prompt| format!("--prompt-interactive={prompt}")).collect()
+    } else {
+        spec.stdin = request.prompt_bytes()?;
+        ["--output-format", "stream-json"].map(str::to_owned).into()
+    };
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
     match &request.conversation {
         Conversation::New => {}
@@ -79,7 +84,10 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
 /// a container, say) and is passed over with a warning for everybody else; they have [`hook_settings`].
 fn settings(request: &LaunchRequest, spec: &mut LaunchSpec) {
     let mut settings = json!({});
-    if let Some(command) = &request.hook_command {
+    if request.interactive {
+        // A file that it passes over is a warning before the person's eyes, for hooks that name no calls.
+        spec.unsupported.extend(request.hook_command.as_ref().map(|_| Unsupported::ToolHooks));
+    } else if let Some(command) = &request.hook_command {
         settings = hook_settings(command);
         let ours = request.env.iter().filter(|(name, _)| name.starts_with(OURS));
         let ours: BTreeMap<&String, &String> = ours.collect();
@@ -89,7 +97,8 @@ fn settings(request: &LaunchRequest, spec: &mut LaunchSpec) {
         // Its hooks name no call by the id that the stream gives it.
         spec.unsupported.push(Unsupported::ToolHooks);
     }
-    if let Some(turns) = request.max_turns {
+    spec.unsupported.extend(request.max_turns.filter(|_| request.interactive).map(|_| Unsupported::MaxTurns));
+    if let Some(turns) = request.max_turns.filter(|_| !request.interactive) {
         settings["model"] = json!({ "maxSessionTurns": turns });
         // The person may have set another number, which wins.
         spec.unsupported.push(Unsupported::MaxTurns);

@@ -18,8 +18,13 @@ const PLUGIN: &str = "opencode-hooks.js";
 
 pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
     let mut spec = request.spec("opencode");
-    spec.stdin = request.prompt_bytes()?;
-    let mut args: Vec<String> = ["run", "--format", "json"].map(str::to_owned).into();
+    let mut args: Vec<String> = if request.interactive {
+        let prompt = request.first_prompt()?;
+        prompt.into_iter().map(|prompt| format!("--prompt={prompt}")).collect()
+    } else {
+        spec.stdin = request.prompt_bytes()?;
+        ["run", "--format", "json"].map(str::to_owned).into()
+    };
     match &request.conversation {
         Conversation::New => {}
         Conversation::NewWithId(_) => spec.unsupported.push(Unsupported::ChosenId),

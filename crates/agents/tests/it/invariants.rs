@@ -110,9 +110,35 @@ pub(crate) fn hook(agent: &dyn Agent, payload: &[u8]) -> Option<HookReport> {
     Some(report)
 }
 
+/// Follows an agent's own record as it grows: in pieces it says the same as whole.
+fn follow(agent: &dyn Agent, bytes: &[u8]) {
+    let options = ReaderOptions { line_limit: 64 * 1024, ..ReaderOptions::default() };
+    let exit = ExitInfo { code: Some(0), ..ExitInfo::default() };
+    for since in [None, Some("2026-11-15T12:00:00.000000Z")] {
+        let read = |size: usize| {
+            let (mut reader, mut events) = (agent.diary_reader(&options, since), Vec::new());
+            for piece in bytes.chunks(size) {
+                reader.feed(piece, &mut |event| events.push(event));
+            }
+            let outcome = reader.finish(&exit, &mut |event| events.push(event));
+            (events, outcome)
+        };
+        let (whole, outcome) = read(usize::MAX);
+        check_places(&whole, &outcome, bytes);
+        check_outcome(&outcome);
+        for envelope in &whole {
+            check_json(&serde_json::to_string(envelope).unwrap());
+        }
+        let (pieces, told) = read(7);
+        assert_eq!(pieces, whole, "in pieces");
+        assert_eq!(outcome_json(&told), outcome_json(&outcome), "in pieces");
+    }
+}
+
 /// Reads an agent's own record, and follows it as it is written.
 pub(crate) fn transcript(agent: &dyn Agent, bytes: &[u8]) -> Option<Transcript> {
     followed(agent, bytes);
+    follow(agent, bytes);
     let transcript = agent.transcript(bytes)?;
     check_json(&serde_json::to_string(&transcript).unwrap());
     check_tokens(&transcript.tokens);

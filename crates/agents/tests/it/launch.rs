@@ -248,3 +248,28 @@ fn files_of_one_run() {
         assert!(launch(agent, &nothing).files.is_empty(), "{agent} needs none without hooks or caps");
     }
 }
+
+/// With a person at the terminal nothing is said about output, and a prompt cannot be taken for an option.
+#[test]
+fn at_a_terminal() {
+    let request = |conversation: Conversation, prompt: &str| LaunchRequest {
+        interactive: true,
+        prompt: prompt.to_owned(),
+        conversation,
+        hook_command: Some(vec!["segno".to_owned(), "hook".to_owned()]),
+        ..LaunchRequest::default()
+    };
+    let id = "01a1e211-0a50-72a1-bf8f-cde82bc50b1c".to_owned();
+    let resume = || Conversation::Resume(id.clone());
+    let args = |agent: &str, request: &LaunchRequest| {
+        let spec = segno_agents::by_name(agent).unwrap().launch(request).unwrap();
+        assert!(spec.stdin.is_empty(), "{spec:?}");
+        spec.args.into_iter().filter(|arg| !arg.contains("segno")).collect::<Vec<_>>()
+    };
+    assert_eq!(args("claude", &request(resume(), "")), ["--resume", &id, "--settings"]);
+    assert_eq!(args("claude", &request(Conversation::New, "--x")), ["--settings", "--", "--x"]);
+    assert_eq!(args("codex", &request(resume(), "-x")), ["-c", "resume", &id, "--", "-x"]);
+    assert_eq!(args("codex", &request(Conversation::New, "")), ["-c"]);
+    assert_eq!(args("gemini", &request(resume(), "-x")), ["--prompt-interactive=-x", "--resume", &id]);
+    assert_eq!(args("opencode", &request(resume(), "x")), ["--prompt=x", "--session", &id]);
+}

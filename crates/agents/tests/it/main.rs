@@ -4,6 +4,7 @@
 mod chunks;
 mod claude;
 mod codex;
+mod diaries;
 mod gemini;
 mod hooks;
 mod invariants;

@@ -56,6 +56,9 @@ pub struct RunStarted {
     pub environment: Value,
     /// Where it works.
     pub directory: String,
+    /// A person had its terminal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
 }
 
 /// The agent said who it is. It may do so several times.

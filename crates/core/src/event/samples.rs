@@ -198,6 +198,7 @@ pub(crate) fn full_state() -> State {
             adopted: Some(7),
             ledger: Ledger::WriteAhead,
             directory: "/home/ann/shop".into(),
+            interactive: false,
             seq: 44,
             started_at: at(41),
             ended_at: None,
@@ -498,6 +499,7 @@ fn runs() -> Vec<Event> {
             command: vec!["claude".into(), "-p".into()],
             environment: json!({ "LANG": "C.UTF-8" }),
             directory: "/home/ann/shop".into(),
+            interactive: false,
         }
         .into(),
         RunStarted { run: "run-1".into(), agent: "plain".into(), ..RunStarted::default() }.into(),

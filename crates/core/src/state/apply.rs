@@ -408,6 +408,7 @@ impl State {
                     adopted: None,
                     ledger: e.ledger,
                     directory: e.directory.clone(),
+                    interactive: e.interactive,
                     seq: mark.seq,
                     started_at: mark.at,
                     ended_at: None,

@@ -270,6 +270,9 @@ pub struct RunMark {
     /// Where it works.
     #[serde(default)]
     pub directory: String,
+    /// A person has its terminal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interactive: bool,
     /// The event that started it.
     pub seq: u64,
     /// When it was started.

@@ -24,6 +24,7 @@ use super::door::Door;
 use super::drive::Process;
 use super::drive::Running;
 use super::drive::pidfd;
+use super::interactive::Person;
 use super::journal::Recorder;
 use super::record::Record;
 use super::tree::Member;
@@ -42,13 +43,17 @@ pub(super) fn agent(note: &Note) -> Box<dyn Agent> {
 /// A reader that goes on where the capture does.
 pub(super) fn reader(note: &Note, capture: &Capture) -> Reader {
     let start = capture.offset();
-    agent(note).reader(&ReaderOptions {
+    let options = ReaderOptions {
         line_limit: super::drive::LINE,
         start_offset: start,
-        expected_native_id: note.expected_native_id.clone(),
+        expected_native_id: note.expected_native_id.clone().filter(|_| note.attended.is_none()),
         // From the middle of its output nobody can tell what its running totals began with.
         baseline: if start > 0 || note.resumed { Baseline::Unknown } else { Baseline::Fresh },
-    })
+    };
+    match &note.attended {
+        Some(attended) => agent(note).diary_reader(&options, Some(&attended.since)),
+        None => agent(note).reader(&options),
+    }
 }
 
 /// The agent's own record, read again from where the run began in it.
@@ -93,9 +98,12 @@ impl Engine {
         let acted = self.act_in_run(session, commands, driver.epoch(), &run.id)?;
         let reader = reader(&note, &capture);
         let agent = agent(&note);
+        let person = note.attended.as_ref();
+        let person = person.map(|attended| Person::is_elsewhere(agent.as_ref(), attended, capture.dir()));
         let door = note.scratch.as_deref().and_then(Door::open);
         let mut recorder =
-            Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone());
+            Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone())
+                .with_lasting_ids(person.is_some());
         let record = record(agent.as_ref(), &note, run.native_id.clone(), &mut recorder);
         let running = Running {
             driver: &driver,
@@ -109,8 +117,12 @@ impl Engine {
             reader,
             recorder,
             record,
+            person,
+            // What it still asks, nobody can answer: its standard input was the dead driver's.
+            asking: None,
             agent,
-            limits,
+            // Nobody knows how long a person thinks.
+            limits: Limits { silence: limits.silence.filter(|_| note.attended.is_none()), ..limits },
             resources: Resources::default(),
             stop,
             feed,

@@ -51,6 +51,9 @@ pub struct Note {
     /// What its calls and tokens are taken from.
     #[serde(default)]
     pub source: super::record::Source,
+    /// For a run with a person at the agent's terminal: what tells of it.
+    #[serde(default)]
+    pub attended: Option<super::diary::Attended>,
 }
 
 /// The files of one run.

@@ -29,8 +29,11 @@ use super::capture::Capture;
 use super::cgroup::Resources;
 use super::door::Door;
 use super::door::Resident;
+use super::interactive;
+use super::interactive::Person;
 use super::journal::Flushed;
 use super::journal::Recorder;
+use super::permission::Asking;
 use super::raw::RawTail;
 use super::record::Record;
 use super::spawn;
@@ -75,7 +78,9 @@ impl Engine {
         self.checkpoint_start(&request, driver.epoch(), &run)?;
         let started = Instant::now();
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
-        let mut spawned = spawn::spawn(&request, &spec, scratch, &run, driver.epoch(), self.captures()?)?;
+        let now = self.now().to_string();
+        let mut spawned =
+            spawn::spawn(&request, &spec, scratch, &run, driver.epoch(), self.captures()?, &now)?;
         let start = spawn::started(&request, &spec, &run, spawned.member);
         let acted =
             self.act_in_run(request.session, vec![Command::StartRun(Box::new(start))], driver.epoch(), &run);
@@ -88,15 +93,22 @@ impl Engine {
                 let _ = spawned.child.wait();
                 spawned.capture.discard();
                 spawn::remove(spawned.scratch.as_deref());
+                if let Some(person) = spawned.person {
+                    person.stand_up(true);
+                }
                 return Err(why);
             }
         };
-        let reader = request.agent.reader(&ReaderOptions {
+        let options = ReaderOptions {
             line_limit: LINE,
-            expected_native_id: spec.native_id.clone(),
+            expected_native_id: spec.native_id.clone().filter(|_| spawned.person.is_none()),
             baseline: request.baseline,
             ..ReaderOptions::default()
-        });
+        };
+        let reader = match &spawned.person {
+            Some(_) => request.agent.diary_reader(&options, Some(&now)),
+            None => request.agent.reader(&options),
+        };
         let raw = match request.raw.take() {
             Some(to) => {
                 let (from, place) =
@@ -119,7 +131,8 @@ impl Engine {
             driver.epoch(),
             &run,
             request.feed.clone(),
-        );
+        )
+        .with_lasting_ids(spawned.person.is_some());
         let agent = request.agent.as_ref();
         let record = Record::new(agent, &spawned.note, request.baseline, None, &mut recorder);
         let running = Running {
@@ -134,6 +147,10 @@ impl Engine {
             reader,
             recorder,
             record,
+            person: spawned.person,
+            asking: spawned
+                .voice
+                .map(|voice| Asking::new(voice, request.permissions.take().unwrap_or_default())),
             agent: request.agent,
             limits: request.limits,
             resources: request.resources,
@@ -177,6 +194,10 @@ pub(super) struct Running<'a> {
     pub(super) reader: Reader,
     pub(super) recorder: Recorder<'a>,
     pub(super) record: Record,
+    /// The one at the agent's terminal, if it has one.
+    pub(super) person: Option<Person>,
+    /// What the agent asks about its calls, if it asks us.
+    pub(super) asking: Option<Asking>,
     pub(super) agent: Box<dyn Agent>,
     pub(super) limits: Limits,
     pub(super) resources: Resources,
@@ -220,6 +241,12 @@ impl Running<'_> {
         loop {
             let busy = self.read()?;
             self.checkpoint_now_and_then()?;
+            if let Some(asking) = &mut self.asking {
+                asking.settle(self.agent.as_ref(), &mut self.recorder)?;
+                if asking.is_open() {
+                    self.last_sign = Instant::now();
+                }
+            }
             if let Some(exit) = self.ended() {
                 let cause = match stopping {
                     Some(stopping) => Some(stopping.cause),
@@ -245,7 +272,11 @@ impl Running<'_> {
                 self.beat()?;
                 undertaker.look(self.member.pid);
             }
-            let ladder: Vec<StopStep> = self.agent.stop_ladder().to_vec();
+            let mut ladder: Vec<StopStep> = self.agent.stop_ladder().to_vec();
+            if let Some(person) = &self.person {
+                ladder = interactive::ladder(&ladder);
+                person.follow_job(self.member, &self.stop);
+            }
             let step = match &mut stopping {
                 None => match used_up.or_else(|| self.reason_to_stop(begun)) {
                     Some(cause) => {
@@ -423,8 +454,17 @@ impl Running<'_> {
     }
 
     fn read_capture(&mut self) -> Result<bool, Error> {
-        let Self { reader, recorder, record, .. } = self;
-        let mut take = |envelope: Envelope| record.hear(envelope, recorder);
+        if let Some(person) = &mut self.person {
+            let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
+            person.pump(self.agent.as_ref(), native_id, &self.tree);
+        }
+        let Self { reader, recorder, record, asking, .. } = self;
+        let mut take = |envelope: Envelope| {
+            if let Some(asking) = asking {
+                asking.hear(&envelope.event);
+            }
+            record.hear(envelope, recorder);
+        };
         let mut read = self
             .capture
             .read(|bytes| reader.feed(bytes, &mut take))
@@ -482,6 +522,15 @@ impl Running<'_> {
         // Whatever it left behind is ended first: it may still be printing.
         let swept = self.swept + self.tree.sweep();
         self.record.end();
+        if let Some(person) = &mut self.person {
+            person.stand_up(exit.signal.is_some());
+            // The last that hooks told may name another conversation.
+            let _ = self.recorder.refresh();
+            let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
+            if let Err(why) = person.finish(self.agent.as_ref(), native_id, &self.tree) {
+                self.recorder.notices.push(format!("the end of the agent's record could not be read: {why}"));
+            }
+        }
         self.drain()?;
         let stderr = self.recorder.engine.redactor().text(&self.capture.stderr_tail(STDERR)).into_owned();
         let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
@@ -498,7 +547,8 @@ impl Running<'_> {
             swept,
             took: started.elapsed(),
             stderr,
-            completes: self.completes,
+            completes: self.completes && self.person.is_none(),
+            pauses: self.completes && self.person.is_some(),
             moves_session: true,
         };
         super::checkpoint::at_end(&mut recorder, &end, &at);

@@ -127,6 +127,12 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// For a record in which calls have ids of their own.
+    pub(super) fn with_lasting_ids(mut self, lasting: bool) -> Self {
+        self.calls_recur &= !lasting;
+        self
+    }
+
     /// Takes one thing that the agent reported.
     pub(super) fn take(&mut self, envelope: &Envelope) {
         self.take_at(envelope, "", self.calls_recur);

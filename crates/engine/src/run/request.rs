@@ -15,6 +15,7 @@ use segno_core::State;
 use super::Feed;
 use super::Stop;
 use super::cgroup::Resources;
+use super::permission::Permissions;
 
 /// An agent to be run in a session.
 pub struct Request {
@@ -50,6 +51,8 @@ pub struct Request {
     pub resources: Resources,
     /// How the caller asks to stop.
     pub stop: Stop,
+    /// Who answers when the agent asks whether a call may run; none leaves it to the agent.
+    pub permissions: Option<Permissions>,
     /// Who listens.
     pub feed: Feed,
     /// Where the agent's own output goes as it came, if anybody wants it.

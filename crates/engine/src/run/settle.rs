@@ -22,6 +22,7 @@ use super::Feed;
 use super::adopt;
 use super::capture;
 use super::capture::Capture;
+use super::interactive::Person;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::journal::token_use;
@@ -40,6 +41,8 @@ pub(super) struct End {
     pub(super) took: Duration,
     pub(super) stderr: String,
     pub(super) completes: bool,
+    /// A person who leaves their agent pauses the session.
+    pub(super) pauses: bool,
     /// Whether the session's status follows from it.
     pub(super) moves_session: bool,
 }
@@ -137,6 +140,7 @@ fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command
         _ => {}
     }
     match outcome.outcome {
+        OutcomeKind::Completed if end.pauses => pause(PauseReason::Ended),
         OutcomeKind::Completed => end.completes.then_some(Command::Complete { summary: None }),
         OutcomeKind::Interrupted => {
             let reason = match (outcome.exit_signal, outcome.exit_code) {
@@ -178,8 +182,17 @@ impl Engine {
         };
         // Nobody cleaned up after it yet, and what is left may still be printing.
         let cgroup = reopened.as_ref().ok().and_then(|(_, note)| note.cgroup.clone());
-        let swept = Tree::new(&run.id, member, false, cgroup).sweep();
-        let mut recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default());
+        let tree = Tree::new(&run.id, member, false, cgroup);
+        let swept = tree.sweep();
+        let attended = reopened.as_ref().ok().and_then(|(capture, note)| {
+            Some(Person::is_elsewhere(agent.as_ref(), note.attended.as_ref()?, capture.dir()))
+        });
+        let mut recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default())
+            .with_lasting_ids(attended.is_some());
+        if let Some(mut person) = attended {
+            // The agent's own record is copied to its end; without it the journal has what was copied before.
+            let _ = person.finish(agent.as_ref(), run.native_id.as_deref(), &tree);
+        }
         let (outcome, capture) = match reopened {
             Ok((mut capture, note)) => {
                 let mut reader = adopt::reader(&note, &capture);
@@ -229,6 +242,7 @@ impl Engine {
             took,
             stderr: String::new(),
             completes: false,
+            pauses: false,
             // It stands where it was brought to when its driver died, or since.
             moves_session: false,
         };

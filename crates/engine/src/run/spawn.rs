@@ -22,6 +22,9 @@ use super::capture::Note;
 use super::cgroup;
 use super::door::Door;
 use super::fault;
+use super::interactive;
+use super::interactive::Person;
+use super::permission::Voice;
 use super::tree;
 use super::tree::Member;
 use super::tree::Tree;
@@ -37,6 +40,8 @@ pub(super) struct Spawned {
     pub(super) scratch: Option<PathBuf>,
     pub(super) door: Option<Door>,
     pub(super) note: Note,
+    pub(super) person: Option<Person>,
+    pub(super) voice: Option<Voice>,
 }
 
 /// How the agent is to be started, or why it cannot be.
@@ -80,6 +85,7 @@ pub(super) fn spawn(
     run: &str,
     epoch: u64,
     captures: &Path,
+    now: &str,
 ) -> Result<Spawned, Error> {
     let mut note = Note {
         session: request.session,
@@ -91,8 +97,9 @@ pub(super) fn spawn(
         completes: request.completes,
         cgroup: None,
         scratch: scratch.clone(),
-        record: record_place(request, spec),
+        record: record_place(request, spec).filter(|_| !request.launch.interactive),
         source: super::record::Source::default(),
+        attended: interactive::attended(request, spec, now),
     };
     let (capture, out, err) = Capture::create(captures, &note)?;
     let intended = started(request, spec, run, Member { pid: 0, start: 0 });
@@ -115,12 +122,19 @@ pub(super) fn spawn(
         .env("SEGNO_RUN", run)
         .env("SEGNO_EPOCH", epoch.to_string())
         .env(tree::MARK, mark)
-        .env_remove(super::door::DOOR)
-        .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
-        .stdout(out)
-        .stderr(err)
-        // Ctrl-C on our terminal is for us; the agent is told in its own way.
-        .process_group(0);
+        .env_remove(super::door::DOOR);
+    let person = note
+        .attended
+        .as_ref()
+        .map(|attended| Person::sit_down(request.agent.as_ref(), attended, capture.dir()));
+    if person.is_none() {
+        command
+            .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdout(out)
+            .stderr(err)
+            // Ctrl-C on our terminal is for us; the agent is told in its own way.
+            .process_group(0);
+    }
     if let Some(content) = &request.hook_file {
         command.env(super::HOOK, capture::write_private(capture.dir(), "hook.json", content)?);
     }
@@ -152,6 +166,10 @@ pub(super) fn spawn(
     if note.cgroup.is_some() {
         capture::write_note(capture.dir(), &note)?;
     }
+    let mut voice = None;
+    if let Some(stdin) = child.stdin.take_if(|_| spec.keeps_stdin) {
+        voice = Some(Voice::start(stdin, spec.stdin.clone()));
+    }
     if let Some(mut stdin) = child.stdin.take() {
         let prompt = spec.stdin.clone();
         // An agent that reads its prompt late, or never, must not hold us up.
@@ -160,7 +178,7 @@ pub(super) fn spawn(
         });
     }
     let tree = Tree::new(run, member, adopts, note.cgroup.clone());
-    Ok(Spawned { child, member, tree, capture, scratch, door, note })
+    Ok(Spawned { child, member, tree, capture, scratch, door, note, person, voice })
 }
 
 /// Where the agent's own records will be, by the environment that it gets.
@@ -212,5 +230,6 @@ pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &str, member: M
             .collect(),
         environment: Value::Object(environment),
         directory: request.directory.display().to_string(),
+        interactive: request.launch.interactive,
     }
 }

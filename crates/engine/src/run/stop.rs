@@ -1,6 +1,7 @@
 //! Asking a run to stop, and how far stopping has come.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -49,6 +50,7 @@ pub struct Stop(Arc<Inner>);
 struct Inner {
     count: AtomicUsize,
     first: AtomicU8,
+    continued: AtomicBool,
 }
 
 impl Stop {
@@ -61,6 +63,16 @@ impl Stop {
         };
         let _ = self.0.first.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
         self.0.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Says that this process was stopped and goes on again.
+    pub fn continued(&self) {
+        self.0.continued.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it went on again since this was last asked.
+    pub(super) fn take_continued(&self) -> bool {
+        self.0.continued.swap(false, Ordering::SeqCst)
     }
 
     /// How often it was asked, and how it was asked first.

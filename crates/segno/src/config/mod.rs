@@ -120,6 +120,10 @@ pub struct Run {
     pub cpu_seconds: u64,
     pub processes: u64,
     pub view_buffer: usize,
+    pub permissions: String,
+    pub allow: Vec<String>,
+    pub deny: Vec<String>,
+    pub ask_seconds: u64,
 }
 
 /// The section `[checkpoint]`.

@@ -248,6 +248,14 @@ impl Lab {
         }
     }
 
+    /// The same beside a shell that is still open.
+    pub(crate) fn assert_no_agent_left(&self) {
+        until("the agent's processes are gone", || {
+            let left = self.processes();
+            left.iter().all(|line| line.contains("bash --norc")).then_some(())
+        });
+    }
+
     pub(crate) fn assert_no_process_left(&self) {
         let begin = Instant::now();
         loop {

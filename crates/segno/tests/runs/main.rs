@@ -11,3 +11,4 @@ mod lab;
 mod matrix;
 mod orphans;
 mod table;
+mod terminal;

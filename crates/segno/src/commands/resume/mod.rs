@@ -47,6 +47,9 @@ pub struct Args {
     /// What the agent shall do, beside going on
     #[arg(long, short, value_name = "TEXT")]
     pub prompt: Option<String>,
+    /// Give the terminal to the agent's own interface, also if it had none before
+    #[arg(long, short)]
+    pub interactive: bool,
     /// Show what the agent would be told, and do nothing
     #[arg(long)]
     pub show_brief: bool,
@@ -193,7 +196,9 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, agent: &str, recovery: Rec
     }
     let native =
         state.run.as_ref().and_then(|run| run.native_id.clone()).filter(|_| recovery != Recovery::Fresh);
-    let conversation = match (native, at) {
+    let interactive = is_interactive(desk, args, state);
+    // With a person at its terminal an agent goes back to no place inside of a conversation.
+    let conversation = match (native, at.filter(|_| !interactive)) {
         (Some(native), Some(at)) if agent == "claude" && at.message.is_some() && at.native_id == native => {
             restored.push("a copy of the conversation up to the checkpoint".to_owned());
             Conversation::Fork { from: native, id: Some(uuid::Uuid::now_v7().to_string()), at: at.message }
@@ -204,11 +209,15 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, agent: &str, recovery: Rec
         }
         (None, _) => Conversation::New,
     };
-    restored.push("a brief of what was done and what is in doubt".to_owned());
     let prompt = match &args.prompt {
         Some(prompt) => format!("{brief}\n{prompt}"),
+        // Whoever sits there knows what to do next, unless something happened that nobody saw.
+        None if interactive && recovery == Recovery::Live && !is_in_doubt(desk, state)? => String::new(),
         None => format!("{brief}\nGo on with the task. Settle first what is in doubt."),
     };
+    if !prompt.is_empty() {
+        restored.push("a brief of what was done and what is in doubt".to_owned());
+    }
     printer.talk(format!("restored: {}", restored.join(", ")));
     let resumed = |conversation: Conversation| Resumed {
         session,
@@ -217,6 +226,7 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, agent: &str, recovery: Rec
         conversation,
         prompt: prompt.clone(),
         reset_breaker: args.reset_breaker,
+        interactive,
     };
     let was_new = conversation == Conversation::New;
     let report = resume_run(desk, resumed(conversation), &Feed::default(), &Stop::default())?;
@@ -230,6 +240,22 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, agent: &str, recovery: Rec
         return super::run::report(desk, session, false, report);
     }
     super::run::report(desk, session, false, report)
+}
+
+/// A person who had the agent's terminal gets it again, if there is one; and whoever asks for it.
+fn is_interactive(desk: &Desk<'_>, args: &Args, state: &State) -> bool {
+    let was = state.run.as_ref().is_some_and(|run| run.interactive);
+    (was || args.interactive) && !desk.context.printer.is_json() && super::run::has_terminal()
+}
+
+/// Whether there are calls that nobody knows the end of. The end of a run whose driver died is recorded first.
+fn is_in_doubt(desk: &Desk<'_>, state: &State) -> Outcome<bool> {
+    desk.engine.settle_run_if_dead(state.session_id).or_else(|error| match error {
+        segno_engine::Error::AgentAlive { .. } => Ok(()),
+        other => Err(other),
+    })?;
+    let calls = desk.load(state.session_id)?.calls;
+    Ok(!calls.in_doubt.is_empty() || !calls.open.is_empty())
 }
 
 fn last_checkpoint(desk: &Desk<'_>, session: SessionId) -> Outcome<segno_engine::tree::Checkpoint> {
@@ -251,8 +277,13 @@ fn is_unknown_conversation(report: &Report) -> bool {
     let unknown = ["no conversation found", "no rollout found", "session not found", "not found"]
         .iter()
         .any(|words| said.contains(words));
-    let failed = matches!(outcome.outcome, OutcomeKind::Failed | OutcomeKind::Interrupted);
-    failed && outcome.tool_calls == 0 && outcome.tokens.total() == 0 && (setup || unknown)
+    // What it says at its own terminal, only the person reads; there, whoever fails at once has not found it.
+    let attended = report.state.run.as_ref().is_some_and(|run| run.interactive) && outcome.turns == 0;
+    let failed = match attended {
+        true => outcome.outcome == OutcomeKind::Failed,
+        false => matches!(outcome.outcome, OutcomeKind::Failed | OutcomeKind::Interrupted),
+    };
+    failed && outcome.tool_calls == 0 && outcome.tokens.total() == 0 && (setup || unknown || attended)
 }
 
 /// Totals of a conversation go over all its runs.

@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 
+use super::permissions::Manner;
 use crate::commands::args::{SessionRef, age, count, dollars};
 
 /// Run an agent, recorded and watched
 ///
 /// Starts the agent in a new session, or in the one that --session names. Everything it does is in the journal before
 /// it is shown; its processes are all gone when it ends. Its last words go to standard output, everything else to
-/// standard error. With --json, every event is a line, and the last line is the result. Without a prompt and without a
-/// terminal on standard input, standard input is the prompt.
+/// standard error. With --json, every event is a line, and the last line is the result. Without a prompt, on a terminal,
+/// the agent's own interface gets the terminal, and what it does is recorded all the same; without a terminal, standard
+/// input is the prompt.
 #[derive(ClapArgs, Clone, Debug, Default)]
 #[command(after_help = "Examples:\n  segno run --prompt \"make the tests pass\"\n  \
     segno run --agent codex --file task.md --max-turns 40\n  segno run --detach --work-item item.json\n  \
-    segno run -- make test")]
+    segno run --agent claude\n  segno run -- make test")]
 pub struct Args {
     /// Which agent: claude, codex, gemini, opencode, a NAME of [agents.NAME], or auto for the first one installed
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
@@ -30,6 +32,10 @@ pub struct Args {
     /// A work item as a tracker prints it (JSON); - is standard input
     #[arg(long, value_name = "FILE")]
     pub work_item: Option<PathBuf>,
+    /// Give the terminal to the agent's own interface; this is so by itself without a prompt. A prompt is what it begins
+    /// with
+    #[arg(long, short, conflicts_with_all = ["detach", "raw"])]
+    pub interactive: bool,
     /// What the session is about, in a few words
     #[arg(long, value_name = "TEXT")]
     pub topic: Option<String>,
@@ -63,6 +69,9 @@ pub struct Args {
     /// How long each step of stopping waits, in milliseconds
     #[arg(long, value_name = "MS")]
     pub grace: Option<u64>,
+    /// Who says whether a call may run that the agent's own settings do not settle
+    #[arg(long, value_name = "WHO")]
+    pub permissions: Option<Manner>,
     /// Do not let the agent report its calls before they run
     #[arg(long)]
     pub no_hooks: bool,

@@ -11,10 +11,11 @@ use segno_engine::agents::{self, Agent, Baseline, Conversation, LaunchRequest, T
 use segno_engine::core::event::{Maker, Project};
 use segno_engine::core::{Command as Act, CostBudget, List, SessionId, State, Status, TokenBudget};
 use segno_engine::run::cgroup::Resources;
+use segno_engine::run::permission::Permissions;
 use segno_engine::run::{Feed, Limits, Request, Stop, find_program};
 use serde_json::Value;
 
-use super::{Args, Resumed, versions};
+use super::{Args, Resumed, interactive, permissions, versions};
 use crate::commands::args::TextSource;
 use crate::commands::new::project_kind;
 use crate::commands::resume::baseline_of;
@@ -64,7 +65,12 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
     let chosen = choose(context, args)?;
     let environment = environment(&chosen.settings);
     let program = find(chosen.agent.as_ref(), &chosen.settings, &environment)?;
-    let (prompt, item) = prompt_of(context, args, chosen.agent.name())?;
+    let interactive = interactive::is_wanted(context, args, chosen.plain.is_some())?;
+    let permissions = permissions::of_run(context, args, chosen.agent.as_ref(), interactive)?;
+    let (prompt, item) = match interactive && !interactive::has_prompt(args) {
+        true => (String::new(), None),
+        false => prompt_of(context, args, chosen.agent.name())?,
+    };
     let from = match &args.continue_from {
         Some(named) => Some(continued(desk, desk.named(named)?, chosen.agent.name(), args.fork)?),
         None => None,
@@ -83,11 +89,23 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         }
         Some(from) => Conversation::Resume(from.native_id.clone()),
         // A known id survives any crash of the agent.
-        None if claude => Conversation::NewWithId(new_conversation()),
+        None if claude || (interactive && chosen.agent.name() == "gemini") => {
+            Conversation::NewWithId(new_conversation())
+        }
         None => Conversation::New,
     };
     let baseline = from.map_or(Baseline::Fresh, |from| from.baseline);
-    let parts = Parts { chosen, environment, program, prompt, conversation, baseline, state };
+    let parts = Parts {
+        chosen,
+        environment,
+        program,
+        prompt,
+        conversation,
+        baseline,
+        state,
+        interactive,
+        permissions,
+    };
     assemble(desk, args, parts, feed, stop)
 }
 
@@ -109,8 +127,19 @@ pub(super) fn prepare_resumed(
         other => other,
     };
     let state = reopen(desk, resumed.session, resumed.reset_breaker)?;
-    let prompt = resumed.prompt;
-    let parts = Parts { chosen, environment, program, prompt, conversation, baseline, state };
+    let (prompt, interactive) = (resumed.prompt, resumed.interactive);
+    let permissions = permissions::of_run(desk.context, args, chosen.agent.as_ref(), interactive)?;
+    let parts = Parts {
+        chosen,
+        environment,
+        program,
+        prompt,
+        conversation,
+        baseline,
+        state,
+        interactive,
+        permissions,
+    };
     assemble(desk, args, parts, feed, stop)
 }
 
@@ -123,12 +152,24 @@ struct Parts {
     conversation: Conversation,
     baseline: Baseline,
     state: State,
+    interactive: bool,
+    permissions: Option<Permissions>,
 }
 
 fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop) -> Outcome<Launch> {
     let context = desk.context;
     let config = context.config()?;
-    let Parts { chosen, environment, program, prompt, conversation, baseline, state } = parts;
+    let Parts {
+        chosen,
+        environment,
+        program,
+        prompt,
+        conversation,
+        baseline,
+        state,
+        interactive,
+        permissions,
+    } = parts;
     let Chosen { agent, settings, plain } = chosen;
     let version = versions::known(&context.paths.state, &program);
     let common = &settings.common;
@@ -146,10 +187,12 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         extra_args: common.extra_args.iter().chain(&args.args).cloned().collect(),
         hook_command: hooks(context, args, agent.name())?,
         private_tmp: None,
+        interactive,
+        asks_us: permissions.is_some(),
         outside_git: segno_repository(&context.project.root).is_none(),
         env: common.env.clone(),
     };
-    let own_turns = max_turns.filter(|_| agent.name() != "claude");
+    let own_turns = max_turns.filter(|_| interactive || agent.name() != "claude");
     let silence = args.silence.map(|silence| silence.as_secs()).or(common.silence_seconds);
     let silence = silence.unwrap_or(config.run.silence_seconds);
     let request = Request {
@@ -167,7 +210,8 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         hook_file: Some(serde_json::to_vec(&desk::hook_file(context)?).unwrap_or_default()),
         scratch: Some(scratch(context)),
         limits: Limits {
-            silence: seconds(silence),
+            // A person may think for as long as they like.
+            silence: seconds(silence).filter(|_| !interactive),
             wall: args.timeout.or_else(|| seconds(config.run.wall_seconds)).filter(|wall| !wall.is_zero()),
             grace: Duration::from_millis(args.grace.unwrap_or(config.run.grace_ms)),
             turns: own_turns,
@@ -178,6 +222,7 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
             processes: Some(config.run.processes).filter(|n| *n > 0),
         },
         stop: stop.clone(),
+        permissions,
         feed: feed.clone(),
         raw: args.raw.then(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>),
     };

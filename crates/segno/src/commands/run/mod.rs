@@ -3,7 +3,9 @@
 mod args;
 mod describe;
 mod detach;
+mod interactive;
 mod launch;
+mod permissions;
 mod result;
 mod signals;
 mod versions;
@@ -11,6 +13,7 @@ mod view;
 
 pub use args::Args;
 pub use describe::describe;
+pub(super) use interactive::has_terminal;
 pub use result::document;
 pub use view::{View, subject};
 
@@ -53,7 +56,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let name = request.agent.name().to_owned();
     // A session that this run made is printed from its first event on.
     let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
-    let followed = follow(&desk, session, first, &feed, raw, &stop, |engine| engine.run(request));
+    let followed = match request.launch.interactive {
+        true => interactive::follow(&desk, request, &stop),
+        false => follow(&desk, session, first, &feed, raw, &stop, |engine| engine.run(request)),
+    };
     if unknown {
         learn_version(&desk, session, &name, &program);
     }
@@ -167,6 +173,8 @@ pub(super) struct Resumed {
     pub(super) prompt: String,
     /// Whether the breaker is closed.
     pub(super) reset_breaker: bool,
+    /// Whether it gets the terminal.
+    pub(super) interactive: bool,
 }
 
 /// Takes an agent up again, and follows it to its end.
@@ -174,12 +182,16 @@ pub(super) fn resume_run(desk: &Desk<'_>, resumed: Resumed, feed: &Feed, stop: &
     let session = resumed.session;
     let args =
         Args { agent: Some(resumed.agent.clone()), prompt: Some(resumed.prompt.clone()), ..Args::default() };
+    let interactive = resumed.interactive;
     let launch = launch::prepare_resumed(desk, &args, resumed, feed, stop)?;
     if !desk.context.printer.is_json() {
         desk.context.printer.talk(view::headline(&launch.state, &launch.request));
     }
     let first = launch.state.seq;
     let request = launch.request;
+    if interactive {
+        return Ok(interactive::follow(desk, request, stop)??);
+    }
     Ok(follow(desk, session, first, feed, false, stop, |engine| engine.run(request))??)
 }
 
@@ -215,11 +227,18 @@ pub(super) fn report(desk: &Desk<'_>, session: SessionId, raw: bool, report: Rep
     if printer.is_json() && !raw {
         printer.json_line(&document(&report))?;
     } else if !raw {
-        if let Some(text) = report.outcome.text.as_deref().filter(|text| !text.trim().is_empty()) {
+        let attended = report.state.run.as_ref().is_some_and(|run| run.interactive);
+        let text = report.outcome.text.as_deref().filter(|text| !text.trim().is_empty());
+        // Who had the agent's terminal has read its last words there.
+        if let Some(text) = text.filter(|_| !attended) {
             let text = desk.engine.redactor().text(text).into_owned();
             printer.data(text)?;
         }
         view::summary(context, &report);
+        if attended && report.outcome.outcome == OutcomeKind::Completed {
+            printer
+                .hint(format!("segno resume {}   goes on in this conversation", crate::desk::tail(session)));
+        }
     }
     desk.finish();
     outcome_exit(&report, session)

@@ -1,7 +1,7 @@
 //! Signals for a process that follows a run.
 
 use segno_engine::run::{Ask, Stop};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use crate::error::{CommandError, Outcome};
@@ -20,18 +20,33 @@ impl Drop for Listening {
 /// # Errors
 /// If the system does not let it.
 pub(super) fn listen(stop: &Stop) -> Outcome<Listening> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .map_err(|why| CommandError::io("cannot listen to signals", why))?;
-    let handle = signals.handle();
     let stop = stop.clone();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            stop.ask(match signal {
-                SIGTERM => Ask::Terminate,
-                SIGHUP => Ask::Hangup,
-                _ => Ask::Interrupt,
-            });
-        }
-    });
+    spawn(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
+        stop.ask(match signal {
+            SIGTERM => Ask::Terminate,
+            SIGHUP => Ask::Hangup,
+            _ => Ask::Interrupt,
+        });
+    })
+}
+
+/// The same beside an agent that has the terminal: what is typed there is the agent's alone.
+///
+/// # Errors
+/// If the system does not let it.
+pub(super) fn listen_beside(stop: &Stop) -> Outcome<Listening> {
+    let stop = stop.clone();
+    spawn(&[SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCONT], move |signal| match signal {
+        SIGTERM => stop.ask(Ask::Terminate),
+        SIGHUP => stop.ask(Ask::Hangup),
+        SIGCONT => stop.continued(),
+        _ => {}
+    })
+}
+
+fn spawn(which: &[i32], hear: impl Fn(i32) + Send + 'static) -> Outcome<Listening> {
+    let mut signals = Signals::new(which).map_err(|why| CommandError::io("cannot listen to signals", why))?;
+    let handle = signals.handle();
+    std::thread::spawn(move || signals.forever().for_each(hear));
     Ok(Listening(handle))
 }

@@ -5,7 +5,9 @@
 mod caps;
 mod crashes;
 mod drivers;
+mod interactive;
 mod more;
+mod permissions;
 mod record;
 mod resume;
 mod signals;
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 use segno_testkit::agents::find_or_skip;
 use segno_testkit::model::{Model, Op, Script, Turn};
-use segno_testkit::recipe::{self, Patience};
+use segno_testkit::recipe::{self, Patience, Recipe};
 use serde_json::Value;
 
 use crate::lab::{Lab, Live, Said, until};
@@ -34,6 +36,15 @@ struct Real {
 impl Real {
     /// None when the agent is not installed.
     fn new(agent: &'static str, script: Script, patience: Patience) -> Option<Self> {
+        Self::prepared(agent, script, patience, |recipe| recipe)
+    }
+
+    fn prepared(
+        agent: &'static str,
+        script: Script,
+        patience: Patience,
+        prepare: impl FnOnce(Recipe) -> Recipe,
+    ) -> Option<Self> {
         let program = find_or_skip(agent)?;
         let mut lab = Lab::new();
         let model = Model::start(script).unwrap();
@@ -44,6 +55,7 @@ impl Real {
             "opencode" => recipe::opencode(&program, &lab.home, &model, patience),
             other => panic!("no recipe for {other}"),
         };
+        let recipe = prepare(recipe);
         recipe.install().unwrap();
         lab.env = recipe.env.clone();
         lab.put_on_path(program.parent().unwrap());

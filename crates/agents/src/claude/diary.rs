@@ -1,0 +1,312 @@
+//! Claude Code's transcript, followed while a person works in its terminal.
+//!
+//! It holds much that is only for Claude Code itself (what it was told, what it sent), which is left there.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::Deserialize;
+
+use super::content::{Calls, text_of};
+use super::wire::{Message, ModelUsage, PermissionDecision, ResultMeta, User};
+use crate::bounds::is_short;
+use crate::classify::classify;
+use crate::diary::Live;
+use crate::event::{AgentEvent, CompactionPhase, InputSource};
+use crate::outcome::OutcomeKind;
+use crate::raw::Raw;
+use crate::reader::{Machine, Stamp};
+use crate::tokens::TokenCounts;
+
+/// Messages whose numbers are remembered: each is written once per block.
+const MESSAGES: usize = 64;
+/// Conversations in one process, more than anybody opens.
+const CONVERSATIONS: usize = 1_000;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Line {
+    r#type: Option<String>,
+    subtype: Option<String>,
+    uuid: Option<String>,
+    timestamp: Option<String>,
+    session_id: Option<String>,
+    cwd: Option<String>,
+    version: Option<String>,
+    is_sidechain: bool,
+    is_meta: Option<bool>,
+    is_compact_summary: Option<bool>,
+    is_api_error_message: Option<bool>,
+    api_error_status: Option<u16>,
+    error: Option<String>,
+    message: Option<Message>,
+    origin: Option<Origin>,
+    tool_use_result: Option<Raw>,
+    tool_denial_kind: Option<String>,
+    permission_decision: Option<PermissionDecision>,
+    permission_mode: Option<String>,
+    duration_ms: Option<u64>,
+    #[serde(rename = "totalCostUSD")]
+    total_cost_usd: Option<f64>,
+    model_usage: Option<HashMap<String, ModelUsage>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Origin {
+    kind: Option<String>,
+}
+
+/// What one conversation has used, as its record tells it.
+#[derive(Debug, Default)]
+struct Account {
+    /// Before this run.
+    tokens_before: TokenCounts,
+    cost_before: f64,
+    /// Already told.
+    tokens: TokenCounts,
+    cost: f64,
+}
+
+/// What must be remembered from line to line.
+#[derive(Debug, Default)]
+pub(super) struct Diary {
+    live: Live,
+    calls: Calls,
+    accounts: HashMap<String, Account>,
+    messages: VecDeque<(String, TokenCounts)>,
+    /// The conversation and model that were told last.
+    told: (Option<String>, Option<String>),
+    turns: u64,
+    steps: u64,
+    last_text: Option<String>,
+    verdict: Option<(OutcomeKind, String)>,
+}
+
+impl Diary {
+    pub(super) fn new(since: Option<&str>) -> Self {
+        Self { live: Live::new(since), ..Self::default() }
+    }
+
+    fn line(&mut self, line: Line, out: &mut Vec<AgentEvent>) {
+        let live = self.live.look(line.timestamp.as_deref());
+        if line.r#type.as_deref() == Some("cost-state") {
+            return self.account(&line, live, out);
+        }
+        // What sub-agents do is in records of their own; hooks tell of their calls.
+        if !live || line.is_sidechain {
+            return;
+        }
+        match (line.r#type.as_deref(), line.subtype.as_deref()) {
+            (Some("user"), _) => self.user(line, out),
+            (Some("assistant"), _) => self.assistant(line, out),
+            (Some("system"), Some("turn_duration")) => self.turn(line.duration_ms, out),
+            (Some("system"), Some("compact_boundary")) => out.push(AgentEvent::Compaction {
+                phase: CompactionPhase::Finished,
+                trigger: None,
+                tokens_before: None,
+                tokens_after: None,
+            }),
+            _ => {}
+        }
+    }
+
+    /// Says who speaks when that is news.
+    fn opened(&mut self, line: &Line, model: Option<&String>, out: &mut Vec<AgentEvent>) {
+        let Some(id) = &line.session_id else { return };
+        let same = self.told.0.as_ref() == Some(id);
+        let model = model.filter(|model| *model != "<synthetic>");
+        if same && model.is_none_or(|model| self.told.1.as_ref() == Some(model)) {
+            return;
+        }
+        self.told.0 = Some(id.clone());
+        self.told.1 = model.cloned().or_else(|| self.told.1.take().filter(|_| same));
+        out.push(AgentEvent::SessionStarted {
+            native_id: id.clone(),
+            model: model.cloned(),
+            cwd: line.cwd.clone(),
+            version: line.version.clone(),
+            permission_mode: line.permission_mode.clone(),
+            tools: Vec::new(),
+        });
+    }
+
+    fn user(&mut self, line: Line, out: &mut Vec<AgentEvent>) {
+        self.opened(&line, None, out);
+        let from_person = line.is_meta != Some(true)
+            && line.is_compact_summary != Some(true)
+            && line.origin.is_none_or(|origin| origin.kind.as_deref() == Some("human"));
+        let message = line.message.unwrap_or_default();
+        // The line is about one call; in the output such facts stand in a list.
+        let meta = ResultMeta {
+            id: call_of(&message),
+            non_execution_kind: line.tool_denial_kind,
+            permission_decision: line.permission_decision,
+        };
+        let user = User {
+            message,
+            parent_tool_use_id: None,
+            tool_use_result: line.tool_use_result,
+            tool_result_meta: Some(vec![meta]),
+            is_synthetic: line.is_meta,
+            is_replay: None,
+        };
+        let before = out.len();
+        if self.calls.user(&user, out).is_none() {
+            out.truncate(before);
+        }
+        let mut begins = false;
+        for event in &mut out[before..] {
+            let AgentEvent::Input { source, text, .. } = event else { continue };
+            if text.starts_with("[Request interrupted by user") {
+                self.verdict = Some((OutcomeKind::Stopped, "interrupted by the person".to_owned()));
+            } else if from_person && !text.starts_with("<command-") && !text.starts_with("<local-command-") {
+                *source = InputSource::User;
+                begins = true;
+            }
+        }
+        if begins {
+            (self.verdict, self.last_text, self.steps) = (None, None, 0);
+            out.insert(before, AgentEvent::TurnStarted);
+        }
+    }
+
+    fn assistant(&mut self, line: Line, out: &mut Vec<AgentEvent>) {
+        let Some(message) = &line.message else { return };
+        if line.is_api_error_message == Some(true) {
+            let text = text_of(message.content.as_ref());
+            let class = classify(line.api_error_status, line.error.as_deref(), &text);
+            self.verdict = Some((OutcomeKind::Failed, text.clone()));
+            out.push(AgentEvent::Error { message: text, class, api_status: line.api_error_status });
+            return;
+        }
+        if message.model.as_deref() == Some("<synthetic>") {
+            return;
+        }
+        self.opened(&line, message.model.as_ref(), out);
+        let before = out.len();
+        if self.calls.assistant(message, None, out).is_none() {
+            out.truncate(before);
+        }
+        if let Some(AgentEvent::Text { text, .. }) = out[before..].last() {
+            self.last_text = Some(text.clone());
+        }
+        if let (Some(id), Some(usage)) = (&message.id, &message.usage) {
+            self.used(line.session_id.as_deref(), id, usage.counts(), out);
+        }
+    }
+
+    /// A message is complete when it is written, so what it used is no estimate.
+    fn used(&mut self, session: Option<&str>, id: &str, counts: TokenCounts, out: &mut Vec<AgentEvent>) {
+        let known = self.messages.iter_mut().find(|(known, _)| known == id);
+        let news = match known {
+            Some((_, before)) if *before == counts => return,
+            Some((_, before)) => {
+                let news = counts.since(*before);
+                *before = counts;
+                news
+            }
+            None => {
+                self.steps += 1;
+                if is_short(id) {
+                    self.messages.push_back((id.to_owned(), counts));
+                }
+                if self.messages.len() > MESSAGES {
+                    self.messages.pop_front();
+                }
+                counts
+            }
+        };
+        if let Some(account) = self.account_of(session) {
+            account.tokens = account.tokens.plus(news);
+        }
+        out.push(AgentEvent::Tokens { model: None, delta: Some(news), total: None });
+    }
+
+    fn account_of(&mut self, session: Option<&str>) -> Option<&mut Account> {
+        let session = session.filter(|session| is_short(session))?;
+        if !self.accounts.contains_key(session) && self.accounts.len() >= CONVERSATIONS {
+            return None;
+        }
+        Some(self.accounts.entry(session.to_owned()).or_default())
+    }
+
+    /// What the whole conversation has used: with sub-agents and side requests, and over all its runs.
+    fn account(&mut self, line: &Line, live: bool, out: &mut Vec<AgentEvent>) {
+        let models = line.model_usage.iter().flat_map(HashMap::values);
+        let tokens = models.fold(TokenCounts::default(), |sum, usage| sum.plus(usage.counts()));
+        let cost = line.total_cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        let Some(account) = self.account_of(line.session_id.as_deref()) else { return };
+        if !live {
+            account.tokens_before = tokens;
+            account.cost_before = cost.unwrap_or(account.cost_before);
+            return;
+        }
+        let used = tokens.since(account.tokens_before);
+        let news = TokenCounts {
+            input: used.input.saturating_sub(account.tokens.input),
+            cache_read: used.cache_read.saturating_sub(account.tokens.cache_read),
+            cache_write: used.cache_write.saturating_sub(account.tokens.cache_write),
+            output: used.output.saturating_sub(account.tokens.output),
+            reasoning: used.reasoning.saturating_sub(account.tokens.reasoning),
+        };
+        if news.total() > 0 {
+            account.tokens = account.tokens.plus(news);
+            out.push(AgentEvent::Tokens { model: None, delta: Some(news), total: None });
+        }
+        if let Some(total) = cost {
+            let news = total - account.cost_before - account.cost;
+            if news > 0.0 {
+                account.cost += news;
+                out.push(AgentEvent::Cost { delta_usd: Some(news), total_usd: Some(total) });
+            }
+        }
+    }
+
+    fn turn(&mut self, duration_ms: Option<u64>, out: &mut Vec<AgentEvent>) {
+        self.turns += 1;
+        out.push(AgentEvent::TurnCompleted {
+            turn: self.turns,
+            steps: Some(std::mem::take(&mut self.steps)),
+            duration_ms,
+            api_duration_ms: None,
+            stop_reason: None,
+        });
+        let (verdict, reason) = match self.verdict.take() {
+            Some((verdict, reason)) => (verdict, Some(reason)),
+            None => (OutcomeKind::Completed, None),
+        };
+        out.push(AgentEvent::Result { verdict, text: self.last_text.take(), reason, api_status: None });
+    }
+}
+
+impl Machine for Diary {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+        // A shape that is not known here is Claude Code's own affair.
+        let Ok(mut line) = serde_json::from_str::<Line>(json) else { return Stamp::default() };
+        let stamp = Stamp { session_id: None, event_id: line.uuid.take(), at: line.timestamp.clone() };
+        self.line(line, out);
+        // Only what the model said can be gone back to.
+        let said = out.iter().any(|event| {
+            matches!(
+                event,
+                AgentEvent::Text { .. } | AgentEvent::Thinking { .. } | AgentEvent::ToolStarted { .. }
+            )
+        });
+        Stamp { event_id: stamp.event_id.filter(|_| said), ..stamp }
+    }
+
+    fn knows(&self, _event_type: &str) -> bool {
+        false
+    }
+}
+
+/// The call whose result a line is.
+fn call_of(message: &Message) -> Option<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Answer {
+        tool_use_id: Option<String>,
+    }
+    let blocks: Vec<Answer> = message.content.as_ref()?.read()?;
+    blocks.into_iter().find_map(|block| block.tool_use_id)
+}

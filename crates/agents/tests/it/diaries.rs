@@ -1,0 +1,293 @@
+//! The agents' own records, followed while a person works: what is told of them, and what is not.
+
+use segno_agents::{AgentEvent, ExitInfo, InputSource, Outcome, OutcomeKind, ReaderOptions, by_name};
+use serde_json::{Value, json};
+
+const SINCE: &str = "2026-11-16T10:00:00.000000Z";
+
+/// Reads lines, whole and byte by byte: both say the same.
+fn read(agent: &str, lines: &[Value]) -> (Vec<AgentEvent>, Outcome) {
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let read = |size: usize| {
+        let mut reader = by_name(agent).unwrap().diary_reader(&ReaderOptions::default(), Some(SINCE));
+        let mut events = Vec::new();
+        for piece in text.as_bytes().chunks(size) {
+            reader.feed(piece, &mut |envelope| events.push(envelope.event));
+        }
+        let exit = ExitInfo { code: Some(0), ..ExitInfo::default() };
+        let outcome = reader.finish(&exit, &mut |envelope| events.push(envelope.event));
+        (events, outcome)
+    };
+    let whole = read(usize::MAX);
+    assert_eq!(read(1), whole);
+    whole
+}
+
+fn kinds(events: &[AgentEvent]) -> Vec<String> {
+    events.iter().map(|event| json!(event)["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A line of Claude Code's, at a second of the minute before or after the run began.
+fn claude(kind: &str, at: &str, more: Value) -> Value {
+    let mut line = json!({ "type": kind, "sessionId": "s1", "version": "2.1", "cwd": "/w", "timestamp": at,
+        "isSidechain": false, "uuid": format!("u-{at}") });
+    for (name, value) in more.as_object().unwrap() {
+        line[name] = value.clone();
+    }
+    line
+}
+
+fn message(id: &str, input: u64, content: Value) -> Value {
+    json!({ "message": { "id": id, "model": "m1", "content": [content],
+        "usage": { "input_tokens": input, "output_tokens": 5 } } })
+}
+
+fn cost(session: &str, dollars: f64, input: u64, output: u64) -> Value {
+    json!({ "type": "cost-state", "sessionId": session, "totalCostUSD": dollars,
+        "modelUsage": { "m1": { "inputTokens": input, "outputTokens": output } } })
+}
+
+#[test]
+fn claude_tells_what_is_new_and_counts_it_once() {
+    let (before, after) = ("2026-11-16T09:59:59.000Z", "2026-11-16T10:00:01.000Z");
+    let call = json!({ "type": "tool_use", "id": "t1", "name": "Write", "input": { "file_path": "/w/a" } });
+    let lines = [
+        claude("user", before, json!({ "message": { "content": "old" } })),
+        claude("assistant", before, message("m0", 1000, json!({ "type": "text", "text": "old" }))),
+        cost("s1", 1.0, 1000, 5),
+        json!({ "type": "mode", "mode": "normal", "sessionId": "s1" }),
+        claude("user", after, json!({ "origin": { "kind": "human" }, "message": { "content": "do it" } })),
+        claude("attachment", after, json!({ "attachment": { "systemPrompt": ["vendor's own words"] } })),
+        claude("assistant", after, message("m1", 100, json!({ "type": "text", "text": "I will" }))),
+        claude("assistant", after, message("m1", 100, call)),
+        claude(
+            "user",
+            after,
+            json!({ "toolUseResult": { "type": "create", "filePath": "/w/a" },
+            "message": { "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": "ok" }] } }),
+        ),
+        claude("assistant", after, message("m2", 50, json!({ "type": "text", "text": "Done." }))),
+        claude("system", after, json!({ "subtype": "turn_duration", "durationMs": 763 })),
+        // Sub-agents and side requests are only in the sum.
+        cost("s1", 1.5, 1170, 20),
+        cost("s1", 1.5, 1170, 20),
+    ];
+    let (events, outcome) = read("claude", &lines);
+    assert_eq!(
+        kinds(&events),
+        [
+            "session_started",
+            "turn_started",
+            "input",
+            "session_started",
+            "text",
+            "tokens",
+            "tool_started",
+            "tool_finished",
+            "file_changed",
+            "text",
+            "tokens",
+            "turn_completed",
+            "result",
+            "tokens",
+            "cost"
+        ]
+    );
+    assert!(!json!(events).to_string().contains("vendor"), "what is only for the agent stays there");
+    assert!(
+        matches!(&events[2], AgentEvent::Input { source: InputSource::User, text, .. } if text == "do it")
+    );
+    assert_eq!((outcome.tokens.input, outcome.tokens.output), (170, 15));
+    assert_eq!(outcome.cost_usd, Some(0.5));
+    assert!(outcome.tokens_exact);
+    assert_eq!((outcome.outcome, outcome.turns, outcome.tool_calls), (OutcomeKind::Completed, 2, 1));
+    assert_eq!(outcome.native_id.as_deref(), Some("s1"));
+}
+
+#[test]
+fn claude_goes_from_one_conversation_to_another() {
+    let at = "2026-11-16T10:00:01.000Z";
+    let text = |id: &str| message(id, 10, json!({ "type": "text", "text": "hi" }));
+    let mut second = claude("assistant", at, text("m2"));
+    second["sessionId"] = json!("s2");
+    let lines =
+        [claude("assistant", at, text("m1")), cost("s1", 0.25, 10, 5), second, cost("s2", 0.5, 10, 5)];
+    let (_, outcome) = read("claude", &lines);
+    assert_eq!(outcome.native_id.as_deref(), Some("s2"));
+    assert_eq!((outcome.tokens.input, outcome.cost_usd), (20, Some(0.75)));
+}
+
+#[test]
+fn claude_says_what_the_person_cut_off() {
+    let at = "2026-11-16T10:00:01.000Z";
+    let call = json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "sleep 9" } });
+    let lines = [
+        claude("assistant", at, message("m1", 10, call)),
+        claude(
+            "user",
+            at,
+            json!({ "toolUseResult": "User rejected tool use", "toolDenialKind": "user-rejected",
+            "message": { "content": [
+                { "type": "tool_result", "tool_use_id": "t1", "is_error": true, "content": "rejected" }] } }),
+        ),
+        claude(
+            "user",
+            at,
+            json!({ "message": { "content": [
+            { "type": "text", "text": "[Request interrupted by user for tool use]" }] } }),
+        ),
+        claude("system", at, json!({ "subtype": "turn_duration", "durationMs": 7 })),
+    ];
+    let (events, outcome) = read("claude", &lines);
+    assert!(events.iter().any(|event| matches!(event, AgentEvent::ToolFailed { interrupted: true, .. })));
+    assert!(
+        events.iter().any(|event| matches!(event, AgentEvent::Result { verdict: OutcomeKind::Stopped, .. }))
+    );
+    assert_eq!(outcome.outcome, OutcomeKind::Completed, "the person left afterwards, of their own will");
+}
+
+fn codex(kind: &str, at: &str, payload: Value) -> Value {
+    json!({ "timestamp": at, "type": kind, "payload": payload })
+}
+
+fn usage(thread: &str, input: u64) -> Value {
+    json!({ "thread_id": thread, "usage": { "input_tokens": input, "output_tokens": 5 } })
+}
+
+#[test]
+fn codex_tells_what_is_new_and_counts_it_once() {
+    let (before, after) = ("2026-11-16T09:59:59.000Z", "2026-11-16T10:00:01.000Z");
+    let total = |input: u64| {
+        let sum = json!({ "input_tokens": input, "output_tokens": 5 });
+        json!({ "type": "token_count", "info": { "total_token_usage": sum } })
+    };
+    let patch = "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch";
+    let lines = [
+        codex("session_meta", before, json!({ "id": "t1", "timestamp": before, "cwd": "/w" })),
+        codex("token_usage_record", before, usage("t1", 1000)),
+        codex("event_msg", before, total(1000)),
+        codex("event_msg", after, json!({ "type": "task_started" })),
+        codex("turn_context", after, json!({ "model": "m1", "cwd": "/w" })),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "message", "role": "developer",
+            "content": [{ "type": "input_text", "text": "vendor's own words" }] }),
+        ),
+        codex(
+            "event_msg",
+            after,
+            json!({ "type": "item_completed", "thread_id": "t1",
+            "item": { "type": "UserMessage", "content": [{ "type": "text", "text": "do it" }] } }),
+        ),
+        codex("event_msg", after, json!({ "type": "user_message", "message": "do it" })),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "function_call", "name": "exec_command",
+            "arguments": "{\"cmd\": \"false\"}", "call_id": "c1" }),
+        ),
+        codex("token_usage_record", after, usage("t1", 100)),
+        codex("token_usage_record", after, usage("sub-agent", 7)),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "function_call_output", "call_id": "c1",
+            "output": "Wall time: 0\nProcess exited with code 1\nOutput:\n" }),
+        ),
+        codex("event_msg", after, total(1100)),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "custom_tool_call", "name": "apply_patch",
+            "input": patch, "call_id": "c2" }),
+        ),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "custom_tool_call_output", "call_id": "c2",
+            "output": "Exit code: 0\nSuccess" }),
+        ),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "function_call", "name": "none", "arguments": "{}",
+            "call_id": "c3" }),
+        ),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "function_call_output", "call_id": "c3",
+            "output": "unsupported call: none" }),
+        ),
+        codex(
+            "response_item",
+            after,
+            json!({ "type": "message", "role": "assistant", "id": "a1",
+            "content": [{ "type": "output_text", "text": "Done." }] }),
+        ),
+        codex("event_msg", after, json!({ "type": "task_complete", "last_agent_message": "Done." })),
+    ];
+    let (events, outcome) = read("codex", &lines);
+    assert_eq!(
+        kinds(&events),
+        [
+            "turn_started",
+            "session_started",
+            "input",
+            "tool_started",
+            "tokens",
+            "tool_failed",
+            "tool_started",
+            "tool_finished",
+            "file_changed",
+            "tool_started",
+            "tool_failed",
+            "text",
+            "turn_completed",
+            "result"
+        ]
+    );
+    assert!(!json!(events).to_string().contains("vendor"));
+    assert!(json!(events[3])["input"]["command"] == "false", "{:?}", events[3]);
+    assert_eq!((outcome.tokens.input, outcome.tokens.output), (100, 5));
+    assert_eq!((outcome.native_id.as_deref(), outcome.model.as_deref()), (Some("t1"), Some("m1")));
+    assert_eq!(outcome.outcome, OutcomeKind::Completed);
+}
+
+#[test]
+fn codex_without_single_answers_has_its_sums() {
+    let at = "2026-11-16T10:00:01.000Z";
+    let total = |input: u64| {
+        let sum = json!({ "input_tokens": input, "output_tokens": 5 });
+        codex("event_msg", at, json!({ "type": "token_count", "info": { "total_token_usage": sum } }))
+    };
+    let meta = codex("session_meta", at, json!({ "id": "t1", "timestamp": at }));
+    let (_, outcome) = read("codex", &[meta, total(100), total(100), total(150)]);
+    assert_eq!((outcome.tokens.input, outcome.tokens.output), (150, 5));
+}
+
+#[test]
+fn records_of_sub_agents_are_not_those_of_the_person() {
+    let codex = by_name("codex").unwrap();
+    let head =
+        |payload: Value| json!({ "type": "session_meta", "payload": payload }).to_string().into_bytes();
+    assert!(codex.is_main_diary(&head(json!({ "source": "cli", "thread_source": "user" }))));
+    assert!(!codex.is_main_diary(&head(json!({ "source": { "subagent": "x" } }))));
+    assert!(!codex.is_main_diary(&head(json!({ "source": "cli", "thread_source": "subagent" }))));
+}
+
+#[test]
+fn whoever_ended_it_is_who_is_named() {
+    let judge = |exit: ExitInfo| {
+        let reader = by_name("opencode").unwrap().diary_reader(&ReaderOptions::default(), None);
+        reader.finish(&exit, &mut |_| {}).outcome
+    };
+    let code = |code: i32| ExitInfo { code: Some(code), ..ExitInfo::default() };
+    assert_eq!(judge(code(0)), OutcomeKind::Completed);
+    assert_eq!(judge(code(2)), OutcomeKind::Failed);
+    assert_eq!(judge(ExitInfo { signal: Some(9), ..ExitInfo::default() }), OutcomeKind::Interrupted);
+    assert_eq!(judge(ExitInfo::default()), OutcomeKind::Interrupted);
+    assert_eq!(judge(code(0).because(segno_agents::EndCause::Stopped)), OutcomeKind::Stopped);
+    assert_eq!(judge(code(0).because(segno_agents::EndCause::Budget)), OutcomeKind::Budget);
+}

@@ -1,0 +1,346 @@
+//! The agent's own record of a conversation, copied into the capture while a person works at its terminal.
+//!
+//! The copy has one line after the other with a place for each, however many conversations the person opens, and it
+//! stays when the agent removes its own. What was copied from where is written down before a byte of it is copied,
+//! so whoever takes the run over goes on at the right place.
+
+use std::fs::File;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_agents::Agent;
+use segno_agents::DiaryPlace;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::capture;
+use super::tree::Tree;
+
+/// How much is copied at once.
+const CHUNK: usize = 256 * 1024;
+/// How often it is looked whether the agent writes another record by now.
+const LOOK: Duration = Duration::from_millis(250);
+/// How many directories are looked into for a record; more are nobody's.
+const DIRECTORIES: usize = 20_000;
+/// How much of a record is read to tell whose it is.
+const HEAD: u64 = 1024 * 1024;
+/// The file with what was copied from where.
+const PARTS: &str = "records.json";
+
+/// What whoever follows the record must know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Attended {
+    /// When the run began: what is older in the record is no part of it.
+    pub since: String,
+    /// The directory that the agent's records are in.
+    pub records: Option<PathBuf>,
+}
+
+/// A piece of the copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Part {
+    /// The record.
+    path: PathBuf,
+    /// Where in it the copy begins.
+    start: u64,
+    /// Where that is in the copy.
+    at: u64,
+    /// Where in the record its last whole line ended, when the agent turned to another one.
+    left: Option<u64>,
+}
+
+/// Copies the record as it grows.
+pub(super) struct Diary {
+    place: DiaryPlace,
+    root: PathBuf,
+    dir: PathBuf,
+    copy: File,
+    parts: Vec<Part>,
+    source: Option<File>,
+    /// The process that has records open.
+    holder: Option<u32>,
+    looked: Option<Instant>,
+    buffer: Vec<u8>,
+}
+
+impl Diary {
+    /// Follows the record of an agent into the capture in `dir`, from where an earlier follower got. None if this
+    /// agent has no record that can be followed.
+    pub(super) fn open(agent: &dyn Agent, attended: &Attended, dir: &Path) -> Option<Self> {
+        let place = agent.diary_place()?;
+        let root = attended.records.clone()?;
+        let mut copy = File::options().append(true).open(dir.join("stdout")).ok()?;
+        let parts = std::fs::read(dir.join(PARTS)).ok();
+        let parts: Vec<Part> =
+            parts.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        if let Some(part) = parts.last() {
+            end_line(&mut copy, part.at).ok()?;
+        }
+        let source = parts.last().and_then(|part| File::open(&part.path).ok());
+        let dir = dir.to_owned();
+        Some(Self {
+            place,
+            root,
+            dir,
+            copy,
+            parts,
+            source,
+            holder: None,
+            looked: None,
+            buffer: vec![0; CHUNK],
+        })
+    }
+
+    /// Copies what is new. `native_id` is the conversation as far as it is known, `tree` the agent's processes.
+    pub(super) fn pump(
+        &mut self,
+        agent: &dyn Agent,
+        native_id: Option<&str>,
+        tree: &Tree,
+    ) -> std::io::Result<()> {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+            self.look(agent, native_id, tree)?;
+            self.looked = Some(Instant::now());
+        }
+        self.copy_news(1)
+    }
+
+    /// Copies all there is: the agent has ended.
+    pub(super) fn finish(
+        &mut self,
+        agent: &dyn Agent,
+        native_id: Option<&str>,
+        tree: &Tree,
+    ) -> std::io::Result<()> {
+        self.look(agent, native_id, tree)?;
+        self.copy_news(usize::MAX)
+    }
+
+    /// Turns to another record if the agent did.
+    fn look(&mut self, agent: &dyn Agent, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
+        let current = self.parts.last().map(|part| part.path.clone());
+        let name = current.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+        if self.place.kept_open
+            && let Some(path) = self.opened(agent, tree)
+        {
+            return self.turn_to(path);
+        }
+        let Some(id) = native_id else { return Ok(()) };
+        // One that is kept open is found by that; its id is only needed for one that is opened late.
+        if name.is_some_and(|name| self.place.is_of(name, id) || self.place.kept_open) {
+            return Ok(());
+        }
+        match find(&self.root, self.place, id) {
+            Some(path) => self.turn_to(path),
+            None => Ok(()),
+        }
+    }
+
+    /// The record that the agent wrote to last, of those that it has open, if that is not the one followed now. An
+    /// agent may keep the records of several conversations open.
+    fn opened(&mut self, agent: &dyn Agent, tree: &Tree) -> Option<PathBuf> {
+        let found = self.holder.map(|pid| self.open_in(pid)).filter(|found| !found.is_empty());
+        let found = found.or_else(|| {
+            let mut members = tree.members().into_iter().map(|member| (member.pid, self.open_in(member.pid)));
+            let (pid, found) = members.find(|(_, found)| !found.is_empty())?;
+            self.holder = Some(pid);
+            Some(found)
+        })?;
+        let written = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        let current = self.parts.last().map(|part| &part.path);
+        let newest = found.into_iter().max_by_key(written)?;
+        let is_news = current.is_none_or(|current| *current != newest && written(current) < written(&newest));
+        (is_news && agent.is_main_diary(&head(&newest))).then_some(newest)
+    }
+
+    /// The records that a process has open.
+    fn open_in(&self, pid: u32) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut found: Vec<PathBuf> = entries
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .filter(|path| {
+                let name = path.file_name().and_then(|name| name.to_str());
+                path.starts_with(&self.root) && name.is_some_and(|name| self.place.is_record(name))
+            })
+            .collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    fn turn_to(&mut self, path: PathBuf) -> std::io::Result<()> {
+        self.copy_news(usize::MAX)?;
+        let mut source = File::open(&path)?;
+        let mut at = self.copy.metadata()?.len();
+        if let Some(last) = self.parts.last_mut() {
+            let torn = torn(&self.dir.join("stdout"), last.at, at)?;
+            last.left = Some(last.start + at.saturating_sub(last.at + torn));
+            // A line that is not finished must not run into the first one of the next record.
+            at += u64::from(torn > 0);
+        }
+        // A conversation that the person comes back to goes on where it was left, with a whole line.
+        let known = self.parts.iter().rev().find(|part| part.path == path);
+        let start = known.and_then(|part| part.left).unwrap_or(0);
+        source.seek(SeekFrom::Start(start))?;
+        self.parts.push(Part { path, start, at, left: None });
+        let text = serde_json::to_vec(&self.parts)?;
+        capture::write_private(&self.dir, PARTS, &text).map_err(std::io::Error::other)?;
+        end_line(&mut self.copy, at)?;
+        self.source = Some(source);
+        Ok(())
+    }
+
+    fn copy_news(&mut self, mut most: usize) -> std::io::Result<()> {
+        let (Some(source), Some(part)) = (&mut self.source, self.parts.last()) else { return Ok(()) };
+        while most > 0 {
+            most -= 1;
+            // What is in the copy already says how far the record was read, also after a write that failed half-way.
+            let length = self.copy.metadata()?.len();
+            source.seek(SeekFrom::Start(part.start + length.saturating_sub(part.at)))?;
+            let count = source.read(&mut self.buffer)?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.copy.write_all(&self.buffer[..count])?;
+        }
+        Ok(())
+    }
+}
+
+/// Ends the last line before a part that begins at a place, if that was not done yet.
+fn end_line(copy: &mut File, at: u64) -> std::io::Result<()> {
+    if copy.metadata()?.len() < at { copy.write_all(b"\n") } else { Ok(()) }
+}
+
+/// How many bytes of the copy between two places come after its last line feed there.
+fn torn(copy: &Path, from: u64, to: u64) -> std::io::Result<u64> {
+    let mut file = File::open(copy)?;
+    let mut buffer = vec![0; CHUNK];
+    let mut end = to;
+    while end > from {
+        let begin = end.saturating_sub(CHUNK as u64).max(from);
+        let piece = &mut buffer[..usize::try_from(end - begin).unwrap_or(CHUNK)];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(piece)?;
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(to - (begin + at as u64 + 1));
+        }
+        end = begin;
+    }
+    Ok(to - from)
+}
+
+/// The beginning of a record.
+fn head(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path) {
+        // What cannot be read tells nothing.
+        let _ = file.take(HEAD).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+/// The record of a conversation, by its name.
+fn find(root: &Path, place: DiaryPlace, id: &str) -> Option<PathBuf> {
+    let mut level = vec![root.to_owned()];
+    let mut looked = 0;
+    for depth in 0..=place.depth {
+        let mut below = Vec::new();
+        for directory in level {
+            looked += 1;
+            if looked > DIRECTORIES {
+                return None;
+            }
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() {
+                    below.push(entry.path());
+                } else if depth == place.depth
+                    && kind.is_file()
+                    && entry.file_name().to_str().is_some_and(|name| place.is_of(name, id))
+                {
+                    return Some(entry.path());
+                }
+            }
+        }
+        level = below;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Member;
+    use super::*;
+
+    struct World {
+        _dir: tempfile::TempDir,
+        records: PathBuf,
+        capture: PathBuf,
+        tree: Tree,
+        agent: Box<dyn Agent>,
+    }
+
+    fn world() -> World {
+        let dir = tempfile::tempdir().unwrap();
+        let (records, capture) = (dir.path().join("projects"), dir.path().join("capture"));
+        for path in [records.join("-work"), capture.clone()] {
+            std::fs::create_dir_all(path).unwrap();
+        }
+        std::fs::write(capture.join("stdout"), "").unwrap();
+        let tree = Tree::new("none", Member { pid: u32::MAX, start: u64::MAX }, false, None);
+        World { _dir: dir, records, capture, tree, agent: segno_agents::by_name("claude").unwrap() }
+    }
+
+    impl World {
+        fn open(&self) -> Diary {
+            let attended = Attended { since: String::new(), records: Some(self.records.clone()) };
+            Diary::open(self.agent.as_ref(), &attended, &self.capture).unwrap()
+        }
+
+        fn write(&self, id: &str, text: &str) {
+            let path = self.records.join(format!("-work/{id}.jsonl"));
+            File::options().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+        }
+
+        fn finish(&self, diary: &mut Diary, id: &str) -> String {
+            diary.finish(self.agent.as_ref(), Some(id), &self.tree).unwrap();
+            std::fs::read_to_string(self.capture.join("stdout")).unwrap()
+        }
+    }
+
+    #[test]
+    fn it_goes_on_where_it_was() {
+        let world = world();
+        let mut diary = world.open();
+        assert_eq!(world.finish(&mut diary, "a"), "", "there is no record yet");
+        world.write("a", "a1\na2\nhal");
+        assert_eq!(world.finish(&mut diary, "a"), "a1\na2\nhal");
+        world.write("a", "f\n");
+        // Another follower, after the first one died, goes on at the same byte.
+        let mut diary = world.open();
+        assert_eq!(world.finish(&mut diary, "a"), "a1\na2\nhalf\n");
+        assert_eq!(world.finish(&mut diary, "a"), "a1\na2\nhalf\n");
+    }
+
+    #[test]
+    fn another_conversation_and_back() {
+        let world = world();
+        let mut diary = world.open();
+        world.write("a", "a1\nhal");
+        world.finish(&mut diary, "a");
+        world.write("b", "b1\n");
+        assert_eq!(world.finish(&mut diary, "b"), "a1\nhal\nb1\n", "each line stays a line");
+        world.write("a", "f\na3\n");
+        let mut diary = world.open();
+        assert_eq!(world.finish(&mut diary, "a"), "a1\nhal\nb1\nhalf\na3\n");
+        world.write("b", "b2\n");
+        assert_eq!(world.finish(&mut diary, "b"), "a1\nhal\nb1\nhalf\na3\nb2\n");
+    }
+}

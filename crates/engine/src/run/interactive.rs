@@ -1,0 +1,148 @@
+//! A run with a person at the agent's own terminal.
+//!
+//! The agent gets our terminal itself, in our process group: keys, sizes, Ctrl-C, Ctrl-Z and hang-ups reach it as they
+//! would without us. Nothing is written there while it has it. What it does is known from its hooks and its record.
+
+use std::io::IsTerminal;
+use std::io::Write;
+use std::os::fd::AsFd;
+
+use rustix::process::Signal;
+use rustix::process::WaitId;
+use rustix::process::WaitIdOptions;
+use rustix::termios;
+use rustix::termios::OptionalActions;
+use rustix::termios::Termios;
+use segno_agents::Agent;
+use segno_agents::LaunchSpec;
+use segno_agents::StopStep;
+
+use super::Request;
+use super::Stop;
+use super::diary::Attended;
+use super::diary::Diary;
+use super::tree;
+use super::tree::Member;
+use super::tree::Tree;
+
+/// What a program that was killed may have left switched on: another screen, a hidden cursor, reports of the mouse, of
+/// the focus and of keys, marked pastes, colours. The cursor stays where it is.
+const RESET: &[u8] =
+    b"\x1b[?1047l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\
+\x1b[?2026l\x1b[<u\x1b[>4m\x1b[0m\r\n";
+
+/// What such a run has beside all others.
+pub(super) struct Person {
+    diary: Option<Diary>,
+    terminal: Option<Terminal>,
+}
+
+/// Our terminal as it was before the agent had it.
+struct Terminal {
+    modes: Termios,
+}
+
+/// What is noted of such a run; none for others.
+pub(super) fn attended(request: &Request, spec: &LaunchSpec, now: &str) -> Option<Attended> {
+    if !request.launch.interactive {
+        return None;
+    }
+    let variable = |name: &str| {
+        let inherited = request.environment.iter().find(|(known, _)| known == name);
+        let inherited = inherited.filter(|_| !spec.env_remove.iter().any(|removed| removed == name));
+        let value = spec.env_set.get(name).map(Into::into).or_else(|| inherited.map(|(_, v)| v.clone()));
+        value.filter(|value| !value.is_empty()).map(std::path::PathBuf::from)
+    };
+    let records = request.agent.diary_place().and_then(|place| {
+        let own = variable(place.variable).or_else(|| Some(variable("HOME")?.join(place.home)))?;
+        Some(request.directory.join(own).join(place.below))
+    });
+    Some(Attended { since: now.to_owned(), records })
+}
+
+impl Person {
+    /// Before the agent is started.
+    pub(super) fn sit_down(agent: &dyn Agent, attended: &Attended, capture: &std::path::Path) -> Self {
+        Self { diary: Diary::open(agent, attended, capture), terminal: Terminal::take() }
+    }
+
+    /// For an agent that was started by somebody who died: its terminal is not ours.
+    pub(super) fn is_elsewhere(agent: &dyn Agent, attended: &Attended, capture: &std::path::Path) -> Self {
+        Self { diary: Diary::open(agent, attended, capture), terminal: None }
+    }
+
+    /// Copies what is new in the record. What cannot be read now is read later.
+    pub(super) fn pump(&mut self, agent: &dyn Agent, native_id: Option<&str>, tree: &Tree) {
+        if let Some(diary) = &mut self.diary {
+            let _ = diary.pump(agent, native_id, tree);
+        }
+    }
+
+    /// Copies the rest of the record.
+    pub(super) fn finish(
+        &mut self,
+        agent: &dyn Agent,
+        native_id: Option<&str>,
+        tree: &Tree,
+    ) -> std::io::Result<()> {
+        match &mut self.diary {
+            Some(diary) => diary.finish(agent, native_id, tree),
+            None => Ok(()),
+        }
+    }
+
+    /// An agent that stops itself (Ctrl-Z) gives the terminal back to the shell, which waits for us: so we stop too.
+    /// When the shell lets its job go on, the agent gets that signal as well; when somebody lets only us go on, we
+    /// pass it on.
+    pub(super) fn follow_job(&self, member: Member, stop: &Stop) {
+        if self.terminal.is_none() {
+            return;
+        }
+        if stop.take_continued() {
+            member.signal(Signal::CONT);
+        }
+        let Some(pid) = tree::pid(member.pid) else { return };
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let stopped = rustix::process::waitid(WaitId::Pid(pid), options);
+        if stopped.is_ok_and(|status| status.is_some_and(|status| status.stopped())) {
+            // Without a shell that could let us go on, the system does not stop us.
+            let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::TSTP);
+        }
+    }
+
+    /// The terminal as it was, whatever the agent left it like.
+    pub(super) fn stand_up(&self, killed: bool) {
+        if let Some(terminal) = &self.terminal {
+            terminal.restore(killed);
+        }
+    }
+}
+
+impl Terminal {
+    fn take() -> Option<Self> {
+        let stdin = std::io::stdin();
+        if !stdin.is_terminal() {
+            return None;
+        }
+        Some(Self { modes: termios::tcgetattr(stdin.as_fd()).ok()? })
+    }
+
+    fn restore(&self, killed: bool) {
+        let stdin = std::io::stdin();
+        // In the background the terminal is somebody else's.
+        let ours = termios::tcgetpgrp(stdin.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp());
+        if !ours {
+            return;
+        }
+        let _ = termios::tcsetattr(stdin.as_fd(), OptionalActions::Drain, &self.modes);
+        if killed && std::io::stdout().is_terminal() {
+            let mut out = std::io::stdout().lock();
+            let _ = out.write_all(RESET).and_then(|()| out.flush());
+        }
+    }
+}
+
+/// The way down for an agent whose person is not to be asked twice: Ctrl-C means something else in its interface.
+pub(super) fn ladder(steps: &[StopStep]) -> Vec<StopStep> {
+    steps.iter().copied().filter(|step| step.signal != segno_agents::Signal::Interrupt).collect()
+}

@@ -1,0 +1,185 @@
+//! Who answers when an agent asks whether a call may run: rules, a person at this terminal, or nobody.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use segno_engine::agents::{Agent, PermissionRule};
+use segno_engine::core::text::shorten;
+use segno_engine::run::permission::{Permissions, Question, Reply};
+use serde_json::Value;
+
+use super::Args;
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::output::sanitize;
+
+/// Most characters of an input that are shown; what is longer says so.
+const SHOWN: usize = 8_000;
+
+/// Who answers an agent's questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Manner {
+    /// The agent itself, by its own settings
+    Agent,
+    /// The rules of the configuration, then a person at this terminal
+    Ask,
+    /// The rules of the configuration; what none of them allows is refused
+    Deny,
+}
+
+/// Who answers in this run; none leaves it to the agent.
+///
+/// # Errors
+/// If this agent cannot ask, or a rule is not right.
+pub(super) fn of_run(
+    context: &Context,
+    args: &Args,
+    agent: &dyn Agent,
+    interactive: bool,
+) -> Outcome<Option<Permissions>> {
+    let config = &context.config()?.run;
+    let configured = Manner::from_str(&config.permissions, true).unwrap_or(Manner::Agent);
+    let manner = args.permissions.unwrap_or(configured);
+    if manner == Manner::Agent {
+        return Ok(None);
+    }
+    if interactive {
+        // Whoever sits at the agent's terminal is asked there.
+        return match args.permissions {
+            Some(_) => Err(CommandError::usage(
+                "the agent asks at its own terminal; --permissions is for runs without one",
+            )
+            .hint("--prompt TEXT   runs it without its terminal")),
+            None => Ok(None),
+        };
+    }
+    if !agent.asks_permission() {
+        let name = agent.name();
+        let error = format!("{name} has no way to ask segno about its calls; only claude has");
+        return Err(
+            CommandError::usage(error).hint("--permissions agent   leaves it to the agent's own settings")
+        );
+    }
+    let rules = |texts: &[String], key: &str| {
+        texts
+            .iter()
+            .map(|text| {
+                PermissionRule::parse(text).map_err(|why| {
+                    CommandError::config("config_invalid", format!("run.{key}: \"{text}\" {why}"))
+                })
+            })
+            .collect::<Outcome<Vec<_>>>()
+    };
+    let there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let person = manner == Manner::Ask && there;
+    if manner == Manner::Ask && !there {
+        context.printer.warn("there is no terminal to ask at: what no rule allows is refused");
+    }
+    let otherwise = match manner {
+        Manner::Ask => "nobody is there to be asked",
+        _ => "no rule allows it, and nobody is asked",
+    };
+    Ok(Some(Permissions {
+        allow: rules(&config.allow, "allow")?,
+        deny: rules(&config.deny, "deny")?,
+        person: person.then(|| Box::new(ask) as segno_engine::run::permission::Person),
+        otherwise: otherwise.to_owned(),
+        patience: (config.ask_seconds > 0).then(|| Duration::from_secs(config.ask_seconds)),
+    }))
+}
+
+/// Puts a question to whoever sits there.
+fn ask(question: &Question) -> Reply {
+    let mut err = std::io::stderr().lock();
+    let text = shown(question);
+    let like = sanitize::line(&shorten(&question.like.to_string(), 60)).into_owned();
+    // A terminal that is gone answers with an end of file, below.
+    let _ = write!(err, "\n  may it?  {}\n{text}\n", sanitize::line(&question.tool));
+    let mut input = std::io::stdin().lock();
+    loop {
+        let _ = write!(err, "  [y]es   [a]lways in this run: {like}   [n]o, or no and why: ");
+        let _ = err.flush();
+        let mut line = String::new();
+        match input.read_line(&mut line) {
+            Ok(0) | Err(_) => return Reply::Gone,
+            Ok(_) => {}
+        }
+        if let Some(reply) = understood(&line) {
+            return reply;
+        }
+    }
+}
+
+/// What was meant; none for what says neither yes nor no.
+fn understood(line: &str) -> Option<Reply> {
+    let line = line.trim();
+    let (word, rest) = line.split_once([' ', ',', ':']).unwrap_or((line, ""));
+    match word.to_lowercase().as_str() {
+        "y" | "yes" if rest.is_empty() => Some(Reply::Yes),
+        "a" | "always" if rest.is_empty() => Some(Reply::Always),
+        "n" | "no" => Some(Reply::No(Some(rest.trim().to_owned()).filter(|why| !why.is_empty()))),
+        _ => None,
+    }
+}
+
+/// The input in full, as far as that is possible: what is not seen cannot be judged.
+fn shown(question: &Question) -> String {
+    let value: Value =
+        question.input.read().unwrap_or_else(|| Value::String(question.input.get().to_owned()));
+    let text = match value.get("command").and_then(Value::as_str) {
+        Some(command) => command.to_owned(),
+        None => serde_json::to_string_pretty(&value).unwrap_or_default(),
+    };
+    let count = text.chars().count();
+    let mut lines: Vec<String> = sanitize::block(&text)
+        .chars()
+        .take(SHOWN)
+        .collect::<String>()
+        .lines()
+        .map(|line| format!("    {line}"))
+        .collect();
+    if count > SHOWN {
+        lines.push(format!("    … and {} more characters that are not shown", count - SHOWN));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use segno_engine::agents::Raw;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers() {
+        for (line, reply) in [
+            ("y\n", Some(Reply::Yes)),
+            (" YES \n", Some(Reply::Yes)),
+            ("a\n", Some(Reply::Always)),
+            ("n\n", Some(Reply::No(None))),
+            ("no, use make\n", Some(Reply::No(Some("use make".to_owned())))),
+            ("n use make\n", Some(Reply::No(Some("use make".to_owned())))),
+            ("\n", None),
+            ("yes but only once\n", None),
+            ("yolo\n", None),
+        ] {
+            assert_eq!(understood(line), reply, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_harmless_and_says_what_is_missing() {
+        let question = |input: Value| Question {
+            tool: "Bash".to_owned(),
+            input: Raw::from_value(&input),
+            like: PermissionRule::parse("Bash").unwrap(),
+        };
+        let text = shown(&question(json!({ "command": "echo \u{1b}[2J\nrm x" })));
+        assert!(!text.contains('\u{1b}') && text.contains("    rm x"), "{text:?}");
+        let long = shown(&question(json!({ "command": "x".repeat(SHOWN + 7) })));
+        assert!(long.ends_with("… and 7 more characters that are not shown"), "{}", &long[long.len() - 80..]);
+        assert!(shown(&question(json!({ "file_path": "/a" }))).contains("\"file_path\": \"/a\""));
+    }
+}
