@@ -13,6 +13,8 @@ use segno_core::TokenBudget;
 use segno_core::TokenUse;
 use segno_core::Uid;
 use segno_core::event::CallEnd;
+use segno_core::event::CheckpointCreated;
+use segno_core::event::CheckpointReason;
 use segno_core::event::DriverAttached;
 use segno_core::event::DriverDetached;
 use segno_core::event::HistoryNoted;
@@ -22,6 +24,7 @@ use segno_core::event::Project;
 use segno_core::event::Source;
 use segno_core::event::TokensRecorded;
 use segno_core::event::ToolEnded;
+use segno_core::event::ToolStarted;
 use segno_redact::Options;
 use segno_redact::Redacted;
 use segno_redact::Redactor;
@@ -124,6 +127,49 @@ pub fn fill(path: &Path, session: SessionId, events: u64) -> Result<(), Error> {
     store.tend()
 }
 
+/// Brings a session to `events` events: tool calls that have all ended, and now and then a checkpoint.
+pub fn fill_with_calls(path: &Path, session: SessionId, events: u64) -> Result<(), Error> {
+    let store =
+        SqliteStore::open(path, StoreOptions { purpose: Purpose::LongLived, ..StoreOptions::default() })?;
+    let mut seq = store.load(session)?.state.seq;
+    let (mut number, mut ordinal) = (0_u64, 0);
+    while seq < events {
+        let mut batch = Vec::new();
+        let mut add = |event: Event| {
+            let key = EventKey::unique(uuid::Uuid::now_v7());
+            let at = Timestamp::from_micros(START + i64::try_from(seq).unwrap_or(0));
+            batch.push(Append::new(session, key, at, What::Facts(vec![redacted(event)])));
+        };
+        for _ in 0..((events - seq) / 2).clamp(1, 2_000) {
+            number += 1;
+            let call = format!("toolu_{number:012}");
+            let input = serde_json::json!({ "command": format!("cargo test --test part_{number}") });
+            let source = Source::Hook;
+            let tool = "Bash".to_owned();
+            add(ToolStarted { call: call.clone(), tool, input, write_ahead: true, source }.into());
+            let output = Some("test result: ok. 12 passed; 0 failed".into());
+            let end = CallEnd::Completed;
+            add(ToolEnded { call, tool: None, end, output, source, evidence: None }.into());
+            if number % 1_000 == 0 {
+                ordinal += 1;
+                add(CheckpointCreated {
+                    id: segno_core::CheckpointId::new(ordinal, "tool"),
+                    ordinal,
+                    name: "tool".to_owned(),
+                    reason: CheckpointReason::ToolCount,
+                    tool_count: number,
+                    progress: None,
+                }
+                .into());
+            }
+        }
+        for result in store.append(batch) {
+            seq = result?.last;
+        }
+    }
+    store.tend()
+}
+
 /// Opens a store as the driver of a session does, and says so in the session.
 pub fn attach(path: &Path, session: SessionId) -> Result<SqliteStore, Error> {
     let store =
@@ -150,7 +196,11 @@ pub fn detach(path: &Path, session: SessionId) -> Result<(), Error> {
 pub fn end_calls(store: &dyn Store, session: SessionId, calls: &[String]) -> Result<(), Error> {
     for call in calls {
         let (call, end, source) = (call.clone(), CallEnd::Completed, Source::Hook);
-        say(store, session, ToolEnded { call, tool: None, end, output: None, source }.into())?;
+        say(
+            store,
+            session,
+            ToolEnded { call, tool: None, end, output: None, source, evidence: None }.into(),
+        )?;
     }
     Ok(())
 }

@@ -16,12 +16,15 @@ use segno_benches::Times;
 use segno_benches::add_session;
 use segno_benches::fail;
 use segno_benches::fill;
+use segno_benches::fill_with_calls;
 use segno_benches::open;
 use segno_store::Filter;
 use segno_store::Store;
 
 /// How often each pair of processes takes turns.
 const ROUNDS: usize = 300;
+/// How often a session is taken up.
+const RESUMES: usize = 40;
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
@@ -34,11 +37,12 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
         ("list", Bench::list),
+        ("resume", Bench::resume),
         ("hook", Bench::hooks),
         ("ingest", Bench::ingest),
         ("real", Bench::real),
@@ -164,6 +168,45 @@ impl Bench {
         println!("  segno --version           {}", starts.line());
         let above = lists.median().saturating_sub(starts.median()).as_secs_f64() * 1e3;
         println!("  above --version: {above:.1} ms (aim: at most 25 ms)");
+    }
+
+    /// Taking up a session of a million events against starting the program. `SEGNO_BENCH_EVENTS` says how many.
+    fn resume(&self) {
+        let events = std::env::var("SEGNO_BENCH_EVENTS").ok().and_then(|text| text.parse().ok());
+        let events: u64 = events.unwrap_or(1_000_000);
+        println!("\nresume --no-run --json of a session of {events} events, {RESUMES} rounds");
+        let project = self.project("resume");
+        let path = self.home.join("resume.db");
+        let session =
+            ok(open(&path).and_then(|store| add_session(&store, &project.display().to_string(), 0)));
+        ok(fill_with_calls(&path, session, events));
+        let url = format!("sqlite:{}", path.display());
+        // The view is written whole by every command that changes where a session stands, and costs what it shows.
+        for (name, view) in [("without its view", "false"), ("with its view", "true")] {
+            let command = |arguments: &[&str]| {
+                let mut command = self.segno(&project, &["--store", &url]);
+                command.args(arguments).env("SEGNO_VIEW_ENABLED", view);
+                command
+            };
+            let (mut resumes, mut looks, mut starts) = (Times::default(), Times::default(), Times::default());
+            for round in 0..RESUMES + 3 {
+                time(&mut command(&["--quiet", "pause"]));
+                let look = time(&mut command(&["resume", "--options", "--json"]));
+                let resume = time(&mut command(&["resume", "--no-run", "--json"]));
+                let start = time(&mut self.segno(&project, &["--version"]));
+                if round >= 3 {
+                    resumes.push(resume);
+                    looks.push(look);
+                    starts.push(start);
+                }
+            }
+            println!("  {name}");
+            println!("  segno resume --no-run     {}", resumes.line());
+            println!("  segno resume --options    {}", looks.line());
+            println!("  segno --version           {}", starts.line());
+            let above = resumes.median().saturating_sub(starts.median()).as_secs_f64() * 1e3;
+            println!("  above --version: {above:.1} ms (aim: at most 30 ms)");
+        }
     }
 
     /// A number that was not given before, so that no call is taken for a repeated one.

@@ -17,7 +17,7 @@ use crate::reader::{Reader, ReaderOptions};
 use crate::record::RecordPlace;
 use crate::stop::{STOP_LADDER, Silence, StopStep};
 use crate::tally::{Ending, Tally};
-use crate::transcript::Transcript;
+use crate::transcript::{Records, Transcript};
 
 /// Knows one kind of agent. Answers are data; nothing here touches the world.
 pub trait Agent: std::fmt::Debug + Send + Sync {
@@ -78,6 +78,12 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// What to write to its standard input when it has asked. None for an agent that does not ask there.
     fn answer_permission(&self, _request_id: &str, _input: &Raw, _answer: &Permission) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Where it keeps that record, given the variables it was started with.
+    fn records(&self, variable: &dyn Fn(&str) -> Option<String>, native_id: &str) -> Option<Records> {
+        let _ = (variable, native_id);
         None
     }
 

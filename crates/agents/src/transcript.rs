@@ -88,6 +88,89 @@ pub struct Transcript {
     pub unparsed: u64,
 }
 
+/// What an agent writes in place of a result when it does not know how a call ended, or that it goes on.
+const NO_RESULT: &[&str] = &[
+    "[Tool call interrupted: the session ended",
+    "[Request interrupted by user",
+    "[Tool execution was interrupted]",
+    "Process running with session ID",
+];
+
+impl TranscriptCall {
+    /// Whether its end is really known: it has a result, and that is not a word of the agent's own that it has none.
+    pub fn is_settled(&self) -> bool {
+        if self.status == CallStatus::Open {
+            return false;
+        }
+        let text = self.output_text().unwrap_or_default();
+        let text = text.trim();
+        // Codex may say before it how long it had waited.
+        let aborted =
+            text.lines().take(8).any(|line| line.trim() == "aborted" || line.starts_with("aborted by user"));
+        let head = text.get(..text.floor_char_boundary(2_000)).unwrap_or_default();
+        !aborted && !NO_RESULT.iter().any(|words| head.contains(words))
+    }
+
+    /// Its result as text, whatever form the agent keeps it in.
+    pub fn output_text(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Part {
+            #[serde(default)]
+            text: String,
+        }
+        #[derive(serde::Deserialize)]
+        struct Whole {
+            content: String,
+        }
+        let output = self.output.as_ref().filter(|output| !output.is_null())?;
+        if let Some(text) = output.read::<String>() {
+            return Some(text);
+        }
+        if let Some(parts) = output.read::<Vec<Part>>() {
+            return Some(parts.into_iter().map(|part| part.text).collect::<Vec<_>>().join("\n"));
+        }
+        if let Some(Whole { content }) = output.read() {
+            return Some(content);
+        }
+        Some(output.get().to_owned())
+    }
+}
+
+/// Where an agent keeps its own record of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Records {
+    /// The folder that all of them are below.
+    pub folder: String,
+    /// How many folders deep they are in it.
+    pub depth: usize,
+    /// How the file's name ends.
+    pub name: String,
+    /// Whether that is the whole name.
+    pub whole: bool,
+    /// The folder beside the file with the records of its sub-agents.
+    pub sub_agents: Option<String>,
+}
+
+/// The folder that a variable names, or else this one in the home directory.
+pub(crate) fn folder(
+    variable: &dyn Fn(&str) -> Option<String>,
+    name: &str,
+    in_home: &str,
+    below: &str,
+) -> Option<String> {
+    let own = variable(name).filter(|folder| !folder.is_empty());
+    let base =
+        own.or_else(|| Some(format!("{}/{in_home}", variable("HOME").filter(|home| !home.is_empty())?)))?;
+    Some(format!("{}/{below}", base.trim_end_matches('/')))
+}
+
+/// Whether an id can be a part of a file's name: it comes from an agent's output, and must not lead elsewhere.
+pub(crate) fn is_plain_id(id: &str) -> bool {
+    !id.is_empty()
+        && id.len() <= 128
+        && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+}
+
 impl Transcript {
     /// Calls without a recorded result.
     pub fn open_calls(&self) -> impl Iterator<Item = &TranscriptCall> {

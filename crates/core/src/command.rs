@@ -159,6 +159,8 @@ pub enum Command {
     StartTool { call: String, tool: String, input: Value, write_ahead: bool, source: Source },
     /// A tool call ended.
     EndTool { call: String, tool: Option<String>, end: CallEnd, output: Option<Text>, source: Source },
+    /// How a call in doubt ended was found out.
+    SettleCall { call: String, end: CallEnd, output: Option<Text>, evidence: String },
     /// A memory was asked.
     UseMemory { usage: MemoryUse, source: Option<String>, query: Text, result: Option<Text> },
     /// Put into the cache.
@@ -200,6 +202,11 @@ pub enum Command {
     CompleteTurn(TurnCompleted),
     /// It, or whoever watches it, reported something else.
     Report { what: String, body: Value },
+
+    /// Somebody chose how to go on.
+    ChooseRecovery(Box<crate::event::RecoveryChosen>),
+    /// An agent that died is taken up again by itself.
+    AttemptResume(crate::event::ResumeAttempted),
 }
 
 /// What a command needs of the session's status.
@@ -271,6 +278,9 @@ impl Command {
             | Self::NoteHistory { .. }
             | Self::StartTool { .. }
             | Self::EndTool { .. }
+            | Self::SettleCall { .. }
+            | Self::ChooseRecovery(_)
+            | Self::AttemptResume(_)
             | Self::UseMemory { .. }
             | Self::RecordError { .. }
             | Self::ReadyCheckpoint(_)
@@ -326,7 +336,8 @@ impl Command {
             Self::ReachMilestone { .. } => "reach milestones",
             Self::ReachBreakpoint { .. } | Self::ContinueBreakpoint { .. } => "wait at breakpoints",
             Self::Decide { .. } | Self::SwitchBranch { .. } => "take decisions",
-            Self::StartTool { .. } | Self::EndTool { .. } => "record tool calls",
+            Self::StartTool { .. } | Self::EndTool { .. } | Self::SettleCall { .. } => "record tool calls",
+            Self::ChooseRecovery(_) | Self::AttemptResume(_) => "be taken up again",
             Self::UseMemory { .. } | Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
             Self::RecordError { .. } => "record errors",
             Self::CreateCheckpoint { .. } => "be checkpointed",

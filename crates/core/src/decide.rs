@@ -4,6 +4,7 @@ mod budget;
 mod check;
 mod checkpoint;
 mod fact;
+mod recovery;
 mod run;
 
 use budget::decide_budget;
@@ -150,6 +151,9 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         Command::StartRun(_) | Command::NameRun(_) | Command::AdoptRun { .. } | Command::EndRun(_) => {
             decide_run(state, command)
         }
+        Command::SettleCall { .. } | Command::ChooseRecovery(_) | Command::AttemptResume(_) => {
+            recovery::decide_recovery(state, command)
+        }
         other => decide_work(state, other),
     }
 }
@@ -163,6 +167,7 @@ fn in_doubt(state: &State) -> impl Iterator<Item = Event> + '_ {
             end: ev::CallEnd::InDoubt,
             output: None,
             source: ev::Source::Hand,
+            evidence: None,
         };
         Event::from(ended)
     })

@@ -7,8 +7,10 @@
 //! [`Event`]s that follow or a [`Refusal`]. The events are stored, and [`State::apply`] folds them in.
 
 pub mod budget;
+pub mod call;
 pub mod command;
 pub mod decide;
+pub mod detect;
 pub mod event;
 pub mod fingerprint;
 pub mod id;

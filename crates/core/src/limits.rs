@@ -21,6 +21,8 @@ pub const JSON: usize = 64 * 1024;
 /// Deepest nesting of JSON in an event. Readers stop at 128 levels, and an event that is imported or recorded
 /// late is wrapped in a few more.
 pub const DEPTH: usize = 100;
+/// Most ways to go on that are offered at once.
+pub const WAYS: usize = 16;
 /// How many runs before the newest are remembered by the source of their tokens.
 pub const EARLIER_RUNS: usize = 16;
 

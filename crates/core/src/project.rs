@@ -159,6 +159,9 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
                 fields["output"] = json!(beginning(output));
                 fields["output_bytes"] = json!(output.bytes());
             }
+            if let Some(evidence) = &e.evidence {
+                fields["evidence"] = json!(evidence);
+            }
             put(List::Tools, e.call.clone(), fields);
         }
         _ if applied == Applied::Repeated => {}
@@ -238,7 +241,7 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
             let fields = json!({
                 "id": e.id, "ordinal": e.ordinal, "name": e.name, "reason": e.reason, "seq": mark.seq,
                 "created_at": at, "phase": state.phase, "step": state.step, "of": state.of,
-                "tool_count": e.tool_count, "progress": e.progress, "valid": true,
+                "tool_count": e.tool_count, "progress": e.progress, "valid": true, "actions": state.actions,
             });
             put(List::Checkpoints, format!("{:020}", e.ordinal), fields);
             put_history(&mut put, state, mark, event, log_key);
@@ -405,6 +408,15 @@ fn history(event: &Event) -> Option<(String, Value)> {
         Event::RunAdopted(_) => ("run_adopted", Value::Null),
         Event::RunEnded(e) => {
             ("run_ended", json!(format!("{}: {}", e.outcome, e.reason.short(crate::limits::NAME))))
+        }
+        Event::RecoveryChosen(e) => {
+            let target = e.target.as_deref().map_or(String::new(), |target| format!(" {target}"));
+            let how = if e.automatic { ", by itself" } else { "" };
+            ("recovery_chosen", json!(format!("{}{target}{how}", e.recovery.as_str())))
+        }
+        Event::ResumeAttempted(e) => {
+            let why = e.why.short(crate::limits::NAME);
+            ("resume_attempted", json!(format!("attempt {} of {}: {why}", e.attempt, e.of)))
         }
         Event::MilestoneReached(e) => ("milestone_reached", json!(e.name)),
         Event::BreakpointReached(e) => ("breakpoint_reached", json!(e.name)),

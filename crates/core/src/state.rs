@@ -31,7 +31,7 @@ pub(crate) use apply::place;
 pub use parts::*;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 3;
+pub const FOLD_VERSION: u32 = 4;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,9 +165,19 @@ pub struct State {
     /// What was done since.
     #[serde(default)]
     pub actions_since_checkpoint: u64,
+    /// What was done in all.
+    #[serde(default)]
+    pub actions: u64,
     /// What was last done, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_action: Option<String>,
+
+    /// The file that says what is to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The newest stop, and what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Box<RecoveryMark>>,
 
     /// The newest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

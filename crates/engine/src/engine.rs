@@ -58,6 +58,8 @@ pub struct EngineOptions {
     pub captures: Option<PathBuf>,
     /// Whether and how checkpoints hold the files of the working tree.
     pub tree: Option<crate::tree::TreeOptions>,
+    /// Variables that say where agents keep their own records, for runs that recorded none.
+    pub variables: std::collections::BTreeMap<String, String>,
 }
 
 impl Default for EngineOptions {
@@ -70,6 +72,7 @@ impl Default for EngineOptions {
             spool: None,
             captures: None,
             tree: None,
+            variables: Default::default(),
         }
     }
 }
@@ -144,13 +147,14 @@ pub(crate) struct Settings {
     pub(crate) spool: Option<PathBuf>,
     pub(crate) captures: Option<PathBuf>,
     pub(crate) tree: Option<crate::tree::TreeOptions>,
+    pub(crate) variables: std::collections::BTreeMap<String, String>,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
-        let EngineOptions { redactor, clock, actor, view, spool, captures, tree } = options;
-        let options = Settings { clock, actor, view, spool, captures, tree };
+        let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables } = options;
+        let options = Settings { clock, actor, view, spool, captures, tree, variables };
         Self { store, redactor: Arc::new(redactor), options }
     }
 
@@ -241,7 +245,7 @@ impl Engine {
             let after =
                 all.last().map(|item| segno_store::ItemPlace { seq: item.seq, key: item.key.clone() });
             let page = Page { after, limit: 1_000, newest_first: false };
-            let items = self.store.items(session, list, &page)?.items;
+            let items = self.store.page(session, list, &page)?;
             if items.is_empty() {
                 return Ok(all);
             }

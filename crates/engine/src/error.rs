@@ -89,6 +89,14 @@ pub enum Error {
         /// Its process.
         pid: u32,
     },
+    /// The session cannot be taken up again.
+    #[error("{why}")]
+    NotResumable {
+        /// Why, in the words of those who named the cases.
+        why: &'static str,
+        /// Where it stands.
+        status: Status,
+    },
     /// The working tree cannot be captured or brought anywhere.
     #[error("{0}")]
     NoTree(String),
@@ -122,6 +130,7 @@ impl Error {
             Self::NotImportable(_) => "not_importable",
             Self::NotLaunched { .. } => "not_launched",
             Self::AgentAlive { .. } => "agent_alive",
+            Self::NotResumable { .. } => "not_resumable",
             Self::NoRun(_) => "no_run",
             Self::NoTree(_) => "no_tree",
             Self::Workspace(_) => "snapshot_failed",

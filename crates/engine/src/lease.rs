@@ -53,7 +53,8 @@ pub fn life(lease: &Lease) -> Life {
             return if same { Life::Alive } else { Life::Dead };
         }
     }
-    let silent = lease.now.micros_since(lease.heartbeat_at);
+    // Where it can be, that is told by a clock that nobody sets back or forward.
+    let silent = lease.silent_for(&boot());
     if silent > u64::try_from(SILENCE_SECONDS).unwrap_or(60) * 1_000_000 { Life::Silent } else { Life::Alive }
 }
 

@@ -81,6 +81,7 @@ pub enum Command {
     Kill(commands::attach::KillArgs),
     New(commands::new::Args),
     Resume(commands::resume::Args),
+    Detect(commands::detect::Args),
     Pause(commands::lifecycle::PauseArgs),
     Complete(commands::lifecycle::CompleteArgs),
     Abort(commands::lifecycle::AbortArgs),
@@ -144,6 +145,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         &[
             "new",
             "resume",
+            "detect",
             "pause",
             "complete",
             "abort",

@@ -69,6 +69,10 @@ impl<'a> Desk<'a> {
             spool: Some(context.paths.state.join("spool")),
             captures: Some(context.paths.state.join("runs")),
             tree: tree(context)?,
+            variables: ["HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"]
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), context.environment.non_empty(name)?.to_owned())))
+                .collect(),
             ..EngineOptions::default()
         };
         let desk = Self { context, engine: Engine::new(Box::new(store), options) };
@@ -433,7 +437,7 @@ impl From<segno_engine::Error> for CommandError {
                 ExitCode::HeldElsewhere,
                 Some("segno attach   follows it   (or: segno kill   ends it)".to_owned()),
             ),
-            E::NoRun(_) | E::NoTree(_) => (ExitCode::Refused, None),
+            E::NoRun(_) | E::NoTree(_) | E::NotResumable { .. } => (ExitCode::Refused, None),
             E::Workspace(_) => (ExitCode::Environment, None),
         };
         let message = match &error {

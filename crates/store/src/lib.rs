@@ -44,7 +44,13 @@ pub trait Store: Send + Sync {
     /// Up to `limit` events after `after`, in order; damaged ones are told apart, never left out.
     fn events(&self, session: SessionId, after: u64, limit: usize) -> Result<Vec<EventRow>, Error>;
 
-    /// A page of a list.
+    /// The rows of a page of a list. Costs what the page costs, however long the list is.
+    fn page(&self, session: SessionId, list: List, page: &Page) -> Result<Vec<Item>, Error>;
+
+    /// The rows of a list that have these keys, in the order of the keys.
+    fn rows(&self, session: SessionId, list: List, keys: &[String]) -> Result<Vec<Item>, Error>;
+
+    /// A page of a list, and how long the list is.
     fn items(&self, session: SessionId, list: List, page: &Page) -> Result<Items, Error>;
 
     /// A text that was set aside.

@@ -263,6 +263,34 @@ pub struct Lease {
     pub heartbeat_at: Timestamp,
     /// The store's clock when this was read.
     pub now: Timestamp,
+    /// The same two moments by a clock that nobody sets and that stands still while the machine sleeps, in
+    /// microseconds since it was started; none if the store has no such clock. They mean something to whoever is on
+    /// the same machine and boot.
+    #[serde(skip)]
+    pub steady: Option<Steady>,
+}
+
+/// A heartbeat by a clock that nobody sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steady {
+    /// The last heartbeat.
+    pub heartbeat: u64,
+    /// When this was read.
+    pub now: u64,
+}
+
+impl Lease {
+    /// For how long the holder has been silent, in microseconds, for a reader on this boot of a machine.
+    pub fn silent_for(&self, boot_id: &str) -> u64 {
+        let steady = self.steady.filter(|steady| {
+            // In a namespace with a clock of its own the two cannot be compared.
+            !boot_id.is_empty() && self.holder.boot_id == boot_id && steady.now >= steady.heartbeat
+        });
+        match steady {
+            Some(steady) => steady.now - steady.heartbeat,
+            None => self.now.micros_since(self.heartbeat_at),
+        }
+    }
 }
 
 /// What was cleared away.

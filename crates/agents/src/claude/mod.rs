@@ -27,7 +27,7 @@ use crate::raw::Raw;
 use crate::reader::{Reader, ReaderOptions};
 use crate::stop::Silence;
 use crate::tally::{Ending, Tally};
-use crate::transcript::Transcript;
+use crate::transcript::{Records, Transcript, folder, is_plain_id};
 
 /// Claude Code, run with `-p` and its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,6 +60,17 @@ impl Agent for Claude {
 
     fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
         Some(transcript::read(bytes))
+    }
+
+    fn records(&self, variable: &dyn Fn(&str) -> Option<String>, native_id: &str) -> Option<Records> {
+        Some(Records {
+            folder: folder(variable, "CLAUDE_CONFIG_DIR", ".claude", "projects")?,
+            // One folder for each directory it was started in; resumed elsewhere, a conversation stays in the first.
+            depth: 1,
+            name: is_plain_id(native_id).then(|| format!("{native_id}.jsonl"))?,
+            whole: true,
+            sub_agents: Some(format!("{native_id}/subagents")),
+        })
     }
 
     /// Its own timers are 300 s inside an answer and 360 s before one; a running tool beats every 30 s.

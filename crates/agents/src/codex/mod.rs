@@ -22,7 +22,7 @@ use crate::probe::Probe;
 use crate::reader::{Reader, ReaderOptions};
 use crate::record::RecordPlace;
 use crate::tally::{Ending, Tally};
-use crate::transcript::Transcript;
+use crate::transcript::{Records, Transcript, folder, is_plain_id};
 
 /// Codex, run with `exec --json`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,6 +73,17 @@ impl Agent for Codex {
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {
         hook::read(payload)
+    }
+
+    fn records(&self, variable: &dyn Fn(&str) -> Option<String>, native_id: &str) -> Option<Records> {
+        Some(Records {
+            folder: folder(variable, "CODEX_HOME", ".codex", "sessions")?,
+            // Year, month and day.
+            depth: 3,
+            name: is_plain_id(native_id).then(|| format!("-{native_id}.jsonl"))?,
+            whole: false,
+            sub_agents: None,
+        })
     }
 
     fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {

@@ -109,3 +109,63 @@ fn opencode_export() {
     let cut = read("opencode", &[&export[..200]]);
     assert_eq!((cut.native_id, cut.unparsed), (None, 1), "one document: whole or not at all");
 }
+
+#[test]
+fn where_records_are() {
+    let variables = |pairs: &'static [(&str, &str)]| {
+        move |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let home = variables(&[("HOME", "/home/ann")]);
+    let own = variables(&[("HOME", "/home/ann"), ("CLAUDE_CONFIG_DIR", "/c/"), ("CODEX_HOME", "/x")]);
+    let at = |agent: &str, variable: &dyn Fn(&str) -> Option<String>, id: &str| {
+        segno_agents::by_name(agent)
+            .unwrap()
+            .records(variable, id)
+            .map(|records| (records.folder, records.name))
+    };
+    let place = |folder: &str, name: &str| Some((folder.to_owned(), name.to_owned()));
+    assert_eq!(at("claude", &home, "ab-1"), place("/home/ann/.claude/projects", "ab-1.jsonl"));
+    assert_eq!(at("claude", &own, "ab-1"), place("/c/projects", "ab-1.jsonl"));
+    assert_eq!(at("codex", &home, "ab-1"), place("/home/ann/.codex/sessions", "-ab-1.jsonl"));
+    assert_eq!(at("codex", &own, "ab-1"), place("/x/sessions", "-ab-1.jsonl"));
+    // An id that leads elsewhere names nothing.
+    for id in ["", "../../etc/passwd", "a/b", "a.b"] {
+        assert_eq!(at("claude", &home, id), None, "{id}");
+        assert_eq!(at("codex", &home, id), None, "{id}");
+    }
+    assert_eq!(at("claude", &variables(&[]), "ab-1"), None);
+    assert_eq!(at("plain", &home, "ab-1"), None);
+}
+
+#[test]
+fn a_result_that_says_that_there_is_none_settles_nothing() {
+    let call = |agent: &str, output: &str| {
+        let bytes = match agent {
+            "claude" => format!(
+                "{}\n{}\n",
+                r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"c","name":"Bash","input":{}}]}}"#,
+                serde_json::json!({ "type": "user", "message": { "content": [
+                    { "type": "tool_result", "tool_use_id": "c", "content": [{ "type": "text", "text": output }] } ] } }),
+            ),
+            _ => format!(
+                "{}\n{}\n",
+                r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{}","call_id":"c"}}"#,
+                serde_json::json!({ "type": "response_item", "payload": {
+                    "type": "function_call_output", "call_id": "c", "output": output } }),
+            ),
+        };
+        let read = segno_agents::by_name(agent).unwrap().transcript(bytes.as_bytes()).unwrap();
+        assert_eq!(read.calls[0].output_text().as_deref(), Some(output));
+        read.calls[0].is_settled()
+    };
+    assert!(call("claude", "all went well"));
+    assert!(!call(
+        "claude",
+        "[Tool call interrupted: the session ended before this call's result was recorded]"
+    ));
+    assert!(call("codex", "Process exited with code 0\nOutput:\na"));
+    assert!(call("codex", "Process exited with code 3\nOutput:\na"));
+    assert!(!call("codex", "Chunk ID: 1\nProcess running with session ID 7\nOutput:\n"));
+    assert!(!call("codex", "aborted"));
+    assert!(!call("codex", "Wall time: 0.5 seconds\naborted by user"));
+}

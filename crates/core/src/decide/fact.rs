@@ -35,7 +35,7 @@ pub fn decide_fact(command: Command) -> Result<Vec<Event>, Refusal> {
         Command::EndTool { call, tool, end, output, source } => {
             limits::name("call id", &call)?;
             limits::optional_name("tool", tool.as_deref())?;
-            one(ev::ToolEnded { call, tool, end, output, source })
+            one(ev::ToolEnded { call, tool, end, output, source, evidence: None })
         }
         Command::RecordFile { path, change, call } => {
             limits::line("path", &path)?;

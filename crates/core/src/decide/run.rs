@@ -19,6 +19,9 @@ pub(super) fn decide_run(state: &State, command: Command) -> Result<Vec<Event>, 
             limits::optional_name("conversation", started.native_id.as_deref())?;
             limits::optional_name("conversation", started.resumed.as_deref())?;
             limits::json("environment", &started.environment)?;
+            if let Some(file) = &started.file {
+                limits::line("file", file)?;
+            }
             if let Some(running) = state.run.as_ref().filter(|run| run.is_running()) {
                 return Err(Refusal::Already(format!(
                     "{} (pid {}) runs in the session already",

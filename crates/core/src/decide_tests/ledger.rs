@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::command::Command;
 use crate::event::*;
 use crate::limits;
+use crate::refusal::Refusal;
 use crate::state::Applied;
 use crate::state::Calls;
 use crate::story::*;
@@ -156,4 +157,23 @@ fn what_an_open_call_does_is_kept_in_short() {
     assert_eq!(open.input.chars().count(), limits::NAME);
     assert!(open.input.starts_with(r#"{"content":"xxx"#) && open.input.ends_with('…'));
     assert!(story.state.last_action.unwrap().starts_with(r#"Write {"content":"xxx"#));
+}
+
+#[test]
+fn what_was_found_out_afterwards_counts_once_and_says_where() {
+    let mut story = Story::told([attach(1), start("a", Source::Hook), start("b", Source::Hook), interrupt()]);
+    let settle = |call: &str, end: CallEnd| Command::SettleCall {
+        call: call.to_owned(),
+        end,
+        output: Some("all of it".into()),
+        evidence: "its own record".to_owned(),
+    };
+    assert!(matches!(story.refused(settle("a", CallEnd::InDoubt)), Refusal::BadValue { .. }));
+    story.ok(settle("a", CallEnd::Completed));
+    assert!(matches!(story.refused(settle("a", CallEnd::Failed)), Refusal::Unknown { .. }), "it is known");
+    assert!(matches!(story.refused(settle("c", CallEnd::Failed)), Refusal::Unknown { .. }), "there is none");
+    let calls = &story.state.calls;
+    assert_eq!((calls.total, calls.completed, calls.in_doubt.len()), (2, 1, 1));
+    let recovery = story.state.recovery.as_ref().unwrap();
+    assert_eq!((recovery.in_doubt, recovery.settled), (2, 1));
 }

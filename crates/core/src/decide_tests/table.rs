@@ -62,6 +62,7 @@ Decide              ok          ok          ok          ok          ended       
 SwitchBranch        ok          ok          ok          ok          ended       ended       ended
 StartTool           ok          ok          ok          ok          ok          ok          ok
 EndTool             ok          ok          ok          ok          ok          ok          ok
+SettleCall          unknown     unknown     unknown     unknown     unknown     unknown     unknown
 UseMemory           ok          ok          ok          ok          ok          ok          ok
 SetCache            ok          ok          ok          ok          ended       ended       ended
 RemoveCache         ok          ok          ok          ok          ended       ended       ended
@@ -81,6 +82,8 @@ EndRun              ok          ok          ok          ok          ok          
 Say                 ok          ok          ok          ok          ok          ok          ok
 CompleteTurn        ok          ok          ok          ok          ok          ok          ok
 Report              ok          ok          ok          ok          ok          ok          ok
+ChooseRecovery      ok          ok          ok          ok          ok          ok          ok
+AttemptResume       ok          ok          ok          ok          ok          ok          ok
 ";
 
 /// Where a session may go from where.
@@ -111,9 +114,10 @@ commands! {
     SetTopic SetIntent SetProject SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
     SetWorkflowState SetProgress RecordTokens RecordCost SetBudget ExtendBudget RecordArtifact RecordFile
     NoteHistory RecordOutput SetMetric AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone
-    ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool UseMemory SetCache RemoveCache
+    ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool SettleCall UseMemory SetCache RemoveCache
     RecordError CreateCheckpoint ReadyCheckpoint FailCheckpoint PinCheckpoint DropCheckpoint InvalidateCheckpoints
     RecordRestore RestoreState StartRun NameRun AdoptRun EndRun Say CompleteTurn Report
+    ChooseRecovery AttemptResume
 }
 
 /// One of each, with values that nothing is wrong with.
@@ -170,6 +174,7 @@ fn commands() -> Vec<(String, Command)> {
         Command::SwitchBranch { branch: text(), from: None },
         start("x", Source::Hook),
         end("x", CallEnd::Completed),
+        Command::SettleCall { call: text(), end: CallEnd::Completed, output: None, evidence: text() },
         Command::UseMemory { usage: MemoryUse::Query, source: None, query: "x".into(), result: None },
         Command::SetCache { key: text(), value: json!(1) },
         Command::RemoveCache { key: "kept".to_owned() },
@@ -189,6 +194,8 @@ fn commands() -> Vec<(String, Command)> {
         Command::Say { channel: Channel::Text, text: "x".into(), message: None, parent: None },
         Command::CompleteTurn(TurnCompleted::default()),
         Command::Report { what: text(), body: json!({}) },
+        Command::ChooseRecovery(Box::default()),
+        Command::AttemptResume(ResumeAttempted { attempt: 1, of: 1, ..ResumeAttempted::default() }),
     ];
     let reset = ("Resume/reset".to_owned(), Command::Resume { reset_breaker: true, details: None });
     commands.into_iter().map(|command| (name(&command).to_owned(), command)).chain([reset]).collect()

@@ -61,4 +61,7 @@ pub struct ToolEnded {
     pub output: Option<Text>,
     /// Who says so.
     pub source: Source,
+    /// Where it is written that it ended so, if it was found out afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
 }

@@ -9,6 +9,7 @@ mod keep;
 mod ledger;
 mod lifecycle;
 mod plan;
+mod recovery;
 mod run;
 #[cfg(test)]
 pub(crate) mod samples;
@@ -19,6 +20,7 @@ pub use keep::*;
 pub use ledger::*;
 pub use lifecycle::*;
 pub use plan::*;
+pub use recovery::*;
 pub use run::*;
 pub use work::*;
 
@@ -210,6 +212,8 @@ events! {
     Said = "said" v 1,
     TurnCompleted = "turn_completed" v 1,
     Reported = "reported" v 1,
+    RecoveryChosen = "recovery_chosen" v 1,
+    ResumeAttempted = "resume_attempted" v 1,
 }
 
 #[cfg(test)]

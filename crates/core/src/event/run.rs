@@ -59,6 +59,12 @@ pub struct RunStarted {
     /// A person had its terminal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interactive: bool,
+    /// Arguments that somebody gave by hand for this run alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The file that says what is to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// The agent said who it is. It may do so several times.

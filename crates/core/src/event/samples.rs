@@ -186,7 +186,27 @@ pub(crate) fn full_state() -> State {
         checkpoint: Some(CheckpointMark { id: "cp-02-red".parse().unwrap(), seq: 40, at: at(40) }),
         tree: TreeMark { at: Some(2), tree: Some("t2".into()), redo: vec![4, 3], restores: 1 },
         actions_since_checkpoint: 6,
+        actions: 30,
         last_action: Some("modified src/cart.rs".into()),
+        file: Some("docs/task.md".into()),
+        recovery: Some(Box::new(RecoveryMark {
+            interrupted_at: at(60),
+            interrupt_reason: "limit reached".into(),
+            last_known_state: LastKnown {
+                phase: Some("green".into()),
+                step: Some(2),
+                iteration: 4,
+                agent: Some("claude".into()),
+                action: Some("modified src/cart.rs".into()),
+            },
+            in_doubt: 2,
+            settled: 1,
+            offered: Vec::new(),
+            recovery_type: Some(Recovery::Live),
+            target: None,
+            recovered_at: Some(at(61)),
+            attempts: 1,
+        })),
         run: Some(RunMark {
             id: "run-2".into(),
             agent: "claude".into(),
@@ -400,6 +420,7 @@ fn ledger_and_keep() -> Vec<Event> {
             end: CallEnd::Failed,
             output: Some(aside()),
             source: Source::Stream,
+            evidence: None,
         }
         .into(),
         ToolEnded {
@@ -408,6 +429,16 @@ fn ledger_and_keep() -> Vec<Event> {
             end: CallEnd::InDoubt,
             output: None,
             source: Source::Hand,
+            evidence: None,
+        }
+        .into(),
+        ToolEnded {
+            call: "toolu_08".into(),
+            tool: None,
+            end: CallEnd::Completed,
+            output: text("ok"),
+            source: Source::Hand,
+            evidence: Some("the conversation that claude keeps".into()),
         }
         .into(),
         CheckpointCreated {
@@ -500,6 +531,8 @@ fn runs() -> Vec<Event> {
             environment: json!({ "LANG": "C.UTF-8" }),
             directory: "/home/ann/shop".into(),
             interactive: false,
+            args: vec!["--add-dir".into()],
+            file: Some("docs/task.md".into()),
         }
         .into(),
         RunStarted { run: "run-1".into(), agent: "plain".into(), ..RunStarted::default() }.into(),
@@ -549,6 +582,21 @@ fn runs() -> Vec<Event> {
         TurnCompleted { turn: 2, steps: Some(4), duration_ms: Some(9_120) }.into(),
         TurnCompleted { turn: 1, steps: None, duration_ms: None }.into(),
         Reported { what: "retry".into(), body: json!({ "attempt": 2 }) }.into(),
+        RecoveryChosen {
+            recovery: Recovery::Checkpoint,
+            target: Some("cp-03-green".into()),
+            offered: vec![WayOffered {
+                recovery: Recovery::Checkpoint,
+                target: Some("cp-03-green".into()),
+                text: "last checkpoint cp-03-green".into(),
+                loses: "loses 2 actions".into(),
+                actions_lost: 2,
+                recommended: true,
+            }],
+            automatic: true,
+        }
+        .into(),
+        ResumeAttempted { attempt: 1, of: 3, delay_ms: 5_000, why: "it was killed".into() }.into(),
     ]
 }
 

@@ -4,10 +4,12 @@ use super::AgentMark;
 use super::Breakpoint;
 use super::CheckpointMark;
 use super::Driver;
+use super::LastKnown;
 use super::OpenRequest;
 use super::OutputMark;
 use super::Position;
 use super::Reason;
+use super::RecoveryMark;
 use super::RunMark;
 use super::State;
 use super::TokenSource;
@@ -148,7 +150,10 @@ impl State {
             checkpoint: None,
             tree: Default::default(),
             actions_since_checkpoint: 0,
+            actions: 0,
             last_action: None,
+            file: None,
+            recovery: None,
             run: None,
             driver: None,
             requests: Vec::new(),
@@ -169,6 +174,7 @@ impl State {
             if let Some(action) = action(event) {
                 self.last_action = Some(action);
                 count(&mut self.actions_since_checkpoint);
+                count(&mut self.actions);
             }
         }
         applied
@@ -180,6 +186,7 @@ impl State {
             Event::SessionCreated(_) | Event::SessionImported(_) => return Applied::Repeated,
             Event::ItemsImported(_) => {}
             Event::SessionPaused(e) => {
+                self.stop_at(mark, e.reason.as_str());
                 self.stand(Status::Paused, mark, Some(e.reason.as_str()), e.details.as_ref())
             }
             Event::SessionResumed(e) => {
@@ -189,10 +196,12 @@ impl State {
                 }
             }
             Event::SessionInterrupted(e) => {
+                self.stop_at(mark, e.reason.as_str());
                 self.stand(Status::Interrupted, mark, Some(e.reason.as_str()), e.details.as_ref());
                 self.driver = None;
             }
             Event::SessionHalted(e) => {
+                self.stop_at(mark, "circuit breaker");
                 self.stand(Status::Halted, mark, Some("circuit breaker"), Some(&e.reason))
             }
             Event::SessionCompleted(e) => self.stand(Status::Completed, mark, None, e.summary.as_ref()),
@@ -353,7 +362,32 @@ impl State {
                 self.decisions.branch.clone_from(&e.branch);
             }
             Event::ToolStarted(e) => return self.calls.begin(mark, e),
-            Event::ToolEnded(e) => return self.calls.end(e),
+            Event::ToolEnded(e) => {
+                let applied = self.calls.end(e);
+                if let Some(recovery) = &mut self.recovery
+                    && applied == Applied::Counted
+                    && e.evidence.is_some()
+                {
+                    count(&mut recovery.settled);
+                }
+                return applied;
+            }
+            Event::RecoveryChosen(e) => {
+                if let Some(recovery) = &mut self.recovery {
+                    recovery.offered.clone_from(&e.offered);
+                    recovery.recovery_type = Some(e.recovery);
+                    recovery.target.clone_from(&e.target);
+                    recovery.recovered_at = Some(mark.at);
+                    if !e.automatic {
+                        recovery.attempts = 0;
+                    }
+                }
+            }
+            Event::ResumeAttempted(e) => {
+                if let Some(recovery) = &mut self.recovery {
+                    recovery.attempts = e.attempt;
+                }
+            }
             Event::MemoryUsed(e) => match e.usage {
                 MemoryUse::Query => count(&mut self.counts.memory_queries),
                 MemoryUse::Lookup => count(&mut self.counts.memory_lookups),
@@ -393,6 +427,9 @@ impl State {
             Event::StateRestored(e) => self.take_plan_of(&e.state, mark),
             Event::RunStarted(e) => {
                 count(&mut self.counts.runs);
+                if e.file.is_some() {
+                    self.file.clone_from(&e.file);
+                }
                 if self.agent.is_none() {
                     self.agents.entry(e.agent.clone()).or_default().active = true;
                     self.agent = Some(e.agent.clone());
@@ -464,6 +501,29 @@ impl State {
             self.driver = None;
             self.requests.clear();
         }
+    }
+
+    /// Work stopped in a way that it can be taken up after. How often that was tried counts on until somebody asks.
+    fn stop_at(&mut self, mark: &Mark, reason: &str) {
+        let attempts = self.recovery.as_ref().map_or(0, |before| before.attempts);
+        self.recovery = Some(Box::new(RecoveryMark {
+            interrupted_at: mark.at,
+            interrupt_reason: reason.to_owned(),
+            last_known_state: LastKnown {
+                phase: self.phase.clone(),
+                step: self.step,
+                iteration: self.iteration,
+                agent: self.run.as_ref().map(|run| run.agent.clone()).or_else(|| self.agent.clone()),
+                action: self.last_action.clone(),
+            },
+            in_doubt: (self.calls.in_doubt.len() + self.calls.open.len()) as u64,
+            settled: 0,
+            offered: Vec::new(),
+            recovery_type: None,
+            target: None,
+            recovered_at: None,
+            attempts,
+        }));
     }
 
     /// The tree was brought to a checkpoint, wholly or in part.
@@ -560,7 +620,10 @@ pub(crate) fn place(workflow: Option<&Workflow>, phase: Option<&str>) -> (Option
 /// What was done, in words, if the event is something that was done.
 fn action(event: &Event) -> Option<String> {
     let text = match event {
-        Event::ToolStarted(e) => format!("{} {}", e.tool, shorten(&e.input.to_string(), 80)),
+        Event::ToolStarted(e) => {
+            let subject = crate::call::subject(&e.input).replace(['\n', '\r', '\t'], " ");
+            format!("{} {}", e.tool, shorten(&subject, 80)).trim_end().to_owned()
+        }
         Event::FileChanged(e) => format!("{} {}", e.change.as_str(), e.path),
         Event::ArtifactRecorded(e) => format!("{} {}", e.artifact_type.as_str(), e.path),
         Event::OutputRecorded(e) => format!("output {}", e.name),

@@ -10,8 +10,10 @@ use serde_json::Value;
 use crate::event::Holder;
 use crate::event::Ledger;
 use crate::event::OutputKind;
+use crate::event::Recovery;
 use crate::event::Request;
 use crate::event::Source;
+use crate::event::WayOffered;
 use crate::id::CheckpointId;
 use crate::time::Timestamp;
 
@@ -300,6 +302,58 @@ impl RunMark {
     pub fn is_running(&self) -> bool {
         self.ended_at.is_none()
     }
+}
+
+/// The newest stop that work can be taken up after, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveryMark {
+    /// When it stopped.
+    pub interrupted_at: Timestamp,
+    /// Why, in a few words of ours.
+    pub interrupt_reason: String,
+    /// Where work was then.
+    pub last_known_state: LastKnown,
+    /// How many calls nobody knew the end of.
+    #[serde(default)]
+    pub in_doubt: u64,
+    /// How many of those were found out about since.
+    #[serde(default)]
+    pub settled: u64,
+    /// The ways to go on that were offered when one was chosen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<WayOffered>,
+    /// Which one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_type: Option<Recovery>,
+    /// What was gone on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovered_at: Option<Timestamp>,
+    /// How often it was taken up again without anybody asking for it.
+    #[serde(default)]
+    pub attempts: u64,
+}
+
+/// Where work was when it stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastKnown {
+    /// The phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The turn of the loop.
+    #[serde(default)]
+    pub iteration: u64,
+    /// Who worked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What was last done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
 }
 
 /// Who drives.

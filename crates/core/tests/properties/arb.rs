@@ -285,6 +285,20 @@ fn ledger_and_memory() -> Vec<BoxedStrategy<Command>> {
         start.boxed(),
         end.clone().boxed(),
         end.boxed(),
+        (word(), select(vec![CallEnd::Completed, CallEnd::Failed]), option::of(text()), word())
+            .prop_map(|(call, end, output, evidence)| Command::SettleCall { call, end, output, evidence })
+            .boxed(),
+        (1..4_u64, 1..4_u64, text())
+            .prop_map(|(attempt, of, why)| {
+                Command::AttemptResume(ResumeAttempted { attempt, of, delay_ms: 0, why })
+            })
+            .boxed(),
+        (option::of(word()), any::<bool>())
+            .prop_map(|(target, automatic)| {
+                let chosen = RecoveryChosen { target, automatic, ..RecoveryChosen::default() };
+                Command::ChooseRecovery(Box::new(chosen))
+            })
+            .boxed(),
         (select(vec![MemoryUse::Query, MemoryUse::Lookup]), option::of(word()), text(), option::of(text()))
             .prop_map(|(usage, source, query, result)| Command::UseMemory { usage, source, query, result })
             .boxed(),

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::call;
+use segno_core::call::subject;
 use segno_core::text::shorten;
 use serde_json::Value;
 
@@ -25,6 +27,11 @@ impl Default for BriefLimits {
         Self { tokens: 2_000, entries: 12 }
     }
 }
+
+/// How many pages of a list are looked through for lines.
+const PAGES: usize = 4;
+/// Calls in doubt are told of this many times as generously as anything else.
+const DOUBTS: usize = 4;
 
 /// A brief, in parts that can be left out from the end when it is too long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +77,7 @@ impl Engine {
         let state = self.load(session)?.state;
         let mut brief = Brief::default();
         brief.parts.push(self.opening(&state));
-        let doubt = self.in_doubt(&state)?;
+        let doubt = self.in_doubt(&state, limits)?;
         brief.part(
             "IN DOUBT: these calls were started, and nobody recorded how they ended. Find out what they did before you \
              do anything like them again:",
@@ -123,29 +130,43 @@ impl Engine {
     }
 
     /// Each call in doubt, and what can be observed of it now.
-    fn in_doubt(&self, state: &State) -> Result<Vec<String>, Error> {
-        let rows = self.items(state.session_id, List::Tools)?;
-        let mut lines = Vec::new();
-        for row in rows.iter().rev().filter(|row| text(&row.body, "state").as_deref() == Some("in_doubt")) {
-            let tool = text(&row.body, "tool").unwrap_or_default();
-            let input = row.body.get("input").cloned().unwrap_or_default();
-            let subject = ["command", "file_path", "notebook_path", "path", "cmd"]
-                .iter()
-                .find_map(|name| input.get(*name).and_then(Value::as_str).map(ToOwned::to_owned))
-                .unwrap_or_else(|| input.to_string());
-            let mut line = format!("{tool}: {}", shorten(&subject, 400));
-            let path =
-                ["file_path", "notebook_path", "path"].iter().find_map(|name| input.get(*name)?.as_str());
-            if let Some(path) = path {
-                line.push_str(&observed(
-                    &state.project.path,
-                    path,
-                    input.get("content").and_then(Value::as_str),
-                ));
-            }
-            lines.push(line);
+    fn in_doubt(&self, state: &State, limits: BriefLimits) -> Result<Vec<String>, Error> {
+        // An open call that nobody drives is as good as in doubt. The newest first.
+        let mut calls: Vec<_> = state.calls.in_doubt.iter().chain(&state.calls.open).collect();
+        calls.sort_by_key(|(_, call)| std::cmp::Reverse(call.seq));
+        let most = limits.entries.saturating_mul(DOUBTS);
+        let keys: Vec<String> = calls.iter().take(most).map(|(key, _)| (*key).clone()).collect();
+        let rows = self.store().rows(state.session_id, List::Tools, &keys)?;
+        let mut lines: Vec<String> =
+            rows.iter().map(|row| self.doubtful(&state.project.path, &row.body)).collect();
+        let more = (calls.len() - keys.len()) as u64 + state.calls.open_beyond;
+        if more > 0 {
+            lines.push(format!("and {more} more: segno show --tools"));
         }
         Ok(lines)
+    }
+
+    fn doubtful(&self, project: &str, row: &Value) -> String {
+        let tool = text(row, "tool").unwrap_or_default();
+        let input = row.get("input").cloned().unwrap_or_default();
+        let mut line = format!("{tool}: {}", shorten(&subject(&input), 400));
+        if let Some(path) = call::file(&input) {
+            line.push_str(&observed(project, path, &self.meant(&input)));
+        }
+        line
+    }
+
+    /// What a call was to make of its file, as far as its input says so.
+    fn meant(&self, input: &Value) -> Meant {
+        let whole = |name: &str| {
+            let text: segno_core::Text = serde_json::from_value(input.get(name)?.clone()).ok()?;
+            self.whole(&text).ok()
+        };
+        match (whole("content"), whole("old_string"), whole("new_string")) {
+            (Some(content), ..) => Meant::Content(content),
+            (None, Some(old), Some(new)) if !old.is_empty() && old != new => Meant::Replaced { old, new },
+            _ => Meant::Unknown,
+        }
     }
 
     fn done(&self, session: SessionId, limits: BriefLimits) -> Result<Vec<String>, Error> {
@@ -154,16 +175,16 @@ impl Engine {
             if !matches!(state.as_str(), "completed" | "failed") {
                 return None;
             }
-            let input = row.get("input")?;
-            let subject = ["command", "file_path", "notebook_path", "path", "cmd", "description"]
-                .iter()
-                .find_map(|name| input.get(*name).and_then(Value::as_str))
-                .map_or_else(|| input.to_string(), ToOwned::to_owned);
-            Some(format!("{} {} ({state})", text(row, "tool")?, shorten(&subject.replace('\n', " "), 120)))
+            let subject = subject(row.get("input")?);
+            // How it ended was found out afterwards.
+            let found = text(row, "evidence").map_or(String::new(), |where_| format!(", says {where_}"));
+            let subject = shorten(&subject.replace('\n', " "), 120);
+            Some(format!("{} {subject} ({state}{found})", text(row, "tool")?))
         })
     }
 
-    /// The newest rows of a list, as lines.
+    /// The newest rows of a list that have something to say, as lines. However long the list is, only so many of its
+    /// newest rows are looked at.
     fn rows(
         &self,
         session: SessionId,
@@ -171,41 +192,88 @@ impl Engine {
         limits: BriefLimits,
         line: impl Fn(&Value) -> Option<String>,
     ) -> Result<Vec<String>, Error> {
-        let page = segno_store::Page { after: None, limit: limits.entries * 3, newest_first: true };
-        let rows = self.store().items(session, list, &page)?.items;
-        Ok(rows.iter().filter_map(|row| line(&row.body)).take(limits.entries).collect())
+        let mut lines = Vec::new();
+        let mut after = None;
+        for _ in 0..PAGES {
+            let page = segno_store::Page { after, limit: limits.entries, newest_first: true };
+            let rows = self.store().page(session, list, &page)?;
+            lines.extend(rows.iter().filter_map(|row| line(&row.body)));
+            let full = rows.len() == limits.entries;
+            after = rows.last().map(|row| segno_store::ItemPlace { seq: row.seq, key: row.key.clone() });
+            if lines.len() >= limits.entries || !full || after.is_none() {
+                break;
+            }
+        }
+        lines.truncate(limits.entries);
+        Ok(lines)
     }
 
-    /// What is different from the last checkpoint that has files, if that can be told.
+    /// What is different from the last checkpoint that has files, and whether the repository moved since, if that can
+    /// be told.
     fn tree_changes(&self, state: &State, limits: BriefLimits) -> Vec<String> {
         let changes = || -> Result<Vec<String>, Error> {
             let Some(at) = state.tree.at else { return Ok(Vec::new()) };
-            let checkpoint = self.find_checkpoint(state.session_id, &at.to_string())?;
-            let compared = self.compare(state.session_id, &checkpoint, None, false)?;
-            Ok(compared
-                .files
-                .iter()
-                .take(limits.entries)
-                .map(|change| format!("{} ({:?})", change.path.display(), change.kind).to_lowercase())
-                .collect())
+            let checkpoint = self.checkpoint_number(state.session_id, at)?;
+            let mut lines = Vec::new();
+            let before = checkpoint.head.as_ref().and_then(|head| head.commit.clone());
+            let now = self.workspace(state)?.head()?;
+            let branch = now.as_ref().and_then(|head| head.branch.clone());
+            let commit = now.and_then(|head| head.commit);
+            if let Some(commit) = commit.filter(|commit| Some(commit) != before.as_ref()) {
+                let before = before.map_or("nothing".to_owned(), |before| shorten(&before, 12));
+                let branch = branch.map_or(String::new(), |branch| format!(" on {branch}"));
+                lines.push(format!("HEAD, which moved from {before} to {}{branch}", shorten(&commit, 12)));
+            }
+            let changed = self.changed_files(state, &checkpoint)?;
+            lines.extend(changed.iter().take(limits.entries).map(|change| {
+                let kind = format!("{:?}", change.kind).to_lowercase();
+                format!("{} ({kind})", change.path.display())
+            }));
+            Ok(lines)
         };
         changes().unwrap_or_default()
     }
 }
 
+/// What a call was to make of its file.
+enum Meant {
+    /// This content.
+    Content(String),
+    /// The same with a piece replaced.
+    Replaced { old: String, new: String },
+    /// Nobody can tell.
+    Unknown,
+}
+
+/// Larger files are not read to see what became of them.
+const LARGEST: u64 = 16 << 20;
+
 /// What can be seen of a file that a call was about.
-fn observed(project: &str, path: &str, content: Option<&str>) -> String {
+fn observed(project: &str, path: &str, meant: &Meant) -> String {
     let whole = std::path::Path::new(project).join(path);
-    match (std::fs::metadata(&whole), content) {
-        (Err(_), _) => " — the file is not there".to_owned(),
-        (Ok(meta), Some(content)) if meta.len() == content.len() as u64 => {
-            match std::fs::read(&whole).is_ok_and(|bytes| bytes == content.as_bytes()) {
+    let Ok(meta) = std::fs::metadata(&whole) else { return " — the file is not there".to_owned() };
+    let bytes = meta.len();
+    let read = || std::fs::read(&whole).ok().filter(|_| meta.is_file() && bytes <= LARGEST);
+    match meant {
+        Meant::Content(content) if bytes == content.len() as u64 => {
+            match read().is_some_and(|bytes| bytes == content.as_bytes()) {
                 true => " — the file is there with exactly that content: it was done".to_owned(),
                 false => " — the file is there with other content".to_owned(),
             }
         }
-        (Ok(meta), Some(_)) => format!(" — the file is there with other content ({} bytes)", meta.len()),
-        (Ok(meta), None) => format!(" — the file is there ({} bytes)", meta.len()),
+        Meant::Content(_) => format!(" — the file is there with other content ({bytes} bytes)"),
+        Meant::Replaced { old, new } => {
+            let text = read().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+            // The old piece may be a part of the new one.
+            let has_new = !new.is_empty() && text.contains(new.as_str());
+            let has_old = text.replace(new.as_str(), "").contains(old.as_str());
+            match (has_new, has_old) {
+                (true, false) => " — the file has the new text: it was done".to_owned(),
+                (false, true) => " — the file still has the old text: it was not done".to_owned(),
+                _ => format!(" — the file is there ({bytes} bytes)"),
+            }
+        }
+        Meant::Unknown => format!(" — the file is there ({bytes} bytes)"),
     }
 }
 
@@ -240,9 +308,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let project = dir.path().to_str().unwrap();
         std::fs::write(dir.path().join("a"), "same").unwrap();
-        assert!(observed(project, "a", Some("same")).contains("it was done"));
-        assert!(observed(project, "a", Some("else")).contains("other content"));
-        assert!(observed(project, "a", None).contains("(4 bytes)"));
-        assert!(observed(project, "b", Some("x")).contains("not there"));
+        let content = |text: &str| Meant::Content(text.to_owned());
+        let replaced = |old: &str, new: &str| Meant::Replaced { old: old.to_owned(), new: new.to_owned() };
+        assert!(observed(project, "a", &content("same")).contains("it was done"));
+        assert!(observed(project, "a", &content("else")).contains("other content"));
+        assert!(observed(project, "a", &content("longer")).contains("other content (4 bytes)"));
+        assert!(observed(project, "a", &Meant::Unknown).contains("(4 bytes)"));
+        assert!(observed(project, "b", &content("x")).contains("not there"));
+        assert!(observed(project, "a", &replaced("other", "same")).contains("it was done"));
+        assert!(observed(project, "a", &replaced("am", "same")).contains("it was done"), "part of the new");
+        assert!(observed(project, "a", &replaced("same", "other")).contains("it was not done"));
+        assert!(observed(project, "a", &replaced("x", "y")).contains("(4 bytes)"));
     }
 }

@@ -1,10 +1,15 @@
-//! Coming back: what can be gone on from, at what cost, and what the agent is told.
+//! Coming back: what can be gone on from, at what cost, what is known of calls in doubt, and what the agent is told.
 
 mod brief;
+mod detect;
+mod evidence;
 mod options;
+mod words;
 
 pub use brief::Brief;
 pub use brief::BriefLimits;
+pub use evidence::Settled;
 pub use options::Options;
-pub use options::Recovery;
-pub use options::Way;
+pub use options::RecoveryReport;
+pub use segno_core::event::Recovery;
+pub use segno_core::event::WayOffered as Way;

@@ -1,40 +1,26 @@
 //! The ways to go on, each with its honest cost.
 
+use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::Timestamp;
+use segno_core::call::subject;
+use segno_core::event::Recovery;
+use segno_core::event::RecoveryChosen;
+use segno_core::event::WayOffered;
+use segno_core::state::LastKnown;
+use segno_core::text::shorten;
 use serde::Serialize;
 
 use crate::Engine;
 use crate::Error;
+use crate::tree::Checkpoint;
 
-/// Where to go on from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Recovery {
-    /// The last checkpoint: files and conversation as they were there.
-    Checkpoint,
-    /// What is there now.
-    Live,
-    /// A new session that knows of this one.
-    Fresh,
-}
-
-/// One way to go on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Way {
-    /// Which.
-    pub recovery: Recovery,
-    /// What it is, in words.
-    pub text: String,
-    /// What it costs, in words.
-    pub loses: String,
-    /// How many actions are lost.
-    pub actions_lost: u64,
-    /// Whether it is the one to take.
-    pub recommended: bool,
-}
+/// How many of the newest checkpoints are looked through for one to go on from.
+const CHECKPOINTS: usize = 1_000;
+/// How many are read at once.
+const PAGE: usize = 20;
 
 /// What is known of a session that waits to go on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,52 +38,57 @@ pub struct Options {
     /// Calls that nobody knows the end of: tool and input.
     pub in_doubt: Vec<(String, String)>,
     /// The ways to go on.
-    pub ways: Vec<Way>,
+    pub ways: Vec<WayOffered>,
+}
+
+/// The newest stop of a session and how it can be, or was, taken up after it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RecoveryReport {
+    /// The session.
+    pub session_id: SessionId,
+    /// When it stopped.
+    pub interrupted_at: Timestamp,
+    /// Why.
+    pub interrupt_reason: String,
+    /// Where work was.
+    pub last_known_state: LastKnown,
+    /// How many calls nobody knew the end of.
+    pub in_doubt: u64,
+    /// How many of those were found out about.
+    pub settled: u64,
+    /// The ways to go on: those there are now, or those there were when one was chosen.
+    pub recovery_options: Vec<WayOffered>,
+    /// The one to take.
+    pub recommended: Option<Recovery>,
+    /// The one that was taken.
+    pub recovery_type: Option<Recovery>,
+    /// What was gone on from.
+    pub target: Option<String>,
+    /// When.
+    pub recovered_at: Option<Timestamp>,
+    /// How often it was taken up again without anybody asking for it.
+    pub attempts: u64,
 }
 
 impl Engine {
+    /// The newest checkpoint that work can go on from: all of it is on disk, nothing was rolled back behind it, and it
+    /// was made by somebody who knew what they were doing, not by the end of a dead run.
+    pub fn checkpoint_to_resume(&self, session: SessionId) -> Result<Option<Checkpoint>, Error> {
+        let fits = |checkpoint: &Checkpoint| {
+            checkpoint.ready && checkpoint.valid && !checkpoint.aside && checkpoint.reason != "interrupt"
+        };
+        self.newest_checkpoint(session, CHECKPOINTS, PAGE, fits)
+    }
+
     /// What can be gone on from.
     pub fn recovery_options(&self, session: SessionId) -> Result<(State, Options), Error> {
         let state = self.load(session)?.state;
-        let doubt = !state.calls.in_doubt.is_empty();
-        let checkpoint = self.checkpoints(session)?.into_iter().rev().find(|checkpoint| {
-            checkpoint.valid && checkpoint.ready && !checkpoint.aside && checkpoint.reason != "interrupt"
-        });
-        let lost = |since: u64| state.actions_since(since);
-        let mut ways = Vec::new();
-        if let Some(checkpoint) = &checkpoint {
-            let actions = lost(checkpoint.seq);
-            ways.push(Way {
-                recovery: Recovery::Checkpoint,
-                text: format!("last checkpoint {}", checkpoint.id),
-                loses: match actions {
-                    0 => "loses nothing".to_owned(),
-                    1 => "loses 1 action".to_owned(),
-                    n => format!("loses {n} actions"),
-                },
-                actions_lost: actions,
-                recommended: doubt,
-            });
-        }
-        let in_doubt = state.calls.in_doubt.len();
-        ways.push(Way {
-            recovery: Recovery::Live,
-            text: "live state, every recorded event".to_owned(),
-            loses: match in_doubt {
-                0 => "loses nothing".to_owned(),
-                1 => "loses nothing; 1 call in doubt".to_owned(),
-                n => format!("loses nothing; {n} calls in doubt"),
-            },
-            actions_lost: 0,
-            recommended: !doubt || checkpoint.is_none(),
-        });
-        ways.push(Way {
-            recovery: Recovery::Fresh,
-            text: "fresh start".to_owned(),
-            loses: "gives this session up; its record stays".to_owned(),
-            actions_lost: state.calls.total,
-            recommended: false,
-        });
+        let options = self.options_of(&state)?;
+        Ok((state, options))
+    }
+
+    fn options_of(&self, state: &State) -> Result<Options, Error> {
+        let checkpoint = self.checkpoint_to_resume(state.session_id)?;
         let reason = match (&state.reason, state.status) {
             (Some(reason), _) => {
                 let details = reason.details.as_deref().map_or(String::new(), |more| format!(", {more}"));
@@ -105,9 +96,10 @@ impl Engine {
             }
             (None, status) => status.to_string(),
         };
+        let stopped = state.recovery.as_ref().filter(|_| state.status != Status::Active);
         let run = state.run.as_ref();
-        let options = Options {
-            since: state.updated_at,
+        Ok(Options {
+            since: stopped.map_or(state.updated_at, |stopped| stopped.interrupted_at),
             reason,
             last_action: state.last_action.clone(),
             agent: run.map(|run| run.agent.clone()),
@@ -116,22 +108,110 @@ impl Engine {
                 .calls
                 .in_doubt
                 .values()
-                .map(|call| (call.tool.clone(), call.input.clone()))
+                .map(|call| {
+                    let input = serde_json::from_str(&call.input).map_or_else(
+                        // Shortened, so it may be no JSON any more.
+                        |_| call.input.clone(),
+                        |input| subject(&input),
+                    );
+                    (call.tool.clone(), input)
+                })
                 .collect(),
-            ways,
+            ways: ways(state, checkpoint.as_ref()),
+        })
+    }
+
+    /// The newest stop of a session, and how it can be or was taken up; none if it never stopped.
+    pub fn recovery_report(&self, state: &State) -> Result<Option<RecoveryReport>, Error> {
+        let Some(mark) = &state.recovery else { return Ok(None) };
+        let offered = match mark.recovery_type {
+            Some(_) => mark.offered.clone(),
+            None if state.status.is_open() => self.options_of(state)?.ways,
+            None => Vec::new(),
         };
-        Ok((state, options))
+        Ok(Some(RecoveryReport {
+            session_id: state.session_id,
+            interrupted_at: mark.interrupted_at,
+            interrupt_reason: mark.interrupt_reason.clone(),
+            last_known_state: mark.last_known_state.clone(),
+            in_doubt: mark.in_doubt,
+            settled: mark.settled,
+            recommended: offered.iter().find(|way| way.recommended).map(|way| way.recovery),
+            recovery_options: offered,
+            recovery_type: mark.recovery_type,
+            target: mark.target.clone(),
+            recovered_at: mark.recovered_at,
+            attempts: mark.attempts,
+        }))
+    }
+
+    /// The command that records which way was taken.
+    pub fn chosen(
+        &self,
+        options: &Options,
+        recovery: Recovery,
+        target: Option<String>,
+        automatic: bool,
+    ) -> Command {
+        let known = options.ways.iter().find(|way| way.recovery == recovery);
+        Command::ChooseRecovery(Box::new(RecoveryChosen {
+            recovery,
+            target: target.or_else(|| known.and_then(|way| way.target.clone())),
+            offered: options.ways.clone(),
+            automatic,
+        }))
     }
 
     /// Why a session cannot be gone on with, in the words of those who named the cases.
     pub fn refuse_resume(&self, state: &State, reset_breaker: bool) -> Result<(), Error> {
-        let refuse = |why: &str| Err(Error::NoRun(why.to_owned()));
-        match state.status {
-            Status::Completed => refuse("this session is completed; going on makes a new session"),
-            Status::Aborted => refuse("this session was given up; going on makes a new session"),
-            Status::Failed => refuse("this session failed; going on makes a new session"),
-            Status::Halted if !reset_breaker => refuse("this session is halted: its breaker is open"),
-            _ => Ok(()),
+        match segno_core::detect::refusal(state, reset_breaker) {
+            Some(why) => Err(Error::NotResumable { why, status: state.status }),
+            None => Ok(()),
         }
     }
+}
+
+/// The ways to go on from a state, with the checkpoint that can be gone on from.
+fn ways(state: &State, checkpoint: Option<&Checkpoint>) -> Vec<WayOffered> {
+    let in_doubt = state.calls.in_doubt.len();
+    let mut ways = Vec::new();
+    if let Some(checkpoint) = checkpoint {
+        // Checkpoints of older programs do not say how much had been done.
+        let actions = checkpoint
+            .actions
+            .map_or_else(|| state.actions_since(checkpoint.seq), |then| state.actions.saturating_sub(then));
+        ways.push(WayOffered {
+            recovery: Recovery::Checkpoint,
+            target: Some(checkpoint.id.clone()),
+            text: format!("last checkpoint {}", shorten(&checkpoint.id, 100)),
+            loses: match actions {
+                0 => "loses nothing".to_owned(),
+                1 => "loses 1 action".to_owned(),
+                n => format!("loses {n} actions"),
+            },
+            actions_lost: actions,
+            recommended: in_doubt > 0,
+        });
+    }
+    ways.push(WayOffered {
+        recovery: Recovery::Live,
+        target: None,
+        text: "live state, every recorded event".to_owned(),
+        loses: match in_doubt {
+            0 => "loses nothing".to_owned(),
+            1 => "loses nothing; 1 call in doubt".to_owned(),
+            n => format!("loses nothing; {n} calls in doubt"),
+        },
+        actions_lost: 0,
+        recommended: in_doubt == 0 || checkpoint.is_none(),
+    });
+    ways.push(WayOffered {
+        recovery: Recovery::Fresh,
+        target: None,
+        text: "fresh start".to_owned(),
+        loses: "gives this session up; its record stays".to_owned(),
+        actions_lost: state.calls.total,
+        recommended: false,
+    });
+    ways
 }

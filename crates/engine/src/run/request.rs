@@ -33,6 +33,10 @@ pub struct Request {
     pub version: Option<String>,
     /// What to launch.
     pub launch: LaunchRequest,
+    /// Arguments among those that somebody gave by hand for this run alone.
+    pub given_args: Vec<String>,
+    /// The file that says what is to be done.
+    pub file: Option<String>,
     /// What the conversation had used before.
     pub baseline: Baseline,
     /// Where it works.

@@ -78,12 +78,31 @@ pub(super) fn record_end(
     let until = Instant::now() + patience;
     loop {
         match recorder.flush()? {
-            Flushed::All => return Ok((outcome, false)),
+            Flushed::All => {
+                evidence(recorder);
+                return Ok((outcome, false));
+            }
             Flushed::NotYet(_) if Instant::now() < until => std::thread::sleep(pause),
             Flushed::NotYet(why) => {
                 recorder.notices.push(format!("the end of the run could not be recorded: {why}"));
                 return Ok((outcome, true));
             }
+        }
+    }
+}
+
+/// All that it printed is recorded now; what it never printed may be in the record that the agent keeps itself.
+fn evidence(recorder: &mut Recorder<'_>) {
+    if recorder.state.calls.in_doubt.is_empty() {
+        return;
+    }
+    let epoch = recorder.at(None).epoch;
+    match recorder.engine.gather_evidence_as(recorder.state.session_id, epoch) {
+        Ok(settled) if settled.is_empty() => {}
+        // The end is recorded; that more was found out is seen by whoever looks next, at the latest.
+        Ok(_) => drop(recorder.refresh()),
+        Err(why) => {
+            recorder.notices.push(format!("the agent's own record could not be made use of: {why}"));
         }
     }
 }

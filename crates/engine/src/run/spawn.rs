@@ -231,5 +231,7 @@ pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &str, member: M
         environment: Value::Object(environment),
         directory: request.directory.display().to_string(),
         interactive: request.launch.interactive,
+        args: request.given_args.clone(),
+        file: request.file.clone(),
     }
 }

@@ -33,6 +33,9 @@ pub struct Checkpoint {
     /// The step then.
     #[serde(default)]
     pub step: Option<u32>,
+    /// How much had been done in all, if that was counted then.
+    #[serde(default)]
+    pub actions: Option<u64>,
     /// Whether all of it is on disk.
     #[serde(default)]
     pub ready: bool,
@@ -89,6 +92,32 @@ impl Engine {
         Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row.body).ok()).collect())
     }
 
+    /// The newest checkpoint that fits, among the newest `most`; the list is read from its end, page by page.
+    pub(crate) fn newest_checkpoint(
+        &self,
+        session: SessionId,
+        most: usize,
+        page: usize,
+        fits: impl Fn(&Checkpoint) -> bool,
+    ) -> Result<Option<Checkpoint>, Error> {
+        let mut after = None;
+        let mut left = most;
+        loop {
+            let page = segno_store::Page { after, limit: page.min(left), newest_first: true };
+            let rows = self.store().page(session, List::Checkpoints, &page)?;
+            let Some(last) = rows.last() else { return Ok(None) };
+            after = Some(segno_store::ItemPlace { seq: last.seq, key: last.key.clone() });
+            left -= rows.len().min(left);
+            let mut found = rows.into_iter().filter_map(|row| serde_json::from_value(row.body).ok());
+            if let Some(checkpoint) = found.find(&fits) {
+                return Ok(Some(checkpoint));
+            }
+            if left == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
     /// The checkpoint that a text names: its id, its number, its name (the newest of several), or a moment (the last
     /// one before it).
     pub fn find_checkpoint(&self, session: SessionId, text: &str) -> Result<Checkpoint, Error> {
@@ -107,7 +136,12 @@ impl Engine {
         })
     }
 
-    pub(super) fn checkpoint_number(&self, session: SessionId, ordinal: u64) -> Result<Checkpoint, Error> {
-        self.find_checkpoint(session, &ordinal.to_string())
+    pub(crate) fn checkpoint_number(&self, session: SessionId, ordinal: u64) -> Result<Checkpoint, Error> {
+        // As the list keeps them.
+        let rows = self.store().rows(session, List::Checkpoints, &[format!("{ordinal:020}")])?;
+        let found = rows.into_iter().next().and_then(|row| serde_json::from_value(row.body).ok());
+        found.ok_or_else(|| {
+            Error::Refused(segno_core::Refusal::Unknown { what: "checkpoint", id: ordinal.to_string() })
+        })
     }
 }

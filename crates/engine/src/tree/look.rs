@@ -67,6 +67,13 @@ impl Engine {
         Ok(Compared { files, values: values(&then, &now), commits: (commit(before), last) })
     }
 
+    /// Only the files that are different now from a checkpoint.
+    pub(crate) fn changed_files(&self, state: &State, before: &Checkpoint) -> Result<Vec<Change>, Error> {
+        let workspace = self.workspace(state)?;
+        let first = self.snapshot_of(&workspace, before)?;
+        Ok(workspace.diff(&first, Side::Present, false)?)
+    }
+
     /// The same as text that people read.
     pub fn diff_text(
         &self,

@@ -110,6 +110,9 @@ fn head(state: &State) -> Members {
     doc.put_some("memory_cache", non_empty(json!(state.cache)));
     doc.put_some("workflow_state", json!(state.workflow_state));
     doc.put_some("current_checkpoint", json!(state.checkpoint.as_ref().map(|mark| &mark.id)));
+    doc.put_some("work_file", json!(state.file));
+    doc.put_some("recovery", json!(state.recovery));
+    doc.put("actions", json!(state.actions));
     doc.put("actions_since_checkpoint", json!(state.actions_since_checkpoint));
     doc.put("journal_seq", json!(state.seq));
     doc

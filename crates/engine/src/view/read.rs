@@ -89,6 +89,10 @@ struct Shown {
     workflow_state: Option<Value>,
     #[serde(default)]
     actions_since_checkpoint: u64,
+    #[serde(default)]
+    actions: u64,
+    work_file: Option<String>,
+    recovery: Option<Box<segno_core::state::RecoveryMark>>,
     artifacts: Vec<ArtifactRow>,
     history: Vec<HistoryRow>,
     #[serde(default)]
@@ -313,6 +317,12 @@ fn build(shown: Shown, uid: Uid) -> Read {
     state.cache = shown.memory_cache;
     state.workflow_state = shown.workflow_state;
     state.actions_since_checkpoint = shown.actions_since_checkpoint;
+    state.actions = shown.actions;
+    state.file = shown.work_file.filter(|file| segno_core::limits::line("file", file).is_ok());
+    state.recovery = shown.recovery.map(|mut recovery| {
+        recovery.offered.truncate(segno_core::limits::WAYS);
+        recovery
+    });
     // Whoever ran these calls is not here to end them.
     state.calls.in_doubt = shown.calls_in_doubt;
     state.calls.in_doubt.extend(shown.pending_calls);

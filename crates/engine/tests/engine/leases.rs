@@ -98,6 +98,7 @@ fn elsewhere_the_heartbeat_decides_by_the_stores_clock() {
         acquired_at: at(-1_000),
         heartbeat_at: at(0),
         now: at(silent),
+        steady: None,
     };
     let elsewhere = Holder { host: "another-host".to_owned(), ..here("far") };
     let contained = Holder { pid_namespace: "pid:[1]".to_owned(), pid: u32::MAX, ..here("contained") };
@@ -116,6 +117,59 @@ fn elsewhere_the_heartbeat_decides_by_the_stores_clock() {
     // On this machine the process decides, however long it was silent: a laptop may have slept.
     assert_eq!(life(&lease(here("near"), 1_000_000)), Life::Alive);
     assert_eq!(life(&lease(Holder { boot_id: "before".to_owned(), ..here("near") }, 0)), Life::Rebooted);
+}
+
+/// The clock that people read is set back and forward; the one that counts for whoever shares the machine is not.
+#[test]
+fn a_clock_that_is_set_makes_nobody_die_and_nobody_live() {
+    let at = |seconds: i64| segno_core::Timestamp::from_micros(1_768_557_600_000_000).plus_seconds(seconds);
+    let second = 1_000_000;
+    // Another namespace or another name of the machine, but the same boot of it.
+    let contained = Holder { pid_namespace: "pid:[1]".to_owned(), pid: u32::MAX, ..here("contained") };
+    let renamed = Holder { host: "another-name".to_owned(), ..contained.clone() };
+    for holder in [contained, renamed] {
+        for set in [-3_600, 0, 3_600] {
+            for (silent, expected) in [(0, Life::Alive), (30, Life::Alive), (61, Life::Silent)] {
+                let lease = Lease {
+                    epoch: 1,
+                    holder: holder.clone(),
+                    acquired_at: at(-1_000),
+                    heartbeat_at: at(0),
+                    now: at(set + i64::from(silent)),
+                    steady: Some(segno_store::Steady {
+                        heartbeat: 500 * second,
+                        now: (500 + u64::from(silent as u32)) * second,
+                    }),
+                };
+                assert_eq!(life(&lease), expected, "set by {set} s, silent for {silent} s");
+            }
+        }
+    }
+    // Of another machine, or with a clock that runs apart, only the time of day is known.
+    let far = Holder { host: "another-host".to_owned(), boot_id: "its own".to_owned(), ..here("far") };
+    let apart = Holder { pid_namespace: "pid:[1]".to_owned(), ..here("apart") };
+    for (holder, heartbeat) in [(far, 0), (apart, 900 * second)] {
+        let steady = Some(segno_store::Steady { heartbeat, now: 500 * second });
+        let (acquired_at, heartbeat_at, now) = (at(-1_000), at(0), at(10));
+        let lease = Lease { epoch: 1, holder, acquired_at, heartbeat_at, now, steady };
+        assert_eq!(life(&lease), Life::Alive);
+        assert_eq!(life(&Lease { now: at(61), ..lease }), Life::Silent);
+    }
+}
+
+#[test]
+fn a_heartbeat_is_told_by_both_clocks() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let id = engine.create(room.new_session()).unwrap().state.session_id;
+    let driver = engine.drive(id, "near").unwrap();
+    let beat = || engine.store().lease(id).unwrap().unwrap();
+    let first = beat().steady.unwrap();
+    assert!(first.now >= first.heartbeat);
+    driver.heartbeat().unwrap();
+    let second = beat();
+    assert!(second.steady.unwrap().heartbeat > first.heartbeat);
+    assert_eq!(second.holder, here("near"), "the holder is the same");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub enum Status {
 /// Shows the open sessions of this project, newest first. The numbers can be used in place of ids afterwards.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
-    visible_alias = "list",
+    visible_aliases = ["list", "sessions"],
     after_help = "Example:\n  segno ls --everywhere --status paused --since 7d"
 )]
 pub struct Args {

@@ -15,6 +15,7 @@ pub mod completions;
 pub mod config;
 pub mod decide;
 pub mod demo;
+pub mod detect;
 pub mod doctor;
 mod doing;
 pub mod export;
@@ -64,6 +65,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Kill(args) => attach::kill(context, args),
         Command::New(args) => new::run(context, args),
         Command::Resume(args) => resume::run(context, args),
+        Command::Detect(args) => detect::run(context, args),
         Command::Pause(args) => lifecycle::pause(context, args),
         Command::Complete(args) => lifecycle::complete(context, args),
         Command::Abort(args) => lifecycle::abort(context, args),
@@ -128,6 +130,7 @@ fn records(command: &Command) -> bool {
             | Command::Kill(_)
             | Command::Ls(_)
             | Command::Show(_)
+            | Command::Detect(_)
             | Command::Log(_)
             | Command::History(_)
             | Command::State(_)

@@ -17,7 +17,7 @@ use crate::output::{Text, units};
 ///
 /// Without a flag: where it stands, what it used, and what to type next. With a flag: one of its lists, in pages.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno show last --tools --limit 20")]
+#[command(visible_alias = "session-info", after_help = "Example:\n  segno show last --tools --limit 20")]
 pub struct Args {
     /// The session
     #[command(flatten)]
@@ -93,18 +93,26 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     let state = desk.load(id)?;
     let lease = desk.engine.store().lease(id).map_err(segno_engine::Error::from)?;
-    let last_run = desk.engine.items(id, List::Runs)?.pop().map(|row| row.body);
+    let newest = segno_engine::store::Page::newest(1);
+    let last_run = desk.engine.store().page(id, List::Runs, &newest).map_err(segno_engine::Error::from)?;
+    let last_run = last_run.into_iter().next().map(|row| row.body);
+    let recovery = desk.engine.recovery_report(&state)?;
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({
             "session": Summary::from(&state),
             "state": state,
             "driver": lease,
             "last_run": last_run,
+            "recovery": recovery,
+            "auto_resume_enabled": context.config()?.resume.auto,
         }));
     }
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
     let facts = facts(context, &state, lease.as_ref());
-    for (label, value) in facts.into_iter().chain(last_run.iter().flat_map(super::run::describe)) {
+    let recovery = recovery.filter(|_| state.status.is_open());
+    let recovery = recovery.map(|report| ("stopped", stopped(context, &report)));
+    let facts = facts.into_iter().chain(recovery);
+    for (label, value) in facts.chain(last_run.iter().flat_map(super::run::describe)) {
         table.row([Text::new().painted(Meaning::Dim, label), value]);
     }
     context.printer.table(&table)?;
@@ -236,6 +244,24 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'stat
     );
     fact("journal", Text::new().painted(Meaning::Dim, count(state.seq, "event")));
     facts
+}
+
+/// The newest stop, and how it can be or was taken up.
+fn stopped(context: &Context, report: &segno_engine::resume::RecoveryReport) -> Text {
+    let mut text =
+        Text::new().plain(format!("{}, {}", context.moment(report.interrupted_at), report.interrupt_reason));
+    if report.in_doubt > 0 {
+        text = text.plain(format!(", {} in doubt", units::things(report.in_doubt, "call")));
+    }
+    if report.settled > 0 {
+        text = text.plain(format!(", {} found out about since", report.settled));
+    }
+    let target = report.target.as_deref().map_or(String::new(), |target| format!(" {target}"));
+    match (report.recovery_type, report.recommended) {
+        (Some(taken), _) => text.plain(format!("; taken up from {}{target}", taken.as_str())),
+        (None, Some(best)) => text.painted(Meaning::Dim, format!("; best taken up from {}", best.as_str())),
+        (None, None) => text,
+    }
 }
 
 /// The phases of a workflow with what is done, what is current and what is to come.

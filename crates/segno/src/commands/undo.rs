@@ -378,7 +378,7 @@ fn by_whom(desk: &Desk<'_>, session: SessionId) -> Outcome<BTreeMap<PathBuf, Str
     let mut tools = BTreeMap::new();
     for row in desk.engine.items(session, List::Tools)? {
         if let (Some(call), Some(tool)) = (text(&row.body, "call"), text(&row.body, "tool")) {
-            let subject = super::run::subject(row.body.get("input").unwrap_or(&Value::Null));
+            let subject = segno_engine::core::call::subject(row.body.get("input").unwrap_or(&Value::Null));
             tools.insert(call, format!("{tool} {}", segno_engine::core::text::shorten(&subject, 60)));
         }
     }

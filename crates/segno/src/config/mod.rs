@@ -56,6 +56,7 @@ pub struct Config {
     pub cleanup: Cleanup,
     pub ls: Ls,
     pub run: Run,
+    pub resume: Resume,
     pub checkpoint: Checkpoint,
     pub agents: toml::Table,
     pub redact: Redact,
@@ -124,6 +125,15 @@ pub struct Run {
     pub allow: Vec<String>,
     pub deny: Vec<String>,
     pub ask_seconds: u64,
+}
+
+/// The section `[resume]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Resume {
+    pub auto: bool,
+    pub attempts: u32,
+    pub delay_seconds: u64,
 }
 
 /// The section `[checkpoint]`.

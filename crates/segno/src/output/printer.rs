@@ -188,6 +188,13 @@ impl Printer {
         }
     }
 
+    /// Says a table to the person at the terminal, as [`Printer::talk`] does.
+    pub fn talk_table(&self, table: &Table) {
+        if !self.manner.quiet && !self.manner.json {
+            self.say(table.render(self.err.palette, self.err.width).trim_end());
+        }
+    }
+
     /// Says something only if `-v` was given at least `level` times.
     pub fn detail(&self, level: u8, text: impl Into<Text>) {
         if self.manner.verbose >= level {

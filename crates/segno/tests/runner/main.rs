@@ -10,6 +10,7 @@ mod cut_short;
 mod damage;
 mod day;
 mod demo;
+mod detect;
 mod docs;
 mod going_back;
 mod help;

@@ -10,5 +10,6 @@ mod hooks;
 mod lab;
 mod matrix;
 mod orphans;
+mod recovery;
 mod table;
 mod terminal;

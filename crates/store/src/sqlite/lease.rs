@@ -14,9 +14,20 @@ use super::fault;
 use super::session;
 use crate::Error;
 use crate::types::Lease;
+use crate::types::Steady;
 
 /// Microseconds by the database's clock: every process of this store agrees on it.
 const NOW: &str = "CAST(unixepoch('subsec') * 1000000 AS INTEGER)";
+
+/// Where the heartbeat by a clock that nobody sets is, in the JSON of the holder.
+const STEADY: &str = "$.steady_us";
+
+/// Microseconds by a clock that nobody sets and that stands still while the machine sleeps.
+fn steady_now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000)
+}
 
 /// The epoch that a session is or was last driven under; 0 if never.
 pub(super) fn epoch(connection: &Connection, place: &str, pk: i64) -> Result<u64, Error> {
@@ -57,8 +68,14 @@ pub(super) fn all(connection: &Connection, place: &str) -> Result<Vec<(SessionId
 }
 
 fn lease(row: &rusqlite::Row<'_>) -> rusqlite::Result<Lease> {
+    #[derive(serde::Deserialize)]
+    struct Beat {
+        steady_us: u64,
+    }
     let holder: String = row.get(1)?;
+    let beat: Option<Beat> = serde_json::from_str(&holder).ok();
     Ok(Lease {
+        steady: beat.map(|beat| Steady { heartbeat: beat.steady_us, now: steady_now() }),
         epoch: row.get(0)?,
         holder: serde_json::from_str(&holder).unwrap_or_default(),
         acquired_at: Timestamp::from_micros(row.get(2)?),
@@ -82,11 +99,12 @@ pub(super) fn acquire(
             return Err(Error::Held(Box::new(lease)));
         }
         let sql = format!(
-            "INSERT INTO leases (session, epoch, holder, acquired_us, heartbeat_us) VALUES (?1, 1, ?2, {NOW}, {NOW})
-             ON CONFLICT (session) DO UPDATE SET epoch = epoch + 1, holder = ?2, acquired_us = {NOW},
-             heartbeat_us = {NOW}"
+            "INSERT INTO leases (session, epoch, holder, acquired_us, heartbeat_us)
+             VALUES (?1, 1, json_set(?2, '{STEADY}', ?3), {NOW}, {NOW})
+             ON CONFLICT (session) DO UPDATE SET epoch = epoch + 1, holder = json_set(?2, '{STEADY}', ?3),
+             acquired_us = {NOW}, heartbeat_us = {NOW}"
         );
-        tx.execute(&sql, (pk, holder)).map_err(|e| fault(place, e))?;
+        tx.execute(&sql, (pk, holder, number(steady_now()))).map_err(|e| fault(place, e))?;
         read(tx, place, pk)?.ok_or(Error::NotFound(session))
     })
 }
@@ -94,9 +112,11 @@ pub(super) fn acquire(
 pub(super) fn renew(direct: &mut Direct, session: SessionId, given: u64) -> Result<(), Error> {
     in_transaction(direct, session, |tx, place, pk| {
         let sql = format!(
-            "UPDATE leases SET heartbeat_us = {NOW} WHERE session = ?1 AND epoch = ?2 AND holder IS NOT NULL"
+            "UPDATE leases SET heartbeat_us = {NOW}, holder = json_set(holder, '{STEADY}', ?3)
+             WHERE session = ?1 AND epoch = ?2 AND holder IS NOT NULL"
         );
-        let changed = tx.execute(&sql, (pk, number(given))).map_err(|e| fault(place, e))?;
+        let changed =
+            tx.execute(&sql, (pk, number(given), number(steady_now()))).map_err(|e| fault(place, e))?;
         if changed == 0 {
             return Err(Error::StaleEpoch { given, current: epoch(tx, place, pk)? });
         }

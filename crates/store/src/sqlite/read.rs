@@ -71,10 +71,31 @@ impl Store for SqliteStore {
         })
     }
 
+    fn page(&self, session: SessionId, list: List, page: &Page) -> Result<Vec<Item>, Error> {
+        self.read(|connection, place, _| {
+            let row = session::find_row(connection, place, session)?;
+            page_of(connection, place, row.pk, list, page)
+        })
+    }
+
+    fn rows(&self, session: SessionId, list: List, keys: &[String]) -> Result<Vec<Item>, Error> {
+        self.read(|connection, place, _| {
+            let row = session::find_row(connection, place, session)?;
+            rows_of(connection, place, row.pk, list, keys)
+        })
+    }
+
     fn items(&self, session: SessionId, list: List, page: &Page) -> Result<Items, Error> {
         self.read(|connection, place, _| {
             let row = session::find_row(connection, place, session)?;
-            items(connection, place, row.pk, list, page)
+            let items = page_of(connection, place, row.pk, list, page)?;
+            // A list that ends within its first page need not be counted.
+            let total = if page.after.is_none() && items.len() < page.limit {
+                items.len() as u64
+            } else {
+                count_of(connection, place, row.pk, list)?
+            };
+            Ok(Items { items, total })
         })
     }
 
@@ -226,25 +247,41 @@ fn at_most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-fn items(connection: &Connection, place: &str, pk: i64, list: List, page: &Page) -> Result<Items, Error> {
-    let sql = |e| fault(place, e);
-    let name = list.as_str();
-    let total: u64 = connection
+fn count_of(connection: &Connection, place: &str, pk: i64, list: List) -> Result<u64, Error> {
+    connection
         .prepare_cached("SELECT count(*) FROM items WHERE session = ?1 AND list = ?2")
-        .and_then(|mut ask| ask.query_row((pk, name), |row| row.get(0)))
-        .map_err(sql)?;
+        .and_then(|mut ask| ask.query_row((pk, list.as_str()), |row| row.get(0)))
+        .map_err(|e| fault(place, e))
+}
+
+/// The question for a page of a list. However long the list is, only the page is read.
+fn page_sql(list: List, newest_first: bool) -> String {
     // Keys of some lists sort by time, others are read in the order of their events.
     let by_seq = matches!(list, List::Tools | List::Files | List::Outputs);
-    let order = match (by_seq, page.newest_first) {
+    let order = match (by_seq, newest_first) {
         (true, false) => "(seq, key) > (?3, ?4) ORDER BY seq, key",
         (true, true) => "(seq, key) < (?3, ?4) ORDER BY seq DESC, key DESC",
         (false, false) => "key > ?4 AND ?3 = ?3 ORDER BY key",
         (false, true) => "key < ?4 AND ?3 = ?3 ORDER BY key DESC",
     };
-    // The list's name is written out so that the partial index on it is used.
-    let text = format!(
-        "SELECT key, seq, body FROM items WHERE session = ?1 AND list = '{name}' AND ?2 = ?2 AND {order} LIMIT ?5"
-    );
+    // SQLite uses a partial index only for a question that has the index's own condition, word for word.
+    let partial = if by_seq { "AND list IN ('tools', 'files', 'outputs')" } else { "" };
+    let name = list.as_str();
+    format!(
+        "SELECT key, seq, body FROM items WHERE session = ?1 AND list = '{name}' {partial} AND ?2 = ?2 AND {order} LIMIT ?5"
+    )
+}
+
+fn page_of(
+    connection: &Connection,
+    place: &str,
+    pk: i64,
+    list: List,
+    page: &Page,
+) -> Result<Vec<Item>, Error> {
+    let sql = |e| fault(place, e);
+    let name = list.as_str();
+    let text = page_sql(list, page.newest_first);
     let (seq, key): (i64, Sql) = match (&page.after, page.newest_first) {
         (Some(place), _) => (i64::try_from(place.seq).unwrap_or(i64::MAX), Sql::Text(place.key.clone())),
         (None, false) => (-1, Sql::Text(String::new())),
@@ -259,13 +296,39 @@ fn items(connection: &Connection, place: &str, pk: i64, list: List, page: &Page)
         .map_err(sql)?;
     let mut found = Vec::new();
     for row in rows {
-        let (key, seq, body) = row.map_err(sql)?;
-        let body = serde_json::from_str(&body).unwrap_or_else(
-            |why| serde_json::json!({ "damaged": format!("this row cannot be read: {why}") }),
-        );
-        found.push(Item { key, seq, body });
+        found.push(item(row.map_err(sql)?));
     }
-    Ok(Items { items: found, total })
+    Ok(found)
+}
+
+fn rows_of(
+    connection: &Connection,
+    place: &str,
+    pk: i64,
+    list: List,
+    keys: &[String],
+) -> Result<Vec<Item>, Error> {
+    let sql = |e| fault(place, e);
+    let mut statement = connection
+        .prepare_cached("SELECT key, seq, body FROM items WHERE session = ?1 AND list = ?2 AND key = ?3")
+        .map_err(sql)?;
+    let mut found = Vec::new();
+    for key in keys {
+        let row = statement
+            .query_row((pk, list.as_str(), key), |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, row.get::<_, String>(2)?))
+            })
+            .optional()
+            .map_err(sql)?;
+        found.extend(row.map(item));
+    }
+    Ok(found)
+}
+
+fn item((key, seq, body): (String, u64, String)) -> Item {
+    let body = serde_json::from_str(&body)
+        .unwrap_or_else(|why| serde_json::json!({ "damaged": format!("this row cannot be read: {why}") }));
+    Item { key, seq, body }
 }
 
 fn list(connection: &Connection, place: &str, filter: &Filter) -> Result<Listing, Error> {
@@ -319,4 +382,29 @@ fn list(connection: &Connection, place: &str, filter: &Filter) -> Result<Listing
         None => found.len() as u64,
     };
     Ok(Listing { sessions: found.into_iter().map(|(_, _, summary)| summary).collect(), total })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_read_by_an_index_and_never_sorted_as_a_whole() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../../migrations/sqlite/0002_lists.sql")).unwrap();
+        for list in List::ALL {
+            for newest_first in [false, true] {
+                let text = format!("EXPLAIN QUERY PLAN {}", page_sql(list, newest_first));
+                let mut ask = connection.prepare(&text).unwrap();
+                let plan: Vec<String> = ask
+                    .query_map((1, "x", 5, "k", 10), |row| row.get::<_, String>(3))
+                    .unwrap()
+                    .map(Result::unwrap)
+                    .collect();
+                let plan = plan.join("; ");
+                assert!(plan.contains("SEARCH items USING INDEX items_by_"), "{list:?}: {plan}");
+                assert!(!plan.contains("FOR ORDER BY"), "{list:?} is sorted: {plan}");
+            }
+        }
+    }
 }

@@ -15,6 +15,7 @@ use crate::common::*;
 
 on_every_backend![
     pages_go_both_ways_with_the_total,
+    rows_are_found_by_their_keys_and_pages_need_no_total,
     a_tool_call_is_one_row_from_start_to_end,
     a_file_is_one_row_however_often_it_changes,
     lists_of_sessions_do_not_mix,
@@ -54,6 +55,26 @@ fn walk(store: &dyn Store, session: SessionId, list: List, size: usize, newest_f
         };
         page.after = Some(ItemPlace { seq: last.seq, key: last.key.clone() });
         found.extend(items.items.into_iter().map(|item| item.key));
+    }
+}
+
+fn rows_are_found_by_their_keys_and_pages_need_no_total(backend: &dyn Backend) {
+    let store = backend.open();
+    let session = make(&*store, 1);
+    for n in 0..30 {
+        append(&*store, command(session, &format!("k{n}"), start(&format!("call-{n}")))).unwrap();
+    }
+    append(&*store, command(session, "end", end("call-7"))).unwrap();
+    let keys: Vec<String> = ["call-29", "call-7", "nothing", "call-0"].map(ToOwned::to_owned).into();
+    let rows = store.rows(session, List::Tools, &keys).unwrap();
+    let found: Vec<&str> = rows.iter().map(|row| row.key.as_str()).collect();
+    assert_eq!(found, ["call-29", "call-7", "call-0"], "in the order they were asked for");
+    assert_eq!((&rows[0].body["state"], &rows[1].body["state"]), (&"open".into(), &"completed".into()));
+    assert!(store.rows(session, List::Files, &keys).unwrap().is_empty(), "another list has other rows");
+    for newest_first in [false, true] {
+        let page = Page { after: None, limit: 7, newest_first };
+        let items = store.items(session, List::Tools, &page).unwrap();
+        assert_eq!((store.page(session, List::Tools, &page).unwrap(), items.total), (items.items, 30));
     }
 }
 

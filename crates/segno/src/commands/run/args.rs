@@ -78,6 +78,9 @@ pub struct Args {
     /// One more argument for the agent; may be repeated
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub args: Vec<String>,
+    /// Take the agent up again by itself when it dies, at most N times (default: resume.attempts; 0: never)
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
+    pub auto_resume: Option<Option<u32>>,
     /// Go on in the background, also after the terminal is gone
     #[arg(long, conflicts_with = "raw")]
     pub detach: bool,

@@ -203,6 +203,8 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         program,
         version,
         launch,
+        given_args: args.args.clone(),
+        file: crate::commands::detect::work_file(context, args.file.as_deref()),
         baseline,
         directory: PathBuf::from(&state.project.path),
         environment,

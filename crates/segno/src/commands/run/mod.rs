@@ -10,12 +10,14 @@ mod result;
 mod signals;
 mod versions;
 mod view;
+mod waiting;
 
 pub use args::Args;
 pub use describe::describe;
 pub(super) use interactive::has_terminal;
 pub use result::document;
-pub use view::{View, subject};
+pub(in crate::commands) use signals::listen;
+pub use view::View;
 
 use std::time::Duration;
 
@@ -42,13 +44,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     detach::leave_terminal(args);
     let desk = Desk::open_to_stay(context)?;
+    waiting::announce(&desk, args)?;
     let feed = Feed::default();
     let stop = Stop::default();
     let launch = launch::prepare(&desk, args, &feed, &stop)?;
     let session = launch.request.session;
     detach::tell(args, session);
     if !context.printer.is_json() && !args.raw {
-        context.printer.talk(view::headline(&launch.state, &launch.request));
+        view::banner(context, &launch.state, &launch.request);
     }
     let raw = args.raw;
     let request = launch.request;
@@ -63,7 +66,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     if unknown {
         learn_version(&desk, session, &name, &program);
     }
-    let finished = finish(&desk, session, args.raw, followed);
+    let last = super::resume::again(&desk, args, session, followed??, &stop)?;
+    let finished = report(&desk, session, args.raw, last);
     if finished.is_ok() {
         detach::forget(args);
     }
@@ -160,6 +164,7 @@ pub(super) fn print_journal(desk: &Desk<'_>, session: SessionId, mut after: u64)
 }
 
 /// What an agent is taken up again with.
+#[derive(Clone, Debug)]
 pub(super) struct Resumed {
     /// The session it works in.
     pub(super) session: SessionId,
@@ -175,24 +180,40 @@ pub(super) struct Resumed {
     pub(super) reset_breaker: bool,
     /// Whether it gets the terminal.
     pub(super) interactive: bool,
+    /// The last event that was printed already.
+    pub(super) printed: Option<u64>,
 }
 
-/// Takes an agent up again, and follows it to its end.
-pub(super) fn resume_run(desk: &Desk<'_>, resumed: Resumed, feed: &Feed, stop: &Stop) -> Outcome<Report> {
+/// Takes an agent up again, and follows it to its end. What else the run is given is in `base`.
+pub(super) fn resume_run(desk: &Desk<'_>, base: &Args, resumed: Resumed, stop: &Stop) -> Outcome<Report> {
     let session = resumed.session;
-    let args =
-        Args { agent: Some(resumed.agent.clone()), prompt: Some(resumed.prompt.clone()), ..Args::default() };
-    let interactive = resumed.interactive;
-    let launch = launch::prepare_resumed(desk, &args, resumed, feed, stop)?;
-    if !desk.context.printer.is_json() {
-        desk.context.printer.talk(view::headline(&launch.state, &launch.request));
+    let args = Args {
+        agent: Some(resumed.agent.clone()),
+        prompt: Some(resumed.prompt.clone()),
+        file: None,
+        work_item: None,
+        continue_from: None,
+        ..base.clone()
+    };
+    let feed = Feed::default();
+    let (printed, interactive) = (resumed.printed, resumed.interactive);
+    let launch = launch::prepare_resumed(desk, &args, resumed, &feed, stop)?;
+    if !desk.context.printer.is_json() && !args.raw {
+        view::banner(desk.context, &launch.state, &launch.request);
     }
-    let first = launch.state.seq;
+    let first = printed.unwrap_or(launch.state.seq);
     let request = launch.request;
     if interactive {
         return Ok(interactive::follow(desk, request, stop)??);
     }
-    Ok(follow(desk, session, first, feed, false, stop, |engine| engine.run(request))??)
+    Ok(follow(desk, session, first, &feed, args.raw, stop, |engine| engine.run(request))??)
+}
+
+/// Says in short how a run went that is not the last one.
+pub(super) fn in_between(desk: &Desk<'_>, base: &Args, report: &Report) {
+    if !base.raw {
+        view::summary(desk.context, report);
+    }
 }
 
 /// A new session that goes on from an ended one.

@@ -7,7 +7,7 @@ use signal_hook::iterator::{Handle, Signals};
 use crate::error::{CommandError, Outcome};
 
 /// Passes Ctrl-C, SIGTERM and SIGHUP on as requests to stop, until it is dropped.
-pub(super) struct Listening(Handle);
+pub(in crate::commands) struct Listening(Handle);
 
 impl Drop for Listening {
     fn drop(&mut self) {
@@ -19,7 +19,7 @@ impl Drop for Listening {
 ///
 /// # Errors
 /// If the system does not let it.
-pub(super) fn listen(stop: &Stop) -> Outcome<Listening> {
+pub(in crate::commands) fn listen(stop: &Stop) -> Outcome<Listening> {
     let stop = stop.clone();
     spawn(&[SIGINT, SIGTERM, SIGHUP], move |signal| {
         stop.ask(match signal {

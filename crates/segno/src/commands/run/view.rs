@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
+use segno_engine::core::call::subject;
 use segno_engine::core::event::{CallEnd, Channel};
 use segno_engine::core::text::shorten;
 use segno_engine::core::{Event, State, Text as Content, Timestamp};
@@ -211,36 +212,14 @@ fn first_of(text: Option<&Content>, otherwise: &str) -> String {
         .map_or_else(|| otherwise.to_owned(), |line| shorten(&line, 40))
 }
 
-/// What a call is about, from what it was given.
-pub fn subject(input: &Value) -> String {
-    const NAMES: &[&str] = &[
-        "command",
-        "file_path",
-        "notebook_path",
-        "path",
-        "pattern",
-        "query",
-        "url",
-        "description",
-        "prompt",
-        "cmd",
-    ];
-    let found = NAMES.iter().find_map(|name| input.get(*name));
-    match found {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
-        Some(other) => other.to_string(),
-        None => match input {
-            Value::Object(fields) if fields.is_empty() => String::new(),
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        },
-    }
+/// The first lines of a run: what it is, and what to do if it stops.
+pub(super) fn banner(context: &Context, state: &State, request: &Request) {
+    context.printer.talk(headline(state, request));
+    let text = format!("  recorded as it happens; if it stops: segno resume {}", tail(state.session_id));
+    context.printer.talk(Text::new().painted(Meaning::Dim, text));
 }
 
-/// The first line of a run.
-pub(super) fn headline(state: &State, request: &Request) -> Text {
+fn headline(state: &State, request: &Request) -> Text {
     let mut text = Text::new()
         .painted(Meaning::Strong, "segno")
         .plain("  session ")
@@ -287,7 +266,18 @@ pub(super) fn summary(context: &Context, report: &Report) {
     let word = outcome_word(outcome.outcome).replace('_', " ");
     let text = Text::new().plain("  ").painted(meaning, word).plain("   ").plain(parts.join("   "));
     context.printer.talk(text);
+    let state = &report.state;
+    if !state.metrics.is_empty() {
+        let metrics: Vec<String> = state
+            .metrics
+            .iter()
+            .map(|(name, value)| format!("{name} {}", serde_json::json!(value)))
+            .collect();
+        context
+            .printer
+            .talk(Text::new().painted(Meaning::Dim, format!("  metrics   {}", metrics.join(", "))));
+    }
     if outcome.outcome == OutcomeKind::Completed {
-        context.printer.hint(format!("segno show {0}   segno log {0}", tail(report.state.session_id)));
+        context.printer.hint(format!("segno show {0}   segno log {0}   segno undo", tail(state.session_id)));
     }
 }

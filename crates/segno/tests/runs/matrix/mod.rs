@@ -5,6 +5,7 @@
 mod caps;
 mod crashes;
 mod drivers;
+mod evidence;
 mod interactive;
 mod more;
 mod permissions;

@@ -1,0 +1,100 @@
+//! `segno detect`: the session that is there already, and what to do about it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use segno_engine::core::Summary;
+use segno_engine::core::detect::{Action, detect};
+use serde_json::{Value, json};
+
+use super::args::OneSession;
+use crate::context::Context;
+use crate::desk::{Desk, short, tail};
+use crate::error::Outcome;
+use crate::output::Text;
+use crate::output::style::Meaning;
+
+/// Say whether there is a session to take up
+///
+/// Looks at the newest open session of the project, or the one that is named, and says what to do: create_new,
+/// offer_resume, offer_reset or attach. A session never expires by age; it counts no more if its circuit breaker is
+/// open, its work has ended, --file asks for other work, or its record is damaged. The session is left as it is.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Example:\n  segno detect --file docs/login.md --json")]
+pub struct Args {
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// The file that says what is to be done
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Runs `segno detect`.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let wanted = work_file(context, args.file.as_deref());
+    let desk = match Desk::open(context) {
+        Ok(desk) => Some(desk),
+        // No store is an empty store to somebody who only looks.
+        Err(error) if error.code() == "no_store" => None,
+        Err(error) => return Err(error),
+    };
+    let found = match &desk {
+        None => detect(None, wanted.as_deref()),
+        Some(desk) => match context.session(args.session.id.as_ref())? {
+            Some(named) => desk.engine.detect_session(desk.named(&named)?, wanted.as_deref())?,
+            None => desk.engine.detect(&context.project.root, wanted.as_deref())?,
+        },
+    };
+    let state = match (&desk, found.session) {
+        (Some(desk), Some(session)) => desk.engine.load(session).ok().map(|loaded| loaded.state),
+        _ => None,
+    };
+    if context.printer.is_json() {
+        return context.printer.json(&json!({
+            "found": found.found,
+            "action": found.action,
+            "reason": found.reason,
+            "expired": found.expired,
+            "session_id": found.session,
+            "session": state.as_ref().map_or(Value::Null, |state| json!(Summary::from(state))),
+        }));
+    }
+    let Some(session) = found.session else {
+        context.printer.data("create_new: this project has no session")?;
+        context.printer.hint("segno run --prompt …");
+        return Ok(());
+    };
+    let topic = state.and_then(|state| state.topic).unwrap_or_default();
+    let mut line = Text::new()
+        .painted(Meaning::Strong, found.action.as_str())
+        .plain("   session ")
+        .painted(Meaning::Dim, short(session))
+        .plain(format!("  {topic}"));
+    if let Some(reason) = &found.reason {
+        line = line.plain(format!("   {reason}"));
+    }
+    context.printer.data(line)?;
+    let tail = tail(session);
+    context.printer.hint(match found.action {
+        Action::CreateNew => "segno run --prompt …   begins a new session".to_owned(),
+        Action::OfferResume => format!("segno resume {tail}   (or: segno abandon {tail})"),
+        Action::OfferReset => format!("segno resume {tail} --reset-breaker   (or: segno abort {tail})"),
+        Action::Attach => format!("segno tail -f {tail}"),
+    });
+    Ok(())
+}
+
+/// How the file with the work is named in the record: from the project on, if it is in it.
+pub(super) fn work_file(context: &Context, file: Option<&Path>) -> Option<String> {
+    let file = file.filter(|file| *file != Path::new("-"))?;
+    let whole = std::path::absolute(file).ok()?;
+    let whole = whole.canonicalize().unwrap_or(whole);
+    let root = context.project.root.canonicalize().unwrap_or_else(|_| context.project.root.clone());
+    let shown = whole.strip_prefix(&root).unwrap_or(&whole).to_str()?;
+    // What cannot be kept on a line is no name to compare with either.
+    (!shown.is_empty() && !shown.chars().any(char::is_control)).then(|| shown.to_owned())
+}

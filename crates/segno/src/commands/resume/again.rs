@@ -1,0 +1,147 @@
+//! Taking an agent up again by itself when it dies, so many times and no more.
+
+use std::time::{Duration, Instant};
+
+use segno_engine::agents::{Conversation, OutcomeKind};
+use segno_engine::core::event::ResumeAttempted;
+use segno_engine::core::{Command, SessionId, State, Status};
+use segno_engine::resume::{BriefLimits, Recovery};
+use segno_engine::run::{Report, Stop};
+
+use super::{prompt, take_up};
+use crate::commands::run::{Args as RunArgs, Resumed, has_terminal, in_between};
+use crate::context::Context;
+use crate::desk::Desk;
+use crate::error::Outcome;
+use crate::output::units;
+
+/// How often a waiting driver looks whether somebody has decided otherwise.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How often, and after how long.
+#[derive(Clone, Copy, Debug)]
+struct Policy {
+    attempts: u64,
+    delay: Duration,
+}
+
+/// The policy that flag and configuration make; none if it is switched off.
+fn policy(context: &Context, flag: Option<Option<u32>>) -> Outcome<Option<Policy>> {
+    let config = &context.config()?.resume;
+    let attempts = match flag {
+        Some(Some(attempts)) => attempts,
+        Some(None) => config.attempts,
+        None if config.auto => config.attempts,
+        None => 0,
+    };
+    let delay = Duration::from_secs(config.delay_seconds);
+    Ok((attempts > 0).then_some(Policy { attempts: u64::from(attempts), delay }))
+}
+
+/// Takes the agent of a run that ended up again as long as it dies of itself and attempts are left. Answers with how
+/// the last run went.
+pub(crate) fn again(
+    desk: &Desk<'_>,
+    base: &RunArgs,
+    session: SessionId,
+    mut report: Report,
+    stop: &Stop,
+) -> Outcome<Report> {
+    let Some(policy) = policy(desk.context, base.auto_resume)? else { return Ok(report) };
+    let printer = &desk.context.printer;
+    let mut attempt = 0;
+    loop {
+        let state = desk.load(session)?;
+        let printed = state.seq;
+        if !died(&report, &state, stop) {
+            return Ok(report);
+        }
+        if let Some(why) = hindrance(&state) {
+            printer.warn(format!("the agent died and is not taken up again by itself: {why}"));
+            return Ok(report);
+        }
+        if attempt == policy.attempts {
+            let attempts = units::things(policy.attempts, "attempt");
+            let reason = format!("{attempts} to take it up again used up: {}", report.outcome.reason);
+            let acted = desk.engine.act(session, Command::Fail { reason: Some(reason.as_str().into()) })?;
+            printer.warn(format!("the session has failed: {reason}"));
+            report.state = acted.state;
+            return Ok(report);
+        }
+        attempt += 1;
+        in_between(desk, base, &report);
+        printer.warn(format!(
+            "the agent died ({}); it is taken up again in {}, attempt {attempt} of {}",
+            report.outcome.reason,
+            units::duration(policy.delay),
+            policy.attempts
+        ));
+        if !wait(desk, &state, policy.delay, stop)? {
+            printer.warn("it is not taken up again: somebody decided otherwise");
+            return Ok(report);
+        }
+        let attempted = ResumeAttempted {
+            attempt,
+            of: policy.attempts,
+            delay_ms: u64::try_from(policy.delay.as_millis()).unwrap_or(u64::MAX),
+            why: report.outcome.reason.as_str().into(),
+        };
+        desk.engine.act(session, Command::AttemptResume(attempted))?;
+        desk.engine.gather_evidence(session)?;
+        let (state, options) = desk.engine.recovery_options(session)?;
+        let limits = BriefLimits::default();
+        let brief = desk.engine.brief(session, limits)?.text(limits);
+        desk.engine.act(session, desk.engine.chosen(&options, Recovery::Live, None, true))?;
+        let run = state.run.as_ref();
+        let native = run.and_then(|run| run.native_id.clone());
+        let resumed = Resumed {
+            session,
+            from: session,
+            agent: run.map_or_else(String::new, |run| run.agent.clone()),
+            conversation: native.map_or(Conversation::New, Conversation::Resume),
+            prompt: prompt(&brief, None),
+            reset_breaker: false,
+            interactive: run.is_some_and(|run| run.interactive) && has_terminal(),
+            printed: Some(printed),
+        };
+        report = take_up(desk, base, resumed, stop)?;
+    }
+}
+
+/// Whether the agent died of itself, and nobody has wished anything since.
+fn died(report: &Report, state: &State, stop: &Stop) -> bool {
+    report.outcome.outcome == OutcomeKind::Interrupted
+        && state.status == Status::Interrupted
+        && state.run.as_ref().is_some_and(|run| run.id == report.run)
+        && stop.asked().0 == 0
+}
+
+/// Why an agent that died is left alone.
+fn hindrance(state: &State) -> Option<&'static str> {
+    if state.run.as_ref().is_some_and(|run| run.agent == "plain") {
+        Some("a plain command cannot be told where it was")
+    } else if state.budget.is_exhausted() || state.cost.is_exhausted() {
+        Some("its budget is used up")
+    } else {
+        None
+    }
+}
+
+/// Waits; false if somebody asks to stop, or does something else with the session meanwhile.
+fn wait(desk: &Desk<'_>, before: &State, delay: Duration, stop: &Stop) -> Outcome<bool> {
+    let _signals = crate::commands::run::listen(stop)?;
+    let until = Instant::now() + delay;
+    loop {
+        let state = desk.load(before.session_id)?;
+        let taken = desk.engine.store().lease(before.session_id).map_err(segno_engine::Error::from)?;
+        let same = state.run.as_ref().map(|run| &run.id) == before.run.as_ref().map(|run| &run.id);
+        if stop.asked().0 > 0 || state.status != Status::Interrupted || taken.is_some() || !same {
+            return Ok(false);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(true);
+        }
+        std::thread::sleep(left.min(LOOK));
+    }
+}
