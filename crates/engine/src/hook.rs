@@ -156,17 +156,17 @@ impl Engine {
     /// # Errors
     /// If it could be neither recorded nor spooled.
     pub fn hear_hook(&self, session: SessionId, call: HookCall) -> Result<HookAnswer, Error> {
-        self.hear_hook_of(session, call, &self.options.actor, &mut || {})
+        self.hear_hook_of(session, call, &self.options.actor, &mut || true)
     }
 
     /// The same for the hook of a run that this process drives. `recorded` is called when it is durable, before what
-    /// takes longer.
+    /// takes longer, and says whether anybody still waits for that.
     pub(crate) fn hear_hook_of(
         &self,
         session: SessionId,
         call: HookCall,
         actor: &Actor,
-        recorded: &mut dyn FnMut(),
+        recorded: &mut dyn FnMut() -> bool,
     ) -> Result<HookAnswer, Error> {
         let HookCall { report, commands, key } = call;
         // A long text takes a while to be made fit, and the store is not locked meanwhile.
@@ -187,24 +187,25 @@ impl Engine {
         }
         match result {
             Ok(appended) => {
-                recorded();
-                if let Some(state) = appended.state.as_deref().filter(|_| !appended.repeated) {
-                    self.checkpoint_before_risk(state, &commands, actor);
-                }
+                let waits = recorded();
                 let exhausted = appended.state.as_deref().and_then(exhausted);
                 let print = exhausted.and_then(|why| deny(&report, why));
+                // Said twice, too: the first who heard it may still be at it, and the call is not to run before.
+                if let Some(state) = appended.state.as_deref().filter(|_| waits && print.is_none()) {
+                    self.checkpoint_before_risk(state, &commands, actor);
+                }
                 Ok(HookAnswer { print, spooled: false })
             }
             Err(segno_store::Error::StaleEpoch { given, .. }) => {
                 self.act_late(session, commands, key, given, actor.run.clone())?;
-                recorded();
+                let _ = recorded();
                 let why =
                     "segno: this run was replaced by another driver of the session; stop here".to_owned();
                 Ok(HookAnswer { print: deny(&report, why), spooled: false })
             }
             Err(why) => {
                 let answer = self.spool_hook(session, HookCall { report, commands, key }, why, actor)?;
-                recorded();
+                let _ = recorded();
                 Ok(answer)
             }
         }

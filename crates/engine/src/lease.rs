@@ -165,7 +165,10 @@ impl Engine {
         let half_way = lease.holder == me || (lease.holder.what == SETTLER && life(lease) != Life::Alive);
         let about = if half_way {
             let driver = self.store().load(session)?.state.driver;
-            driver.map_or_else(|| lease.clone(), |driver| Lease { holder: driver.holder, ..lease.clone() })
+            driver.map_or_else(
+                || lease.clone(),
+                |driver| Lease { holder: driver.holder, epoch: driver.epoch, ..lease.clone() },
+            )
         } else {
             lease.clone()
         };
@@ -184,7 +187,11 @@ impl Engine {
         };
         // Of a holder elsewhere nothing can be said: its agent is not to be found here.
         if matches!(how, Life::Dead | Life::Rebooted) {
-            self.take_in_unrecorded(session, taken.epoch)?;
+            match self.take_in_unrecorded(session, about.epoch, taken.epoch) {
+                // Another thread of this process does the same.
+                Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => return Ok(false),
+                other => other?,
+            }
         }
         let holder = about.holder;
         let mut details = format!("{} (pid {} on {})", holder.what, holder.pid, holder.host);

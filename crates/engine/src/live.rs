@@ -68,9 +68,10 @@ impl Engine {
         }
         let files: Vec<String> =
             rows(List::Files)?.items.iter().filter_map(|item| text(&item.body, "path")).collect();
-        outputs.insert("code_files".to_owned(), json!(files));
+        // An output that somebody gave one of these names stays what it is.
+        outputs.entry("code_files".to_owned()).or_insert_with(|| json!(files));
         if let Some(partial) = partial {
-            outputs.insert("partial_output".to_owned(), json!(partial));
+            outputs.entry("partial_output".to_owned()).or_insert_with(|| json!(partial));
         }
         Ok(LiveState {
             session_id: session,

@@ -99,9 +99,12 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
     };
     let run = environment.non_empty(env::RUN).map(ToOwned::to_owned);
     let epoch = environment.non_empty(env::EPOCH).and_then(|epoch| epoch.parse().ok());
-    let file = hook_file(&environment)?;
+    let written = driver_file(&environment);
+    let told = written.is_some();
+    let file = written.map_or_else(|| configured(&environment), Ok)?;
     let key = fresh_key();
-    if let Some(door) = environment.non_empty(door::DOOR)
+    // Without the driver's own word nobody knows which secrets it knows.
+    if let Some(door) = environment.non_empty(door::DOOR).filter(|_| told)
         && payload.len() <= door::LARGEST
         && file.driver_knows_secrets_of(&environment)
     {
@@ -135,14 +138,14 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
     }
 }
 
-/// What the driver wrote down; without it, what the configuration says.
-fn hook_file(environment: &Environment) -> Result<HookFile, String> {
-    if let Some(path) = environment.non_empty(VARIABLE)
-        && let Ok(bytes) = std::fs::read(path)
-        && let Ok(file) = serde_json::from_slice(&bytes)
-    {
-        return Ok(file);
-    }
+/// What the driver wrote down.
+fn driver_file(environment: &Environment) -> Option<HookFile> {
+    let bytes = std::fs::read(environment.non_empty(VARIABLE)?).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// What the configuration says.
+fn configured(environment: &Environment) -> Result<HookFile, String> {
     let paths = Paths::find(environment).map_err(|why| why.to_string())?;
     let directory = std::env::current_dir().map_err(|why| why.to_string())?;
     let context =

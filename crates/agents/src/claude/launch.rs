@@ -27,6 +27,19 @@ const HOOK_EVENTS: &[&str] = &[
     "SessionEnd",
 ];
 
+/// Those of them that tell what the output of a run does not tell, or not before it happens. The others would cost the
+/// agent a process each for nothing.
+const BESIDE_OUTPUT: &[&str] = &[
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PermissionRequest",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+];
+
 /// A hook that hangs must not hang the agent. Seconds.
 const HOOK_TIMEOUT: u64 = 10;
 
@@ -76,7 +89,7 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
         option("--max-budget-usd", cost.to_string());
     }
     if let Some(command) = &request.hook_command {
-        option("--settings", hook_settings(command).to_string());
+        option("--settings", settings_for(BESIDE_OUTPUT, command).to_string());
     }
     args.extend(extra_args(&request.extra_args)?);
     spec.args = args;
@@ -89,10 +102,14 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
 
 /// Settings that send every hook of interest to `command`. They add to the person's own settings.
 pub fn hook_settings(command: &[String]) -> Value {
+    settings_for(HOOK_EVENTS, command)
+}
+
+fn settings_for(events: &[&str], command: &[String]) -> Value {
     let entry = json!([{
         "hooks": [{ "type": "command", "command": shell_line(command), "timeout": HOOK_TIMEOUT }]
     }]);
     let events: serde_json::Map<String, Value> =
-        HOOK_EVENTS.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();
+        events.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();
     json!({ "hooks": events })
 }

@@ -15,7 +15,7 @@ use crate::raw::Raw;
 use crate::reader::{Machine, Stamp};
 use crate::tokens::{Baseline, TokenCounts};
 
-/// More open calls than this are not remembered; their ends are told all the same.
+/// More open calls than this are not remembered; nobody hears how those end.
 const MAX_OPEN: usize = 10_000;
 
 #[derive(Debug, Default, Deserialize)]
@@ -255,9 +255,9 @@ impl Rollout {
     }
 
     fn counted(&mut self, total: TokenCounts, out: &mut Vec<AgentEvent>) {
-        self.told = true;
         let delta = self.total.map(|before| less(total, before)).unwrap_or(total);
         if !delta.is_zero() {
+            self.told = true;
             self.total = Some(total);
             out.push(AgentEvent::Tokens { model: None, delta: Some(delta), total: Some(total) });
         }

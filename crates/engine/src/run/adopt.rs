@@ -20,7 +20,6 @@ use super::capture;
 use super::capture::Capture;
 use super::capture::Note;
 use super::cgroup::Resources;
-use super::door::Door;
 use super::drive::Process;
 use super::drive::Running;
 use super::drive::pidfd;
@@ -100,7 +99,6 @@ impl Engine {
         let agent = agent(&note);
         let person = note.attended.as_ref();
         let person = person.map(|attended| Person::is_elsewhere(agent.as_ref(), attended, capture.dir()));
-        let door = note.scratch.as_deref().and_then(Door::open);
         let mut recorder =
             Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone())
                 .with_lasting_ids(person.is_some());
@@ -135,7 +133,8 @@ impl Engine {
             behind: None,
             given: 0,
         };
-        running.follow_with(door, Instant::now())
+        // No door: the hooks were told what the dead driver knew of secrets, and this one may know less.
+        running.follow_with(None, Instant::now())
     }
 
     /// Records the end of a run that nobody drives and whose agent is gone.

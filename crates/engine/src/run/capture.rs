@@ -45,6 +45,12 @@ pub struct Note {
     pub cgroup: Option<PathBuf>,
     /// Scratch space to be removed in the end.
     pub scratch: Option<PathBuf>,
+    /// The store that the run is recorded in, and the driver's number there. Copies of a store share these folders.
+    #[serde(default)]
+    pub store: String,
+    /// The driver's number.
+    #[serde(default)]
+    pub epoch: u64,
     /// Where the agent's own records are, if it has any that are followed.
     #[serde(default)]
     pub record: Option<super::record::Place>,
@@ -190,6 +196,18 @@ pub fn write_private(dir: &Path, name: &str, content: &[u8]) -> Result<PathBuf, 
     let path = dir.join(name);
     std::fs::rename(&temporary, &path).map_err(fail)?;
     Ok(path)
+}
+
+/// The note, on the disk when this returns: after a power cut it is the old one or the new one, whole.
+pub(super) fn write_note_durably(dir: &Path, note: &Note) -> Result<(), Error> {
+    let fail = |why: std::io::Error| Error::file(dir, why);
+    let text = serde_json::to_vec(note).map_err(|why| Error::file(dir, why))?;
+    let temporary = dir.join("note.json.new");
+    let mut file = std::fs::OpenOptions::new();
+    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&temporary).map_err(fail)?;
+    std::io::Write::write_all(&mut file, &text).and_then(|()| file.sync_all()).map_err(fail)?;
+    std::fs::rename(&temporary, dir.join("note.json")).map_err(fail)?;
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(fail)
 }
 
 /// The note beside a capture.

@@ -12,8 +12,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
 use std::thread::Scope;
 use std::time::Duration;
+use std::time::Instant;
 
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
@@ -29,7 +31,7 @@ use crate::hook::HookCall;
 
 /// The variable that names the door of a run.
 pub const DOOR: &str = "SEGNO_DOOR";
-/// The door's name in the scratch space of a run.
+/// The door's name beside the capture of a run.
 pub const NAME: &str = "door";
 /// Larger payloads are not handed over: the driver's memory is bounded.
 pub const LARGEST: usize = 1024 * 1024;
@@ -79,11 +81,16 @@ pub fn knock(
     // It is durable. What the driver does before the agent may go on takes its time, and the agent has its own.
     let mut answer = Vec::new();
     let answered = stream.set_read_timeout(Some(wait)).and_then(|()| stream.read_to_end(&mut answer));
-    let print = match (answered, answer.split_first()) {
-        (Ok(_), Some((&ANSWERED, text))) if !text.is_empty() => String::from_utf8(text.to_vec()).ok(),
-        _ => None,
-    };
-    Some(HookAnswer { print, spooled: false })
+    match (answered, answer.split_first()) {
+        (Ok(_), Some((&ANSWERED, text))) => {
+            let print = String::from_utf8(text.to_vec()).ok().filter(|text| !text.is_empty());
+            Some(HookAnswer { print, spooled: false })
+        }
+        // A driver that died in between may have meant to deny it: the store decides.
+        (Ok(_), _) => None,
+        // It takes longer than the agent waits.
+        (Err(_), _) => Some(HookAnswer::default()),
+    }
 }
 
 /// A place where hooks can knock.
@@ -91,7 +98,17 @@ pub struct Door(UnixListener);
 
 /// The door is closed when this goes.
 pub struct Porter {
-    _closes: PipeWriter,
+    closes: PipeWriter,
+    left: mpsc::Receiver<()>,
+}
+
+impl Porter {
+    /// Closes the door and waits, but not for ever, for those who were let in.
+    pub fn close(self) {
+        let Self { closes, left } = self;
+        drop(closes);
+        let _ = left.recv_timeout(LISTEN);
+    }
 }
 
 /// For whom things are recorded.
@@ -104,9 +121,10 @@ pub struct Resident {
 }
 
 impl Door {
-    /// Makes the door in the scratch space of a run, in place of one whose driver is gone.
-    pub fn open(scratch: &Path) -> Option<Self> {
-        let path = scratch.join(NAME);
+    /// Makes the door in a folder that is the user's alone, in place of one whose driver is gone. None where the folder's
+    /// name is too long for a socket.
+    pub fn open(folder: &Path) -> Option<Self> {
+        let path = folder.join(NAME);
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(path).ok()?;
         listener.set_nonblocking(true).ok()?;
@@ -121,12 +139,17 @@ impl Door {
         resident: Resident,
     ) -> Option<Porter> {
         let (closed, closes) = std::io::pipe().ok()?;
+        let (leaves, left) = mpsc::channel();
         let porter = std::thread::Builder::new().name("segno-door".to_owned());
         let attended = porter.spawn_scoped(scope, move || {
             let inside = AtomicUsize::new(0);
             std::thread::scope(|guests| {
                 while self.wait(&closed) {
-                    let Ok((stream, _)) = self.0.accept() else { continue };
+                    let Ok((stream, _)) = self.0.accept() else {
+                        // Too many open files, perhaps: whoever knocks goes to the store meanwhile.
+                        std::thread::sleep(Duration::from_millis(10));
+                        continue;
+                    };
                     let (inside, resident) = (&inside, &resident);
                     if inside.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
                         let _ = hear(engine, resident, stream);
@@ -143,9 +166,10 @@ impl Door {
                     }
                 }
             });
+            let _ = leaves.send(());
         });
         attended.ok()?;
-        Some(Porter { _closes: closes })
+        Some(Porter { closes, left })
     }
 
     /// Waits for a knock; false when the door is closed.
@@ -161,7 +185,6 @@ impl Door {
 
 fn hear(engine: &Engine, resident: &Resident, mut stream: UnixStream) -> Option<()> {
     stream.set_nonblocking(false).ok()?;
-    stream.set_read_timeout(Some(LISTEN)).ok()?;
     stream.set_write_timeout(Some(LISTEN)).ok()?;
     let (knock, payload) = listen(&mut stream)?;
     // An agent inside the agent has a driver of its own.
@@ -171,9 +194,7 @@ fn hear(engine: &Engine, resident: &Resident, mut stream: UnixStream) -> Option<
     let agent = segno_agents::by_name(&knock.agent)?;
     let call = HookCall::read(agent.as_ref(), resident.actor.run.as_deref(), &payload, knock.key);
     drop(payload);
-    let mut recorded = || {
-        let _ = stream.write_all(&[RECORDED]);
-    };
+    let mut recorded = || stream.write_all(&[RECORDED]).is_ok();
     let answer = engine.hear_hook_of(resident.session, call, &resident.actor, &mut recorded).ok()?;
     let mut message = vec![ANSWERED];
     message.extend_from_slice(answer.print.unwrap_or_default().as_bytes());
@@ -183,11 +204,12 @@ fn hear(engine: &Engine, resident: &Resident, mut stream: UnixStream) -> Option<
 /// What a hook says, and what it brings.
 fn listen(stream: &mut UnixStream) -> Option<(Knock, Vec<u8>)> {
     let mut heard = Vec::with_capacity(8 * 1024);
+    let until = Instant::now() + LISTEN;
     let (knock, start) = loop {
         if let Some(end) = heard.iter().position(|byte| *byte == b'\n') {
             break (serde_json::from_slice::<Knock>(&heard[..end]).ok()?, end + 1);
         }
-        if heard.len() > 4 * 1024 || more(stream, &mut heard, 8 * 1024)? == 0 {
+        if heard.len() > 4 * 1024 || more(stream, &mut heard, 8 * 1024, until)? == 0 {
             return None;
         }
     };
@@ -198,7 +220,7 @@ fn listen(stream: &mut UnixStream) -> Option<(Knock, Vec<u8>)> {
     heard.reserve(whole.saturating_sub(heard.len()));
     while heard.len() < whole {
         let missing = whole - heard.len();
-        if more(stream, &mut heard, missing)? == 0 {
+        if more(stream, &mut heard, missing, until)? == 0 {
             return None;
         }
     }
@@ -207,7 +229,13 @@ fn listen(stream: &mut UnixStream) -> Option<(Knock, Vec<u8>)> {
     Some((knock, heard))
 }
 
-fn more(stream: &mut UnixStream, heard: &mut Vec<u8>, most: usize) -> Option<usize> {
+fn more(stream: &mut UnixStream, heard: &mut Vec<u8>, most: usize, until: Instant) -> Option<usize> {
+    // One who speaks drop by drop is not listened to for ever either.
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return None;
+    }
+    stream.set_read_timeout(Some(left)).ok()?;
     let before = heard.len();
     heard.resize(before + most, 0);
     let read = stream.read(&mut heard[before..]);
@@ -340,6 +368,21 @@ mod tests {
         let (knocks, text) = bring(house.session, "claude");
         assert_eq!(knock(&house.dir.path().join(NAME), &knocks, text.as_bytes(), brief, brief), None);
         drop(frozen);
+        // One that dies after it has recorded something, and before it said whether the call may run.
+        let dying = Door::open(house.dir.path()).unwrap();
+        dying.0.set_nonblocking(false).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = dying.0.accept().unwrap();
+                listen(&mut stream).unwrap();
+                stream.write_all(&[RECORDED]).unwrap();
+            });
+            assert_eq!(
+                knock(&house.dir.path().join(NAME), &knocks, text.as_bytes(), PATIENCE, PATIENCE),
+                None
+            );
+        });
+        drop(dying);
         house.with_door(None, |door| {
             let other = SessionId::at(segno_core::Timestamp::from_micros(1));
             for (session, agent) in [(other, "claude"), (house.session, "nobody's")] {

@@ -28,6 +28,7 @@ use super::Stop;
 use super::capture::Capture;
 use super::cgroup::Resources;
 use super::door::Door;
+use super::door::Porter;
 use super::door::Resident;
 use super::interactive;
 use super::interactive::Person;
@@ -79,8 +80,8 @@ impl Engine {
         let started = Instant::now();
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
         let now = self.now().to_string();
-        let mut spawned =
-            spawn::spawn(&request, &spec, scratch, &run, driver.epoch(), self.captures()?, &now)?;
+        let begin = spawn::Begin { run: &run, epoch: driver.epoch(), now: &now, store: self.store().place() };
+        let mut spawned = spawn::spawn(&request, &spec, scratch, begin, self.captures()?)?;
         let start = spawn::started(&request, &spec, &run, spawned.member);
         let acted =
             self.act_in_run(request.session, vec![Command::StartRun(Box::new(start))], driver.epoch(), &run);
@@ -222,13 +223,19 @@ impl Running<'_> {
         let actor = Actor { run, epoch: Some(self.driver.epoch()) };
         let resident = Resident { session: self.recorder.session, actor };
         std::thread::scope(|scope| {
-            let _porter = door.and_then(|door| door.attend(scope, engine, resident));
-            self.follow(started)
+            let porter = door.and_then(|door| door.attend(scope, engine, resident));
+            self.follow(porter, started)
         })
     }
 
-    fn follow(mut self, started: Instant) -> Result<Report, Error> {
+    fn follow(mut self, porter: Option<Porter>, started: Instant) -> Result<Report, Error> {
         let (exit, cause) = self.watch()?;
+        // Whatever it left behind is ended first: it may still be printing. Then what its hooks brought is taken in,
+        // so that nothing of the run is recorded after its end.
+        self.swept += self.tree.sweep();
+        if let Some(porter) = porter {
+            porter.close();
+        }
         self.finish(exit, cause, started)
     }
 
@@ -501,17 +508,17 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Reads the rest and journals it, trying for a while if the store cannot take it.
-    fn drain(&mut self) -> Result<(), Error> {
+    /// Reads the rest and journals it, trying for a while if the store cannot take it. False if it never could.
+    fn drain(&mut self) -> Result<bool, Error> {
         let until = Instant::now() + LAST_TRIES;
         loop {
             self.advance()?;
             if self.behind.is_none() && !self.read_capture()? && !self.recorder.is_behind() {
-                return Ok(());
+                return Ok(true);
             }
             if self.behind.is_some() {
                 if Instant::now() >= until {
-                    return Ok(());
+                    return Ok(false);
                 }
                 std::thread::sleep(RETRY);
             }
@@ -519,8 +526,7 @@ impl Running<'_> {
     }
 
     fn finish(mut self, exit: ExitInfo, cause: Option<Cause>, started: Instant) -> Result<Report, Error> {
-        // Whatever it left behind is ended first: it may still be printing.
-        let swept = self.swept + self.tree.sweep();
+        let swept = self.swept;
         self.record.end();
         if let Some(person) = &mut self.person {
             person.stand_up(exit.signal.is_some());
@@ -531,7 +537,7 @@ impl Running<'_> {
                 self.recorder.notices.push(format!("the end of the agent's record could not be read: {why}"));
             }
         }
-        self.drain()?;
+        let drained = self.drain()?;
         let stderr = self.recorder.engine.redactor().text(&self.capture.stderr_tail(STDERR)).into_owned();
         let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
         if !stderr.is_empty() {
@@ -552,7 +558,15 @@ impl Running<'_> {
             moves_session: true,
         };
         super::checkpoint::at_end(&mut recorder, &end, &at);
-        let (outcome, kept) = super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?;
+        let (outcome, kept) = if drained {
+            super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?
+        } else {
+            // A run is not ended before all of it is read: whoever finds it next reads the rest and ends it.
+            recorder
+                .notices
+                .push("what the run printed last is not recorded yet; the next command does it".into());
+            (end.outcome.clone(), true)
+        };
         super::checkpoint::after_end(&mut recorder, &at);
         spawn::remove(self.scratch.as_deref());
         if let Some(raw) = self.raw {

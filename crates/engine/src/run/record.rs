@@ -461,9 +461,7 @@ fn told(recorder: &mut Recorder<'_>, did: &str, why: &str) {
 fn decide(dir: &Path, source: Source) -> Result<(), crate::Error> {
     let mut note = capture::read_note(dir)?;
     note.source = source;
-    capture::write_note(dir, &note)?;
-    let path = dir.join("note.json");
-    File::open(&path).and_then(|file| file.sync_all()).map_err(|why| crate::Error::file(&path, why))
+    capture::write_note_durably(dir, &note)
 }
 
 fn is_of(place: RecordPlace, path: &Path, id: &str) -> bool {

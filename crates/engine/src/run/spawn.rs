@@ -77,16 +77,23 @@ pub(super) fn specify(request: &mut Request, run: &str) -> Result<(LaunchSpec, O
     Ok((spec?, scratch))
 }
 
+/// Who starts it, and when.
+pub(super) struct Begin<'a> {
+    pub(super) run: &'a str,
+    pub(super) epoch: u64,
+    pub(super) now: &'a str,
+    pub(super) store: String,
+}
+
 /// Starts it. Its output goes to the capture.
 pub(super) fn spawn(
     request: &Request,
     spec: &LaunchSpec,
     scratch: Option<PathBuf>,
-    run: &str,
-    epoch: u64,
+    begin: Begin<'_>,
     captures: &Path,
-    now: &str,
 ) -> Result<Spawned, Error> {
+    let Begin { run, epoch, now, store } = begin;
     let mut note = Note {
         session: request.session,
         run: run.to_owned(),
@@ -97,6 +104,8 @@ pub(super) fn spawn(
         completes: request.completes,
         cgroup: None,
         scratch: scratch.clone(),
+        store,
+        epoch,
         record: record_place(request, spec).filter(|_| !request.launch.interactive),
         source: super::record::Source::default(),
         attended: interactive::attended(request, spec, now),
@@ -138,9 +147,10 @@ pub(super) fn spawn(
     if let Some(content) = &request.hook_file {
         command.env(super::HOOK, capture::write_private(capture.dir(), "hook.json", content)?);
     }
-    let door = scratch.as_deref().filter(|_| request.hook_file.is_some()).and_then(Door::open);
-    if let (Some(scratch), Some(_)) = (&scratch, &door) {
-        command.env(super::door::DOOR, scratch.join(super::door::NAME));
+    // Beside the capture: what the agent's tools may write to is none of its business.
+    let door = request.hook_file.as_ref().and_then(|_| Door::open(capture.dir()));
+    if door.is_some() {
+        command.env(super::door::DOOR, capture.dir().join(super::door::NAME));
     }
     // Orphans of the agent come to us, so that none gets away and none stays a zombie.
     let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();

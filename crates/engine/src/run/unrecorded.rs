@@ -37,13 +37,16 @@ pub(super) fn begun(dir: &Path, member: Member) {
 impl Engine {
     /// Records the start of a run that its driver, which is dead, could not record. The agent is then like any other
     /// whose driver died: it can be adopted while it lives, and is settled when it does not.
-    pub(crate) fn take_in_unrecorded(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+    /// `dead` is the number of the driver that died, `epoch` that of whoever settles it.
+    pub(crate) fn take_in_unrecorded(&self, session: SessionId, dead: u64, epoch: u64) -> Result<(), Error> {
         let Some(entries) = self.captures().ok().and_then(|dir| std::fs::read_dir(dir).ok()) else {
             return Ok(());
         };
         for dir in entries.flatten().map(|entry| entry.path()) {
             let Ok(note) = capture::read_note(&dir) else { continue };
-            if note.session == session && !self.is_recorded(session, &note.run)? {
+            // What another store tells of the same session, or another driver began, is not ours to end.
+            let ours = note.session == session && note.epoch == dead && note.store == self.store().place();
+            if ours && !self.is_recorded(session, &note.run)? {
                 self.take_in_run(&dir, &note, epoch)?;
             }
         }

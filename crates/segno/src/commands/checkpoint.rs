@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 use segno_engine::core::event::CheckpointReason;
-use segno_engine::core::{Command as Act, List};
+use segno_engine::core::{Command as Act, Event, List};
 use segno_engine::tree::Way;
 use serde_json::json;
 
@@ -115,16 +115,15 @@ pub enum Command {
 }
 
 /// Whoever asks for a checkpoint relies on it: one that could not take the files in is a failure, though it is recorded.
-fn check_newest(context: &Context) -> Outcome {
+fn check(context: &Context, id: &str) -> Outcome {
     if !context.config()?.checkpoint.files {
         return Ok(());
     }
     let (desk, state) = look(context)?;
-    let Some(mark) = &state.checkpoint else { return Ok(()) };
-    let newest = desk.engine.find_checkpoint(state.session_id, mark.id.as_str())?;
-    match newest.problem {
-        Some(why) if !newest.ready => {
-            let text = format!("checkpoint {} is recorded without the files", newest.id);
+    let made = desk.engine.find_checkpoint(state.session_id, id)?;
+    match made.problem {
+        Some(why) if !made.ready => {
+            let text = format!("checkpoint {} is recorded without the files", made.id);
             let hint = format!("segno checkpoint create   tries again   ({})", why.short(200));
             Err(CommandError::failure("checkpoint_failed", text).hint(hint))
         }
@@ -149,11 +148,18 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                 });
             }
             commands.push(Act::CreateCheckpoint { name: name.clone(), reason: CheckpointReason::Asked });
-            record(context, commands, |acted| match &acted.state.checkpoint {
-                Some(mark) => format!("checkpoint {}   seq {}", mark.id, mark.seq).into(),
-                None => "no checkpoint".into(),
+            let mut made = None;
+            record(context, commands, |acted| {
+                made = acted.events.iter().find_map(|event| match event {
+                    Event::CheckpointCreated(created) => Some(created.id.clone()),
+                    _ => None,
+                });
+                match &acted.state.checkpoint {
+                    Some(mark) => format!("checkpoint {}   seq {}", mark.id, mark.seq).into(),
+                    None => "no checkpoint".into(),
+                }
             })?;
-            check_newest(context)
+            made.map_or(Ok(()), |id| check(context, id.as_str()))
         }
         Some(Command::List { page }) => list(context, page),
         Some(Command::Show { name }) => show(context, name),

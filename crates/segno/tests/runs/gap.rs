@@ -99,3 +99,45 @@ fn the_agent_is_killed(#[values("spawned", "noted")] at: &str) {
     lab.assert_nothing_left();
     assert_eq!(lab.state()["run"]["outcome"], "interrupted");
 }
+
+/// A copy of the store knows an older run of the session as running. Whoever looks into the copy must not touch the
+/// newer one, which only the store itself knows.
+#[test]
+fn a_copy_of_the_store_ends_nothing() {
+    let lab = Lab::new();
+    let waits = |number: u32| {
+        let steps = [
+            Step::Write { path: lab.path(&format!("begun{number}")), content: String::new() },
+            Step::WaitFor { path: lab.path(&format!("go{number}")), seconds: 60 },
+            Step::Print(format!("end {number}")),
+        ];
+        lab.scripted(&format!("agent{number}"), &steps)
+    };
+    let start = |number: u32, more: &[&str]| {
+        let agent = waits(number);
+        let mut args = vec!["run", "--json"];
+        args.extend(more);
+        args.push("--");
+        args.extend(agent.iter().map(String::as_str));
+        let live = lab.start(&args, None);
+        until("the agent works", || is_there(&lab, &format!("begun{number}")).then_some(()));
+        live
+    };
+    assert_eq!(lab.run(&["new", "work"]).code, Some(0));
+    let first = start(1, &["--session", "last"]);
+    let copy = lab.path("copy.db");
+    let said = lab.run(&["backup", &copy]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    std::fs::write(lab.home.beside("go1"), "").unwrap();
+    assert_eq!(first.finish().result()["outcome"], "completed");
+    let mut second = start(2, &["--session", "last"]);
+    let store = format!("sqlite:{copy}");
+    let looked = lab.run(&["--store", &store, "ls", "--all"]);
+    assert_eq!(looked.code, Some(0), "{}", looked.stderr);
+    assert!(looked.text().contains("interrupted"), "in the copy its driver is gone: {}", looked.text());
+    assert!(second.is_running());
+    assert!(lab.processes().iter().any(|line| line.contains("agent2.json")), "the agent lives");
+    std::fs::write(lab.home.beside("go2"), "").unwrap();
+    assert_eq!(second.finish().result()["outcome"], "completed");
+    lab.assert_nothing_left();
+}
