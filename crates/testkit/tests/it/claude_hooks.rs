@@ -18,7 +18,7 @@ fn of<'a>(payloads: &'a [Value], event: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn hooks_see_everything() {
+fn hooks_see_what_the_output_does_not_tell_in_time() {
     let turns =
         [Turn::ops([Op::sh("echo one"), Op::write("a.txt", "x\n")]), Turn::sh("exit 4"), "end".into()];
     let Some(lab) = lab(turns) else { return };
@@ -34,10 +34,8 @@ fn hooks_see_everything() {
     let payloads = lab.payloads();
     let mut seen = names(&payloads);
     seen.sort_unstable();
-    let mut expected = vec!["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PostToolUseFailure"];
-    expected.extend(["PreToolUse", "PreToolUse", "PreToolUse", "PostToolUse", "PostToolUse"]);
-    expected.sort_unstable();
-    assert_eq!(seen, expected);
+    let before = ["PreToolUse", "PreToolUse", "PreToolUse"];
+    assert_eq!(seen, [&["PostToolUse", "PostToolUse", "PostToolUseFailure"][..], &before].concat());
     assert!(payloads.iter().all(|payload| payload["session_id"] == id.as_str()));
     let before = of(&payloads, "PreToolUse")[0];
     assert_eq!(before["tool_name"], "Bash");
@@ -112,8 +110,10 @@ fn a_hook_can_add_context_and_keep_it_going() {
     let context = lab.answer("UserPromptSubmit", "", &Decision::Context("remember the milk".to_owned()));
     let block =
         lab.answer("Stop", ".*\"stop_hook_active\":false", &Decision::Block("one more thing".to_owned()));
-    let ran = lab
-        .run(&LaunchRequest { hook_command: Some(lab.recorder(&[context, block])), ..lab.request("work") });
+    // These are not among the hooks of a run whose output is read; a person's settings may have them.
+    let settings = hook_settings(&lab.recorder(&[context, block]));
+    std::fs::write(lab.home.path().join(".claude/settings.json"), settings.to_string()).unwrap();
+    let ran = lab.run(&lab.request("work"));
     let requests = lab.model.requests();
     assert!(requests[0].conversation.contains("remember the milk"));
     assert!(requests[1].conversation.contains("one more thing"));
@@ -136,7 +136,8 @@ fn the_persons_own_hooks_run_too() {
 
 #[test]
 fn where_its_sockets_lie() {
-    let Some(mut lab) = lab(["one".into(), "two".into()]) else { return };
+    let turns = [Turn::sh("true"), "one".into(), Turn::sh("true"), "two".into()];
+    let Some(mut lab) = lab(turns) else { return };
     let socket = |lab: &Lab| {
         lab.run(&LaunchRequest { hook_command: Some(lab.recorder(&[])), ..lab.request("hi") });
         let records = lab.records();
