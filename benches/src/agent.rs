@@ -22,6 +22,7 @@ use segno_engine::EngineOptions;
 use segno_engine::run::door;
 use segno_engine::run::door::Door;
 use segno_engine::run::door::Resident;
+use segno_store::Store;
 use segno_testkit::home::Home;
 use segno_testkit::model::Model;
 use segno_testkit::model::Op;
@@ -85,6 +86,8 @@ impl Bench {
             self.hook(&project, &hook, PAYLOADS[0], 1, &end);
         }
         ok(detach(&path, session));
+        // As whoever drove it does in the end.
+        ok(open(&path).and_then(|store| store.tend()));
         println!("  without a driver: each process reads the log anew");
         let end = |calls: &[String]| ok(open(&path).and_then(|store| end_calls(&store, session, calls)));
         self.hook(&project, &hook, PAYLOADS[0], 1, &end);

@@ -2,6 +2,7 @@
 
 use segno_core::List;
 use segno_core::State;
+use segno_store::ItemPlace;
 use segno_store::Page;
 use serde_json::Value;
 use serde_json::json;
@@ -11,6 +12,9 @@ use super::emit;
 use crate::Engine;
 use crate::Error;
 
+/// How many rows are read at once.
+const PAGE: usize = 500;
+
 /// The view of a session as YAML, with at most so many items of each list. One list after the other is read and
 /// written, so that a long session does not have to be in memory whole.
 pub fn yaml(engine: &Engine, state: &State, most: usize) -> Result<String, Error> {
@@ -19,24 +23,35 @@ pub fn yaml(engine: &Engine, state: &State, most: usize) -> Result<String, Error
     let mut out = emit::to_yaml(&Node::Map(first.0));
     let mut totals = Vec::new();
     for list in List::ALL {
-        let mut found = engine.store().items(state.session_id, list, &Page::newest(most))?;
-        // The newest are kept, and shown in the order they happened.
-        found.items.reverse();
-        totals.push((list.as_str(), json!(found.total)));
+        let (rows, total) = rows(engine, state, list, most)?;
+        totals.push((list.as_str(), json!(total)));
         // The document's own lists are shown even when empty.
         let always = matches!(list, List::History | List::Artifacts);
-        if always || !found.items.is_empty() {
-            emit::named_list(
-                &mut out,
-                list.as_str(),
-                found.items.into_iter().map(|item| Node::from_json(&item.body)),
-            );
+        if always || !rows.is_empty() {
+            // The newest are kept, and shown in the order they happened.
+            emit::named_rows(&mut out, list.as_str(), rows.iter().rev());
         }
     }
     let mut last = Members::default();
     last.put_members("totals", &totals);
     out.push_str(&emit::to_yaml(&Node::Map(last.0)));
     Ok(out)
+}
+
+/// The newest rows of a list as text, newest first, and how many there are in all. They are read page by page: as
+/// text they take a fraction of the room.
+fn rows(engine: &Engine, state: &State, list: List, most: usize) -> Result<(Vec<String>, u64), Error> {
+    let first = engine.store().items(state.session_id, list, &Page::newest(most.min(PAGE)))?;
+    let mut rows = Vec::new();
+    let mut items = first.items;
+    loop {
+        rows.extend(items.iter().map(|item| emit::row(&Node::from_json(&item.body))));
+        let limit = (most - rows.len()).min(PAGE);
+        let Some(last) = items.pop().filter(|_| limit > 0) else { break };
+        let after = Some(ItemPlace { seq: last.seq, key: last.key });
+        items = engine.store().page(state.session_id, list, &Page { after, limit, newest_first: true })?;
+    }
+    Ok((rows, first.total))
 }
 
 /// What stands before the lists.

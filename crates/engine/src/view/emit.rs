@@ -84,19 +84,23 @@ pub fn to_yaml(node: &Node) -> String {
     out
 }
 
-/// A list under its name, as a member of a document that is written piece by piece.
-pub(super) fn named_list(out: &mut String, name: &str, items: impl Iterator<Item = Node>) {
+/// One row of a list that is a member of a document.
+pub(super) fn row(item: &Node) -> String {
+    let mut out = String::new();
+    list(&mut out, std::slice::from_ref(item), 1);
+    out
+}
+
+/// A list of such rows under its name.
+pub(super) fn named_rows<'a>(out: &mut String, name: &str, rows: impl ExactSizeIterator<Item = &'a String>) {
     key(out, name, 0);
     out.push(':');
-    let mut items = items.peekable();
-    if items.peek().is_none() {
+    if rows.len() == 0 {
         out.push_str(" []\n");
         return;
     }
     out.push('\n');
-    for item in items {
-        list(out, std::slice::from_ref(&item), 1);
-    }
+    rows.for_each(|row| out.push_str(row));
 }
 
 fn map(out: &mut String, members: &[(String, Node)], depth: usize, mut started: bool) {
