@@ -57,14 +57,15 @@ impl Node {
             Value::String(text) => Self::Text(text.clone()),
             Value::Array(items) => Self::List(items.iter().map(Self::from_json).collect()),
             Value::Object(members) => {
-                let mut named: Vec<(String, Self)> = members
+                let rank = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
+                let mut named: Vec<(usize, &String, &Value)> = members
                     .iter()
                     .filter(|(_, member)| !member.is_null())
-                    .map(|(name, member)| (name.clone(), Self::from_json(member)))
+                    .map(|(name, member)| (rank(name), name, member))
                     .collect();
-                let rank = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
-                named.sort_by(|(a, _), (b, _)| rank(a).cmp(&rank(b)).then_with(|| a.cmp(b)));
-                Self::Map(named)
+                named.sort_unstable_by(|(a, a_name, _), (b, b_name, _)| (a, a_name).cmp(&(b, b_name)));
+                let named = named.into_iter();
+                Self::Map(named.map(|(_, name, member)| (name.clone(), Self::from_json(member))).collect())
             }
         }
     }
@@ -277,21 +278,25 @@ fn fold(out: &mut String, text: &str, depth: usize) {
 
 fn quoted(out: &mut String, text: &str) {
     out.push('"');
-    for c in text.chars() {
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| matches!(c, '"' | '\\') || !is_printable(c)) {
+        out.push_str(&rest[..at]);
+        let Some(c) = rest[at..].chars().next() else { break };
+        rest = &rest[at + c.len_utf8()..];
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if !is_printable(c) => {
+            c => {
                 let code = u32::from(c);
                 // Writing to a string cannot fail.
                 let _ =
                     if code <= 0xff { write!(out, "\\x{code:02x}") } else { write!(out, "\\u{code:04x}") };
             }
-            c => out.push(c),
         }
     }
+    out.push_str(rest);
     out.push('"');
 }
