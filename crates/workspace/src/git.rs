@@ -2,10 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
 use crate::error::Error;
 
@@ -102,6 +105,10 @@ const SETTINGS: &[&str] = &[
     "safe.directory=*",
 ];
 
+/// The program that was asked last in this process and is new enough, with what tells it from a later one: a run looks
+/// at the tree at its start and at its end.
+static FIT: Mutex<Option<(PathBuf, i64, u64)>> = Mutex::new(None);
+
 impl Git {
     /// Git for the git directory `dir`, which need not exist yet. Fails if git is missing or too old.
     pub(crate) fn new(program: &Path, dir: &Path) -> Result<Self, Error> {
@@ -109,11 +116,19 @@ impl Git {
             return Err(Error::NoGit(program.to_owned()));
         }
         let git = Self { program: program.to_owned(), dir: dir.to_owned(), more: Vec::new() };
+        let asked =
+            std::fs::metadata(program).ok().map(|meta| (program.to_owned(), meta.mtime(), meta.len()));
+        if asked.is_some() && *FIT.lock().unwrap_or_else(PoisonError::into_inner) == asked {
+            return Ok(git);
+        }
         let said = git.base().arg("version").stdin(Stdio::null()).output();
         let said = said.map_err(|_| Error::NoGit(program.to_owned()))?;
         let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
         match Version::parse(&said) {
-            Some(version) if version >= OLDEST => Ok(git),
+            Some(version) if version >= OLDEST => {
+                *FIT.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+                Ok(git)
+            }
             _ => Err(Error::OldGit { found: said.trim_start_matches("git version ").to_owned() }),
         }
     }
