@@ -12,8 +12,10 @@ fn rows() -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
+    // The first table of the page.
     text.lines()
-        .filter(|line| line.starts_with('|'))
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'))
         .map(cells)
         .filter(|row| row.len() == 1 + AGENTS.len())
         .collect()
