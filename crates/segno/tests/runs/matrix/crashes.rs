@@ -13,7 +13,7 @@ use segno_testkit::recipe::Patience;
 
 use super::Real;
 use super::resume::Killed;
-use crate::lab::{signal, until, variable};
+use crate::lab::{until, variable};
 
 /// How many steps there are.
 const STEPS: u32 = 5;
@@ -88,7 +88,9 @@ fn crash_and_resume(real: &Real, killed: Killed, after: u64, delay: Duration) ->
         live.signal(Signal::KILL);
     }
     if killed != Killed::Driver {
-        signal(pid, Signal::KILL);
+        // It may have come to its end this very moment.
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
     live.finish();
     let before = until("the session is settled", || {
