@@ -115,9 +115,7 @@ impl Engine {
         }
         let workspace = self.workspace(&state)?;
         // A restore that was cut short is finished first, or nothing could be trusted.
-        if workspace.pending()?.is_some() {
-            workspace.finish_pending()?;
-        }
+        super::take::finish_what_was_cut_short(&workspace)?;
         let goal = self.snapshot_of(&workspace, &target)?;
         let name = format!("{}/before-{}", state.session_id, uuid::Uuid::now_v7().simple());
         let safety = workspace.safety_snapshot(&name)?.snapshot;
