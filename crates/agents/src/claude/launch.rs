@@ -3,31 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::launch::{
-    Conversation, LaunchError, LaunchRequest, LaunchSpec, extra_args, plain_value, shell_line, uuid,
+    Conversation, LaunchError, LaunchRequest, LaunchSpec, Unsupported, extra_args, plain_value, shell_line,
+    uuid,
 };
 
 /// Flags that switch off the agent's own permissions. Never passed by us; offered so that callers can refuse them in
 /// configuration they do not trust.
 pub const BYPASS_FLAGS: &[&str] = &["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
 
-/// Hook events worth a process each. `PostToolBatch` and the like say nothing new.
-const HOOK_EVENTS: &[&str] = &[
-    "SessionStart",
-    "UserPromptSubmit",
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PermissionRequest",
-    "SubagentStart",
-    "SubagentStop",
-    "PreCompact",
-    "PostCompact",
-    "Stop",
-    "StopFailure",
-    "SessionEnd",
-];
-
-/// Those of them that tell what the output of a run does not tell, or not before it happens. The others would cost the
+/// Hook events that tell what the output of a run does not tell, or not before it happens. The others would cost the
 /// agent a process each for nothing.
 const BESIDE_OUTPUT: &[&str] = &[
     "PreToolUse",
@@ -39,6 +23,10 @@ const BESIDE_OUTPUT: &[&str] = &[
     "PreCompact",
     "PostCompact",
 ];
+
+/// With a person at the terminal there is no output: these are worth a process too. `PostToolBatch` and the like say
+/// nothing new.
+const WITHOUT_OUTPUT: &[&str] = &["SessionStart", "UserPromptSubmit", "Stop", "StopFailure", "SessionEnd"];
 
 /// A hook that hangs must not hang the agent. Seconds.
 const HOOK_TIMEOUT: u64 = 10;
@@ -55,33 +43,8 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
         spec.stdin = super::permission::prompt(&request.prompt);
         spec.keeps_stdin = true;
     }
+    conversation(request, &mut spec, &mut args)?;
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
-    match &request.conversation {
-        Conversation::New => {}
-        Conversation::NewWithId(id) => {
-            option("--session-id", uuid(id)?);
-            spec.native_id = Some(id.clone());
-        }
-        Conversation::Resume(id) => {
-            option("--resume", plain_value("session id", id)?);
-            spec.native_id = Some(id.clone());
-        }
-        Conversation::Fork { from, id, at } => {
-            option("--resume", plain_value("session id", from)?);
-            if let Some(at) = at {
-                option("--resume-session-at", plain_value("event id", at)?);
-            }
-            if let Some(id) = id {
-                option("--session-id", uuid(id)?);
-                spec.native_id = Some(id.clone());
-            }
-            args.push("--fork-session".to_owned());
-        }
-    }
-    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
-    if let Some(model) = &request.model {
-        option("--model", plain_value("model", model)?);
-    }
     if let Some(turns) = request.max_turns {
         option("--max-turns", turns.to_string());
     }
@@ -100,9 +63,47 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
     Ok(spec)
 }
 
+/// Which conversation and which model: the same with a person at the terminal and without.
+pub(super) fn conversation(
+    request: &LaunchRequest,
+    spec: &mut LaunchSpec,
+    args: &mut Vec<String>,
+) -> Result<(), LaunchError> {
+    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+    match &request.conversation {
+        Conversation::New => {}
+        Conversation::NewWithId(id) => {
+            option("--session-id", uuid(id)?);
+            spec.native_id = Some(id.clone());
+        }
+        Conversation::Resume(id) => {
+            option("--resume", plain_value("session id", id)?);
+            spec.native_id = Some(id.clone());
+        }
+        Conversation::Fork { from, id, at } => {
+            option("--resume", plain_value("session id", from)?);
+            match at {
+                // Going back inside a conversation is for runs without a person.
+                Some(_) if request.interactive => spec.unsupported.push(Unsupported::ForkAt),
+                Some(at) => option("--resume-session-at", plain_value("event id", at)?),
+                None => {}
+            }
+            if let Some(id) = id {
+                option("--session-id", uuid(id)?);
+                spec.native_id = Some(id.clone());
+            }
+            args.push("--fork-session".to_owned());
+        }
+    }
+    if let Some(model) = &request.model {
+        args.extend(["--model".to_owned(), plain_value("model", model)?]);
+    }
+    Ok(())
+}
+
 /// Settings that send every hook of interest to `command`. They add to the person's own settings.
 pub fn hook_settings(command: &[String]) -> Value {
-    settings_for(HOOK_EVENTS, command)
+    settings_for(&[BESIDE_OUTPUT, WITHOUT_OUTPUT].concat(), command)
 }
 
 fn settings_for(events: &[&str], command: &[String]) -> Value {

@@ -39,6 +39,21 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
     if request.outside_git {
         args.push("--skip-git-repo-check".to_owned());
     }
+    conversation(request, &mut spec, &mut args)?;
+    // The prompt is on stdin.
+    args.push("-".to_owned());
+    spec.unsupported.extend(request.max_turns.map(|_| Unsupported::MaxTurns));
+    spec.unsupported.extend(request.max_cost_usd.map(|_| Unsupported::MaxCost));
+    spec.args = args;
+    Ok(spec)
+}
+
+/// The model, the note at the end of a turn, and which conversation: the same with a person at the terminal and without.
+pub(super) fn conversation(
+    request: &LaunchRequest,
+    spec: &mut LaunchSpec,
+    args: &mut Vec<String>,
+) -> Result<(), LaunchError> {
     if let Some(model) = &request.model {
         args.extend(["--model".to_owned(), plain_value("model", model)?]);
     }
@@ -61,12 +76,7 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
             spec.unsupported.extend(at.as_ref().map(|_| Unsupported::ForkAt));
         }
     }
-    // The prompt is on stdin.
-    args.push("-".to_owned());
-    spec.unsupported.extend(request.max_turns.map(|_| Unsupported::MaxTurns));
-    spec.unsupported.extend(request.max_cost_usd.map(|_| Unsupported::MaxCost));
-    spec.args = args;
-    Ok(spec)
+    Ok(())
 }
 
 /// The content of a `hooks.json` that sends every hook to `command`. Codex runs it only once the person has reviewed
