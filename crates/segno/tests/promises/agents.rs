@@ -1,0 +1,1 @@
+//! What an agent did is read from its own words in one way.

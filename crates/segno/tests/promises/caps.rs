@@ -1,0 +1,1 @@
+//! A cap stops, whichever way a session goes on.

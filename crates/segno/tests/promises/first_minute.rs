@@ -1,0 +1,1 @@
+//! What everybody meets in the first minute.

@@ -1,0 +1,1 @@
+//! Going back never destroys, and takes back only what the session did.

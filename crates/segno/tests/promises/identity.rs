@@ -1,0 +1,1 @@
+//! Every store knows what is its own.

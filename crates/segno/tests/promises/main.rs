@@ -1,0 +1,28 @@
+//! Promises that were once found broken, each as a test of the built program.
+//!
+//! A promise that does not hold yet stands in `red.txt`; its test must fail. When the promise holds, its line has to go:
+//! the list only gets shorter. So what is still wrong is known at any time, and what was mended stays mended.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should stop")]
+
+#[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "shared with the other test programs, which use the rest")]
+mod common;
+#[path = "../runs/lab.rs"]
+#[expect(dead_code, reason = "shared with the other test programs, which use the rest")]
+mod lab;
+#[macro_use]
+mod red;
+
+mod agents;
+mod caps;
+mod driver;
+mod first_minute;
+mod going_back;
+mod identity;
+mod redaction;
+mod repair;
+mod resume;
+mod security;
+mod store;
+mod transfer;

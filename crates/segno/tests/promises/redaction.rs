@@ -1,0 +1,1 @@
+//! Secrets stay out of the record.

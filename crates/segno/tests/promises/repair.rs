@@ -1,0 +1,1 @@
+//! Repair never makes it worse, and damage is named.

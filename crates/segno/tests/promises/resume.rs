@@ -1,0 +1,1 @@
+//! Resume says what is so, and does what it was asked.

@@ -1,0 +1,1 @@
+//! What was acknowledged is kept, whole and in order.

@@ -1,0 +1,1 @@
+//! What leaves a store is whole.
