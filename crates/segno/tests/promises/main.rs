@@ -16,9 +16,11 @@ mod red;
 
 mod agents;
 mod caps;
+mod captures;
 mod driver;
 mod first_minute;
 mod going_back;
+mod hooks;
 mod identity;
 mod redaction;
 mod repair;

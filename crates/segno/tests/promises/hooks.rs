@@ -1,0 +1,150 @@
+//! What a hook answers when the store is busy, and when nobody drives any more.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::driver::{begun, data, let_go, patient};
+use crate::lab::{Lab, Said};
+
+fn before(call: &str) -> Vec<u8> {
+    let input = json!({ "command": "echo hi" });
+    json!({
+        "hook_event_name": "PreToolUse", "session_id": "a", "cwd": "/", "tool_name": "Bash",
+        "tool_use_id": call, "tool_input": input,
+    })
+    .to_string()
+    .into_bytes()
+}
+
+fn hook(lab: &Lab, env: &[(&str, &str)], payload: &[u8]) -> Said {
+    let mut command = lab.segno(&["hook", "claude"]);
+    command.envs(env.iter().copied());
+    lab.start_command(&mut command, Some(payload)).finish()
+}
+
+fn is_denied(said: &Said) -> bool {
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let answer: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+    answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+}
+
+fn store(lab: &Lab) -> Connection {
+    Connection::open(data(lab).join("segno.db")).unwrap()
+}
+
+fn hold(connection: &mut Connection) -> Transaction<'_> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap()
+}
+
+promise!(
+    /// A hard budget that is used up denies a call, though somebody else writes to the store just then.
+    fn a_used_up_budget_denies_though_the_store_is_busy() {
+        let lab = Lab::new();
+        let id = lab.run(&["new", "x", "--budget", "100"]).text().trim().to_owned();
+        assert_eq!(lab.run(&["tokens", "101"]).code, Some(0));
+        let mut connection = store(&lab);
+        let held = hold(&mut connection);
+        let said = hook(&lab, &[("SEGNO_SESSION", &id)], &before("t1"));
+        drop(held);
+        assert!(is_denied(&said), "{}{}", said.text(), said.stderr);
+    }
+);
+
+promise!(
+    /// A driver that was replaced starts no call, though somebody else writes to the store just then.
+    fn a_replaced_driver_starts_no_call_though_the_store_is_busy() {
+        let lab = Lab::new();
+        let id = lab.run(&["new", "x"]).text().trim().to_owned();
+        let first = lab.run(&["run", "--session", &id, "--", "true"]);
+        assert_eq!(first.code, Some(0), "{}", first.stderr);
+        let script = patient(&lab);
+        let live = lab.start(&["run", "--session", &id, "--json", "--", "sh", "-c", &script], None);
+        begun(&lab);
+        let mut connection = store(&lab);
+        let held = hold(&mut connection);
+        let env = [("SEGNO_SESSION", id.as_str()), ("SEGNO_RUN", "gone"), ("SEGNO_EPOCH", "1")];
+        let said = hook(&lab, &env, &before("t1"));
+        drop(held);
+        assert!(is_denied(&said), "{}{}", said.text(), said.stderr);
+        let_go(&lab);
+        live.finish();
+    }
+);
+
+promise!(
+    /// Of a session with a driver, what cannot be read denies; of any other it does not.
+    fn what_cannot_be_read_denies_where_a_driver_is_known() {
+        let lab = Lab::new();
+        let id = lab.run(&["new", "x"]).text().trim().to_owned();
+        let (place, aside) = (data(&lab), lab.home.beside("aside"));
+        std::fs::rename(&place, &aside).unwrap();
+        let free = hook(&lab, &[("SEGNO_SESSION", &id)], &before("t1"));
+        let env = [("SEGNO_SESSION", id.as_str()), ("SEGNO_RUN", "some"), ("SEGNO_EPOCH", "1")];
+        let driven = hook(&lab, &env, &before("t2"));
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::rename(&aside, &place).unwrap();
+        assert!(!is_denied(&free), "{}", free.text());
+        assert!(is_denied(&driven), "{}{}", driven.text(), driven.stderr);
+        assert_eq!(lab.tools().len(), 2, "both are in the record");
+    }
+);
+
+promise!(
+    /// The name of the conversation is not lost because the store was busy when the agent told it.
+    fn the_conversation_is_not_lost_because_the_store_was_busy() {
+        let lab = Lab::new();
+        let script = patient(&lab);
+        let live = lab.start(&["run", "--json", "--", "sh", "-c", &script], None);
+        let run = begun(&lab);
+        let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+        let mut connection = store(&lab);
+        let held = hold(&mut connection);
+        let env = [
+            ("SEGNO_SESSION", id.as_str()),
+            ("SEGNO_RUN", run["id"].as_str().unwrap()),
+            ("SEGNO_EPOCH", "1"),
+        ];
+        let payload = json!({
+            "hook_event_name": "SessionStart", "session_id": "0199aaaa-0000-7000-8000-000000000001",
+            "cwd": "/", "source": "startup", "transcript_path": "/nowhere",
+        });
+        hook(&lab, &env, payload.to_string().as_bytes());
+        drop(held);
+        // The next command takes it in.
+        let named = lab.state()["run"]["native_id"].clone();
+        let_go(&lab);
+        live.finish();
+        assert_eq!(named, "0199aaaa-0000-7000-8000-000000000001");
+    }
+);
+
+promise!(
+    /// Looking marks a session whose driver died, and leaves its agent alone: its calls go on.
+    fn looking_does_not_stop_an_agent_whose_driver_died() {
+        let lab = Lab::new();
+        let script = patient(&lab);
+        let live = lab.start(&["run", "--json", "--", "sh", "-c", &script], None);
+        let run = begun(&lab);
+        live.signal(Signal::KILL);
+        live.finish();
+        let listed = lab.run(&["ls", "--all"]);
+        assert_eq!(listed.code, Some(0), "{}", listed.stderr);
+        let state = lab.state();
+        assert_eq!(state["status"], "interrupted", "the look has marked it");
+        let id = state["session_id"].as_str().unwrap().to_owned();
+        let env = [
+            ("SEGNO_SESSION", id.as_str()),
+            ("SEGNO_RUN", run["id"].as_str().unwrap()),
+            ("SEGNO_EPOCH", "1"),
+        ];
+        let said = hook(&lab, &env, &before("t1"));
+        assert!(!is_denied(&said), "{}", said.text());
+        assert!(lab.tools().iter().any(|call| call["call"] == "t1"), "its call is in the ledger");
+        // Whoever takes over goes on with it.
+        let follow = lab.start(&["attach", &id, "--json"], None);
+        let_go(&lab);
+        let followed = follow.finish();
+        assert_eq!(followed.result()["outcome"], "completed", "{}", followed.stderr);
+    }
+);
