@@ -12,6 +12,7 @@ mod day;
 mod demo;
 mod detect;
 mod docs;
+mod earlier;
 mod going_back;
 mod help;
 mod keep;
