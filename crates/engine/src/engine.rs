@@ -267,6 +267,15 @@ impl Engine {
 
     /// Removes a session and its view; false if there is none. Nobody may be driving it.
     pub fn delete(&self, session: SessionId) -> Result<bool, Error> {
+        self.delete_if(session, None)
+    }
+
+    /// The same, if nothing was recorded after this event.
+    pub(crate) fn delete_at(&self, session: SessionId, seq: u64) -> Result<bool, Error> {
+        self.delete_if(session, Some(seq))
+    }
+
+    fn delete_if(&self, session: SessionId, at: Option<u64>) -> Result<bool, Error> {
         match self.store.lease(session) {
             Err(segno_store::Error::NotFound(_)) => return Ok(false),
             Err(why) => return Err(why.into()),
@@ -276,7 +285,10 @@ impl Engine {
             Ok(_) => {}
         }
         let project = self.store.load(session).map(|loaded| PathBuf::from(loaded.state.project.path));
-        let deleted = self.store.delete(session)?;
+        let deleted = match at {
+            Some(seq) => self.store.delete_at(session, seq)?,
+            None => self.store.delete(session)?,
+        };
         if let Ok(project) = project {
             view::remove(&project, session, &self.options.view);
         }

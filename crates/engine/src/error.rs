@@ -106,6 +106,14 @@ pub enum Error {
     /// There is no run to follow.
     #[error("{0}")]
     NoRun(String),
+    /// An archive does not hold all of a session, so the session was not removed.
+    #[error("session {session} was not removed: its archive is not whole ({why})")]
+    NotArchived {
+        /// Which.
+        session: SessionId,
+        /// What is missing or wrong.
+        why: String,
+    },
     /// A file to be imported is none that can be.
     #[error("{0}")]
     NotImportable(String),
@@ -127,6 +135,7 @@ impl Error {
             Self::Store(error) => error.code(),
             Self::File { .. } => "file_error",
             Self::Ambiguous(_) => "ambiguous",
+            Self::NotArchived { .. } => "not_archived",
             Self::NotImportable(_) => "not_importable",
             Self::NotLaunched { .. } => "not_launched",
             Self::AgentAlive { .. } => "agent_alive",

@@ -99,6 +99,82 @@ pub fn replace_in(dir: &OwnedFd, name: &str, content: &[u8], mode: u32) -> std::
     Ok(())
 }
 
+/// A file in the making. It takes its place when it is finished; until then, and if it never is, whatever was there
+/// before is untouched.
+pub struct Draft {
+    dir: OwnedFd,
+    temporary: String,
+    name: std::ffi::OsString,
+    file: std::fs::File,
+}
+
+impl Draft {
+    /// Begins a file that will be at `path`.
+    pub fn begin(path: &Path, mode: u32) -> std::io::Result<Self> {
+        let name = path.file_name().ok_or_else(|| std::io::Error::other("it has no name"))?.to_owned();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let dir = open_dir(parent.unwrap_or(Path::new(".")))?;
+        let temporary = format!(".segno.{}{TEMPORARY}", uuid::Uuid::now_v7().simple());
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&dir, temporary.as_str(), flags, Mode::from_raw_mode(mode))?;
+        Ok(Self { dir, temporary, name, file: std::fs::File::from(fd) })
+    }
+
+    /// Where to write it.
+    pub fn file(&mut self) -> &mut std::fs::File {
+        &mut self.file
+    }
+
+    /// Puts it in its place: the bytes are on the disk first, then the name is. Answers with its size.
+    pub fn finish(self) -> std::io::Result<u64> {
+        self.file.sync_all()?;
+        let bytes = self.file.metadata()?.len();
+        rustix::fs::renameat(&self.dir, self.temporary.as_str(), &self.dir, &self.name)?;
+        rustix::fs::fsync(&self.dir)?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // It is gone already if it took its place.
+        let _ = rustix::fs::unlinkat(&self.dir, self.temporary.as_str(), AtFlags::empty());
+    }
+}
+
+/// Gives a file another name in its directory, durably, unless that name is taken.
+pub fn rename_to_free(from: &Path, to: &Path) -> std::io::Result<()> {
+    use rustix::fs::CWD;
+    match rustix::fs::renameat_with(CWD, from, CWD, to, rustix::fs::RenameFlags::NOREPLACE) {
+        // This file system cannot promise it. Names here are ours, so that a look will do.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            if std::fs::symlink_metadata(to).is_ok() {
+                return Err(std::io::ErrorKind::AlreadyExists.into());
+            }
+            std::fs::rename(from, to)?;
+        }
+        renamed => renamed?,
+    }
+    std::fs::File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Makes a private directory and those above it, each durable in its parent.
+pub fn private_dirs(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        private_dirs(parent)?;
+    }
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(why) if why.kind() != std::io::ErrorKind::AlreadyExists => return Err(why),
+        _ => {}
+    }
+    std::fs::File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+}
+
 /// How the names of files that are not yet whole end.
 const TEMPORARY: &str = ".tmp";
 

@@ -431,6 +431,10 @@ impl From<segno_engine::Error> for CommandError {
             E::Store(_) => (ExitCode::Failure, None),
             E::File { .. } => (ExitCode::Environment, None),
             E::Ambiguous(_) => (ExitCode::Ambiguous, Some("say more of the id".to_owned())),
+            E::NotArchived { .. } => (
+                ExitCode::StoreDamaged,
+                Some("segno doctor   says what is wrong with it   (segno rm ID   removes it without an archive)".to_owned()),
+            ),
             E::NotImportable(_) => (ExitCode::Refused, None),
             E::NotLaunched { .. } => (ExitCode::AgentMissing, None),
             E::AgentAlive { .. } => (

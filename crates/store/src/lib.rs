@@ -88,6 +88,9 @@ pub trait Store: Send + Sync {
     /// Removes a session with everything that belongs to it. False if there was none.
     fn delete(&self, session: SessionId) -> Result<bool, Error>;
 
+    /// The same, if its newest event is still this one; otherwise a conflict, and nothing is removed.
+    fn delete_at(&self, session: SessionId, seq: u64) -> Result<bool, Error>;
+
     /// Replaces what is folded from the journal by a fresh fold of it.
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error>;
 

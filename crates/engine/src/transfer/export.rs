@@ -1,12 +1,16 @@
 //! A session as one document.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use segno_core::List;
 use segno_core::SessionId;
 use segno_store::EventRow;
 use serde_json::json;
+use serde_json::value::RawValue;
 
+use super::document;
+use super::document::ExportedEvent;
 use crate::Engine;
 use crate::Error;
 use crate::view;
@@ -39,6 +43,8 @@ pub fn export(engine: &Engine, session: SessionId, format: Format, out: &mut dyn
     }
 }
 
+/// The document that [`super::document`] reads. Texts that were set aside stand in the lists where they belong, and once
+/// each, by hash, behind the journal, whose events only refer to them.
 fn json_document(
     engine: &Engine,
     session: SessionId,
@@ -64,29 +70,67 @@ fn json_document(
         put("]")?;
     }
     put("},\n\"events\":[")?;
+    let mut texts = BTreeSet::new();
     let mut after = 0;
-    let mut first = true;
-    loop {
+    // What is recorded while this is written is not of the state above.
+    while after < loaded.state.seq {
         let rows = engine.store().events(session, after, 500)?;
         if rows.is_empty() {
             break;
         }
         for row in rows {
-            put(if first { "\n" } else { ",\n" })?;
-            first = false;
-            match row {
+            let (seq, line) = match row {
                 EventRow::Whole(event) => {
-                    after = event.seq;
-                    put(&event_json(&event).to_string())?;
+                    texts.extend(document::references(&event.body));
+                    (event.seq, event_line(&event))
                 }
-                EventRow::Damaged { seq, what } => {
-                    after = seq;
-                    put(&json!({ "seq": seq, "damaged": what }).to_string())?;
-                }
+                EventRow::Damaged { seq, what } => (seq, json!({ "seq": seq, "damaged": what }).to_string()),
+            };
+            if seq > loaded.state.seq {
+                break;
             }
+            put(if after == 0 { "\n" } else { ",\n" })?;
+            put(&line)?;
+            after = seq;
         }
     }
-    put("]}\n")
+    put("],\n\"texts\":{")?;
+    let mut missing = Vec::new();
+    let mut first = true;
+    for hash in texts {
+        let name = document::hex(&hash);
+        match engine.store().blob(&hash) {
+            Ok(text) => {
+                put(if first { "\n" } else { ",\n" })?;
+                first = false;
+                put(&format!("\"{name}\":{}", json!(text)))?;
+            }
+            // The rest of the session is worth having all the same.
+            Err(why) => missing.push(json!({ "text": name, "why": why.to_string() })),
+        }
+    }
+    put("},\n\"missing_texts\":")?;
+    put(&json!(missing).to_string())?;
+    put("}\n")
+}
+
+/// An event of the journal with all that its hash covers, its body to the byte.
+fn event_line(event: &segno_store::StoredEvent) -> String {
+    let body = RawValue::from_string(event.body.clone()).ok().filter(|raw| raw.get() == event.body);
+    let exported = body.map(|body| ExportedEvent {
+        seq: event.seq,
+        at: event.at,
+        kind: event.kind.clone(),
+        version: event.version,
+        run: event.run.clone(),
+        epoch: event.epoch,
+        key: event.key.clone(),
+        body,
+        hash: Some(document::hex(&event.hash)),
+    });
+    exported
+        .and_then(|exported| serde_json::to_string(&exported).ok())
+        .unwrap_or_else(|| event_json(event).to_string())
 }
 
 /// One event as every face shows it.

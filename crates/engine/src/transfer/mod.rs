@@ -1,13 +1,19 @@
 //! Sessions out of a store and into another.
 
+mod archive;
 pub(crate) mod check;
+mod document;
 mod export;
 mod import;
 mod markdown;
+mod packed;
 
+pub use archive::archive_and_remove;
 pub use export::Format;
 pub use export::event_json;
 pub use export::export;
 pub use import::Imported;
 pub use import::Options;
 pub use import::import;
+pub use packed::Packing;
+pub use packed::write_file;

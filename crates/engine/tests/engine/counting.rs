@@ -96,6 +96,9 @@ impl<S: Store> Store for Counting<S> {
     fn delete(&self, session: SessionId) -> Result<bool, Error> {
         self.store.delete(session)
     }
+    fn delete_at(&self, session: SessionId, seq: u64) -> Result<bool, Error> {
+        self.store.delete_at(session, seq)
+    }
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error> {
         self.store.rebuild(session)
     }

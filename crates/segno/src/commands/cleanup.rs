@@ -1,6 +1,9 @@
 //! `segno cleanup`: removes old sessions.
 
+use std::path::PathBuf;
+
 use clap::Args as ClapArgs;
+use segno_engine::core::SessionId;
 use serde_json::json;
 
 use crate::context::Context;
@@ -65,13 +68,20 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     let archive = context.paths.data.join("archive");
     let mut removed = Vec::new();
+    let mut refused = None;
     for removal in &removals {
         let id = removal.summary.session_id;
         if !args.dry_run {
-            if config.archive {
-                super::export::archive(&desk, id, &archive)?;
+            match remove(&desk, id, config.archive.then_some(&archive)) {
+                // One session that cannot be archived must not keep the others.
+                Err(error @ segno_engine::Error::NotArchived { .. }) => {
+                    if let Some(earlier) = refused.replace(error) {
+                        printer.warn(earlier.to_string());
+                    }
+                    continue;
+                }
+                other => other?,
             }
-            desk.engine.delete(id)?;
         }
         removed.push(id);
     }
@@ -79,11 +89,18 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         printer.json(&json!({ "dry_run": args.dry_run, "removed": removed }))?;
     } else if args.dry_run {
         printer.talk(format!("{} would be removed", units::things(removed.len() as u64, "session")));
-    } else {
+    } else if !removed.is_empty() {
         let kept =
             if config.archive { format!(", archived in {}", archive.display()) } else { String::new() };
         printer.talk(format!("removed {}{kept}", units::things(removed.len() as u64, "session")));
     }
     desk.finish();
-    Ok(())
+    refused.map_or(Ok(()), |error| Err(error.into()))
+}
+
+fn remove(desk: &Desk<'_>, id: SessionId, archive: Option<&PathBuf>) -> Result<(), segno_engine::Error> {
+    match archive {
+        Some(folder) => segno_engine::transfer::archive_and_remove(&desk.engine, id, folder).map(drop),
+        None => desk.engine.delete(id).map(drop),
+    }
 }

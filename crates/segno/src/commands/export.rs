@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::core::event::Project;
 use segno_engine::core::{SessionId, TokenBudget};
-use segno_engine::transfer::{Options, export, import as take_in};
+use segno_engine::transfer::{self, Options, Packing, export, import as take_in};
 use serde_json::json;
 
 use super::args::OneSession;
@@ -14,7 +14,6 @@ use crate::context::Context;
 use crate::desk::{Desk, short};
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
-use crate::files;
 use crate::output::units;
 
 /// What an import may grow to when it is unpacked: a small file must not fill the memory.
@@ -102,14 +101,6 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
-/// How a file is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Packing {
-    Plain,
-    Gzip,
-    Zstd,
-}
-
 /// What the name of a file says about its form.
 fn guess(path: &Path, format: Option<Format>) -> (Format, Packing) {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
@@ -130,7 +121,6 @@ fn guess(path: &Path, format: Option<Format>) -> (Format, Packing) {
 
 /// Writes an export to a file that is there whole or not at all.
 fn write_file(desk: &Desk<'_>, id: SessionId, format: Format, packing: Packing, path: &Path) -> Outcome<u64> {
-    let io = |error| CommandError::io(format!("cannot write {}", path.display()), error);
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let unfit = |why: String| {
         CommandError::failure("unwritable", format!("cannot write {}: {why}", path.display()))
@@ -142,38 +132,7 @@ fn write_file(desk: &Desk<'_>, id: SessionId, format: Format, packing: Packing, 
     if path.is_dir() {
         return Err(unfit("it is a directory".to_owned()));
     }
-    // The temporary name is nobody's business, so only the kind of the error is told.
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| io(error.kind().into()))?;
-    {
-        let mut out = BufWriter::with_capacity(1 << 16, file.as_file_mut());
-        match packing {
-            Packing::Plain => export(&desk.engine, id, format.into(), &mut out)?,
-            Packing::Gzip => {
-                let mut packed = flate2::write::GzEncoder::new(&mut out, flate2::Compression::default());
-                export(&desk.engine, id, format.into(), &mut packed)?;
-                packed.finish().map_err(io)?;
-            }
-            Packing::Zstd => {
-                let mut packed = zstd::Encoder::new(&mut out, 3).map_err(io)?;
-                export(&desk.engine, id, format.into(), &mut packed)?;
-                packed.finish().map_err(io)?;
-            }
-        }
-        out.flush().map_err(io)?;
-    }
-    file.as_file().sync_all().map_err(io)?;
-    let bytes = file.as_file().metadata().map_err(io)?.len();
-    file.persist(path).map_err(|error| io(error.error))?;
-    Ok(bytes)
-}
-
-/// Keeps a session as a compressed export in the archive.
-///
-/// # Errors
-/// If it cannot be written.
-pub(super) fn archive(desk: &Desk<'_>, id: SessionId, folder: &Path) -> Outcome {
-    files::private_directory(folder).map_err(|error| CommandError::io("cannot make the archive", error))?;
-    write_file(desk, id, Format::Json, Packing::Zstd, &folder.join(format!("{id}.json.zst"))).map(|_| ())
+    Ok(transfer::write_file(&desk.engine, id, format.into(), packing, path)?)
 }
 
 /// Standard output as a stream for exports.

@@ -185,7 +185,11 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, session: SessionId) -> Result<bool, Error> {
-        self.write(move |direct| upkeep::delete(direct, session))
+        self.write(move |direct| upkeep::delete(direct, session, None))
+    }
+
+    fn delete_at(&self, session: SessionId, seq: u64) -> Result<bool, Error> {
+        self.write(move |direct| upkeep::delete(direct, session, Some(seq)))
     }
 
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error> {

@@ -83,13 +83,16 @@ fn transact<T>(
     }
 }
 
-pub(super) fn delete(direct: &mut Direct, session: SessionId) -> Result<bool, Error> {
+pub(super) fn delete(direct: &mut Direct, session: SessionId, at: Option<u64>) -> Result<bool, Error> {
     transact(direct, |tx, place| {
         let row = match session::find_row(tx, place, session) {
             Ok(row) => row,
             Err(Error::NotFound(_)) => return Ok(false),
             Err(other) => return Err(other),
         };
+        if let Some(expected) = at.filter(|at| *at != row.head_seq) {
+            return Err(Error::Conflict { expected, actual: row.head_seq });
+        }
         let sql = |e| fault(place, e);
         let range = (session::event_id(row.pk, 0), session::event_id(row.pk + 1, 0));
         tx.execute("DELETE FROM events WHERE id >= ?1 AND id < ?2", range).map_err(sql)?;
