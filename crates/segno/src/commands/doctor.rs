@@ -80,12 +80,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         other => other?,
     };
+    // A new store that is sound is not well if the damaged one held more.
+    let well = examined.is_well() && salvaged.as_ref().is_none_or(Salvaged::is_complete);
     if printer.is_json() {
-        printer.json(&json!({ "store": path, "diagnosis": examined, "salvaged": salvaged, "well": examined.is_well() }))?;
+        printer.json(&json!({ "store": path, "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
     } else {
         show(context, &path, &examined, salvaged.as_ref())?;
     }
-    if examined.is_well() {
+    if well {
         return Ok(());
     }
     let error = CommandError::new(ExitCode::StoreDamaged, "damage_found", "not everything is well");
@@ -105,7 +107,11 @@ fn examine(desk: &Desk<'_>, args: &Args) -> Outcome<Diagnosis> {
 fn save(context: &Context, path: &Path) -> Outcome<Salvaged> {
     let stamp = format!("{}", context.now).replace([':', '.'], "-");
     context.printer.talk("the store is damaged; saving what can be read");
-    Ok(doctor::salvage_store(path, &stamp)?)
+    doctor::salvage_store(path, &stamp).map_err(|why| {
+        CommandError::from(why)
+            .map_message(|why| format!("the repair was ended, and everything is kept as it was: {why}"))
+            .hint("segno doctor --repair   once that is put right")
+    })
 }
 
 fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Salvaged>) -> Outcome {

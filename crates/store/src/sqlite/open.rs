@@ -382,11 +382,14 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// A database of our own making that nobody else has: a copy, or one that is being rebuilt.
 pub(super) fn scratch(path: &Path, place: &str) -> Result<Connection, Error> {
+    try_scratch(path).map_err(|e| fault(place, e))
+}
+
+/// The same, with SQLite's own word for what went wrong.
+pub(super) fn try_scratch(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|e| fault(place, e))?;
-    connection
-        .execute_batch("PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF;")
-        .map_err(|e| fault(place, e))?;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF;")?;
     Ok(connection)
 }
 

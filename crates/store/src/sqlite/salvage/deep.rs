@@ -9,42 +9,61 @@ use std::os::unix::fs::FileExt;
 use rusqlite::Connection;
 use rusqlite::types::Value as Sql;
 
+use super::fault;
+use super::io_fault;
+use super::unless_damaged;
+use crate::Error;
+
 /// The first byte of a leaf of a table.
 const LEAF: u8 = 13;
 
-/// Gives every row of every leaf page to `take`, read as if it were one of `table`.
+/// Gives every row of every leaf page to `take`, read as if it were one of `table`. False if damage kept it from
+/// looking everywhere.
 pub(super) fn rows(
     old: &Connection,
+    place: &str,
     table: &str,
     columns: &str,
-    mut take: impl FnMut(Vec<Sql>),
-) -> rusqlite::Result<()> {
+    mut take: impl FnMut(Vec<Sql>) -> Result<(), Error>,
+) -> Result<bool, Error> {
     // It is a copy, and written to for each page: no need for the disk to keep up.
-    old.execute_batch("PRAGMA synchronous=OFF")?;
-    let root: i64 =
-        old.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0))?;
+    old.execute_batch("PRAGMA synchronous=OFF").map_err(|e| fault(place, e))?;
+    let root: rusqlite::Result<i64> =
+        old.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0));
+    let Some(root) = unless_damaged(place, root)? else { return Ok(false) };
     // What is in the log goes into the file, where the pages are looked at.
-    let _ = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    for page in leaves(old)? {
-        begin_at(old, table, page)?;
-        read(old, table, columns, &mut take);
+    let emptied = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let mut everywhere = unless_damaged(place, emptied)?.is_some();
+    for page in leaves(old, place)? {
+        if unless_damaged(place, begin_at(old, table, page))?.is_none() {
+            everywhere = false;
+            continue;
+        }
+        read(old, place, table, columns, &mut take)?;
     }
-    begin_at(old, table, root)
+    Ok(unless_damaged(place, begin_at(old, table, root))?.is_some() && everywhere)
 }
 
-fn leaves(old: &Connection) -> rusqlite::Result<Vec<i64>> {
-    let size: i64 = old.pragma_query_value(None, "page_size", |row| row.get(0))?;
-    let count: i64 = old.pragma_query_value(None, "page_count", |row| row.get(0))?;
-    let Some(file) = old.path().and_then(|path| std::fs::File::open(path).ok()) else {
-        return Ok(Vec::new());
-    };
+fn leaves(old: &Connection, place: &str) -> Result<Vec<i64>, Error> {
+    let pragma = |name| old.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| fault(place, e));
+    let size: i64 = pragma("page_size")?;
+    let count: i64 = pragma("page_count")?;
+    let io = |why: std::io::Error| io_fault(place, &why);
+    let file = std::fs::File::open(old.path().unwrap_or_default()).map_err(io)?;
+    let mut leaves = Vec::new();
     // The first page is the list of tables.
-    let is_leaf = |page: &i64| {
+    for page in 2..=count {
         let mut kind = [0];
         let offset = u64::try_from((page - 1) * size).unwrap_or(0);
-        file.read_exact_at(&mut kind, offset).is_ok() && kind == [LEAF]
-    };
-    Ok((2..=count).filter(is_leaf).collect())
+        match file.read_exact_at(&mut kind, offset) {
+            Ok(()) if kind == [LEAF] => leaves.push(page),
+            Ok(()) => {}
+            // The file ends before the number of pages that it names.
+            Err(why) if why.kind() == std::io::ErrorKind::UnexpectedEof => break,
+            Err(why) => return Err(io(why)),
+        }
+    }
+    Ok(leaves)
 }
 
 fn begin_at(old: &Connection, table: &str, page: i64) -> rusqlite::Result<()> {
@@ -53,13 +72,22 @@ fn begin_at(old: &Connection, table: &str, page: i64) -> rusqlite::Result<()> {
     old.execute_batch("PRAGMA writable_schema=RESET")
 }
 
-fn read(old: &Connection, table: &str, columns: &str, take: &mut impl FnMut(Vec<Sql>)) {
-    let Ok(mut ask) = old.prepare(&format!("SELECT {columns} FROM {table} NOT INDEXED")) else { return };
+fn read(
+    old: &Connection,
+    place: &str,
+    table: &str,
+    columns: &str,
+    take: &mut impl FnMut(Vec<Sql>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let sql = format!("SELECT {columns} FROM {table} NOT INDEXED");
+    let Some(mut ask) = unless_damaged(place, old.prepare(&sql))? else { return Ok(()) };
     let count = ask.column_count();
-    let Ok(mut rows) = ask.query([]) else { return };
-    while let Ok(Some(row)) = rows.next() {
-        if let Ok(values) = (0..count).map(|index| row.get(index)).collect() {
-            take(values);
+    let Some(mut rows) = unless_damaged(place, ask.query([]))? else { return Ok(()) };
+    while let Some(Some(row)) = unless_damaged(place, rows.next())? {
+        let values = (0..count).map(|index| row.get(index)).collect();
+        if let Some(values) = unless_damaged(place, values)? {
+            take(values)?;
         }
     }
+    Ok(())
 }

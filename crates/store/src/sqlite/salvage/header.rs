@@ -28,8 +28,7 @@ const PAGE: usize = 4096;
 
 /// Replaces the beginning of `copy` by that of an empty database, made in `folder` for the purpose.
 pub(super) fn replace(copy: &Path, part: Part, folder: &Path) -> Result<(), Error> {
-    let io =
-        |why: std::io::Error| Error::BadPlace { place: copy.display().to_string(), why: why.to_string() };
+    let io = |why: std::io::Error| super::io_fault(&copy.display().to_string(), &why);
     let path = folder.join("template.db");
     drop(empty(&path)?);
     let template = std::fs::read(&path);

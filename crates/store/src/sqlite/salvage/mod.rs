@@ -2,7 +2,11 @@
 //!
 //! It may be killed at any moment. Until the new database is complete nothing is moved; while files are moved a mark
 //! beside the database says so, no store opens, and salvaging again finishes what was begun.
+//!
+//! Damage is stepped over; a fault of the machine (no room, a failing disk, no memory) is not: what cannot be read or
+//! written for such a reason may be whole, so the repair ends there and everything stays as it was.
 
+mod check;
 mod deep;
 mod header;
 mod rows;
@@ -44,6 +48,53 @@ pub struct Salvaged {
     pub events: u64,
     /// What could not be saved, in words.
     pub lost: Vec<String>,
+    /// How many of these words are about something that is in the damaged files only, or in no file any more.
+    #[serde(default)]
+    pub left_behind: u64,
+}
+
+impl Salvaged {
+    /// Whether the new database holds everything that the damaged one did.
+    pub fn is_complete(&self) -> bool {
+        self.left_behind == 0 && self.partly.is_empty()
+    }
+
+    /// Tells of something that the new database does not hold.
+    fn lose(&mut self, what: String) {
+        self.lost.push(what);
+        self.left_behind += 1;
+    }
+}
+
+/// The answer to a question to a damaged database; none if damage is why there is no answer.
+fn unless_damaged<T>(place: &str, answer: rusqlite::Result<T>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(e) if is_damage(&e) => Ok(None),
+        Err(e) => Err(fault(place, e)),
+    }
+}
+
+/// Whether an error comes from what is in the file. Whatever else it may be is taken for a fault of the machine, which
+/// says nothing of the file.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode;
+    let Some(found) = error.sqlite_error() else {
+        // A value of another type than was stored.
+        return true;
+    };
+    match found.code {
+        ErrorCode::DatabaseCorrupt
+        | ErrorCode::NotADatabase
+        | ErrorCode::ConstraintViolation
+        | ErrorCode::TypeMismatch
+        | ErrorCode::TooBig => true,
+        // A file that ends too early.
+        ErrorCode::SystemIoFailure => found.extended_code == rusqlite::ffi::SQLITE_IOERR_SHORT_READ,
+        // No such table or column: the list of tables is damaged.
+        ErrorCode::Unknown => found.extended_code == rusqlite::ffi::SQLITE_ERROR,
+        _ => false,
+    }
 }
 
 /// What the copy that is read is called.
@@ -77,22 +128,52 @@ pub fn salvage(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
         return Err(Error::NoStore(place));
     }
     let kept_in = make_folder(path, stamp).map_err(io)?;
+    let done = save_into(path, &kept_in);
+    // Once the mark is set only finishing is possible, and that needs the folder.
+    if done.is_err() && mark(path).try_exists().is_ok_and(|set| !set) {
+        let _ = std::fs::remove_dir_all(&kept_in);
+        // Gone only if it is empty.
+        let _ = std::fs::remove_dir(parent(&kept_in));
+    }
+    done
+}
+
+fn save_into(path: &Path, kept_in: &Path) -> Result<Salvaged, Error> {
+    let place = path.display().to_string();
+    let io = |why: std::io::Error| io_fault(&place, &why);
     // Writers that have it open wait, and see afterwards that it is another.
-    let lock = lock(path);
+    let lock = lock(path)?;
+    let before = check::Look::at(path).map_err(io)?;
     // The new database is built from a copy, so that reading cannot change the damaged files, log included.
     let copy = kept_in.join(READING);
     for suffix in ["", "-wal"] {
         let from = open::beside(path, suffix);
-        if from.exists() {
+        if from.try_exists().map_err(io)? {
             std::fs::copy(&from, open::beside(&copy, suffix)).map_err(io)?;
         }
     }
-    let mut salvaged = Salvaged { kept_in, ..Salvaged::default() };
-    build(&copy, &salvaged.kept_in.join(SAVED), &mut salvaged)?;
+    let mut salvaged = Salvaged { kept_in: kept_in.to_owned(), ..Salvaged::default() };
+    let saved = kept_in.join(SAVED);
+    build(&copy, &saved, &mut salvaged)?;
+    check::saved(&saved, &copy, &salvaged)?;
+    // Where there is no lock to be had somebody may have written meanwhile.
+    if lock.is_none() && check::Look::at(path).map_err(io)? != before {
+        return Err(Error::Busy { place });
+    }
     set_mark(path, &salvaged).map_err(io)?;
     finish(path, &salvaged).map_err(io)?;
     drop(lock);
     Ok(salvaged)
+}
+
+/// What an error of the file system means for the repair.
+fn io_fault(place: &str, why: &std::io::Error) -> Error {
+    match why.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            Error::Full { place: place.to_owned() }
+        }
+        _ => Error::BadPlace { place: place.to_owned(), why: why.to_string() },
+    }
 }
 
 /// The folder for the damaged files. One that is there already may hold the files of another time.
@@ -111,19 +192,27 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The right to write the damaged database, if it is sound enough to give it.
-fn lock(path: &Path) -> Option<Connection> {
+/// The right to write the damaged database; none if it is too damaged to give it.
+fn lock(path: &Path) -> Result<Option<Connection>, Error> {
+    let place = path.display().to_string();
     // SQLite removes the log of an empty database.
-    if std::fs::metadata(path).ok()?.len() == 0 {
-        return None;
+    if std::fs::metadata(path).map_or(0, |meta| meta.len()) == 0 {
+        return Ok(None);
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).ok()?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
-    super::busy::patience(Options::default().busy);
-    super::busy::wait(&mut connection).ok()?;
-    connection.execute_batch("BEGIN IMMEDIATE").ok()?;
-    Some(connection)
+    let locked = || -> rusqlite::Result<Connection> {
+        let mut connection = Connection::open_with_flags(path, flags)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        super::busy::patience(Options::default().busy);
+        super::busy::wait(&mut connection)?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        Ok(connection)
+    };
+    match locked() {
+        // A damaged header can make a database read-only.
+        Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) => Ok(None),
+        other => unless_damaged(&place, other),
+    }
 }
 
 fn begun(path: &Path) -> std::io::Result<Option<Salvaged>> {
@@ -151,12 +240,12 @@ fn set_mark(path: &Path, salvaged: &Salvaged) -> std::io::Result<()> {
 /// Puts the files in their places. Every step may have been done before.
 fn finish(path: &Path, salvaged: &Salvaged) -> std::io::Result<()> {
     let saved = salvaged.kept_in.join(SAVED);
-    if saved.exists() {
+    if saved.try_exists()? {
         // The log goes first and the new database comes last: no log ever lies beside a database it is not of.
         for suffix in ["-shm", "-wal", ""] {
             let from = open::beside(path, suffix);
             let to = salvaged.kept_in.join(from.file_name().unwrap_or_default());
-            if from.exists() && !to.exists() {
+            if from.try_exists()? && !to.try_exists()? {
                 std::fs::rename(&from, &to)?;
             }
         }
@@ -180,7 +269,10 @@ fn build(copy: &Path, fresh_path: &Path, salvaged: &mut Salvaged) -> Result<(), 
     let mut fresh = empty(fresh_path)?;
     match readable(copy, salvaged) {
         Ok(old) => rows::copy(&old, &mut fresh, &place, salvaged)?,
-        Err(why) => salvaged.lost.push(format!("the database cannot be read at all: {why}")),
+        Err(Unreadable::Damaged(why)) => {
+            salvaged.lose(format!("the database cannot be read at all: {why}"));
+        }
+        Err(Unreadable::Fault(why)) => return Err(why),
     }
     fresh.close().map_err(|(_, e)| fault(&place, e))?;
     refold(fresh_path, salvaged)
@@ -200,35 +292,49 @@ fn empty(path: &Path) -> Result<Connection, Error> {
     Ok(fresh)
 }
 
+/// Why a copy cannot be read.
+enum Unreadable {
+    /// Because of what is in it.
+    Damaged(String),
+    /// For a reason that has nothing to do with it.
+    Fault(Error),
+}
+
 /// The copy, with another beginning if its own is destroyed.
-fn readable(copy: &Path, salvaged: &mut Salvaged) -> Result<Connection, Error> {
+fn readable(copy: &Path, salvaged: &mut Salvaged) -> Result<Connection, Unreadable> {
     let place = copy.display().to_string();
-    let mut why = Error::NoStore(place.clone());
+    let mut why = "it is empty".to_owned();
     for attempt in [None, Some(header::Part::Header), Some(header::Part::Page)] {
         if let Some(part) = attempt {
-            header::replace(copy, part, &salvaged.kept_in)?;
+            header::replace(copy, part, &salvaged.kept_in).map_err(Unreadable::Fault)?;
         } else if std::fs::metadata(copy).map_or(0, |meta| meta.len()) == 0 {
             // SQLite would remove the log of an empty database, and the log may hold everything.
             continue;
         }
-        match look(copy, &place) {
+        match look(copy) {
             Ok(connection) => {
                 if attempt.is_some() {
                     salvaged.lost.push("the beginning of the file, which was made anew".to_owned());
                 }
                 return Ok(connection);
             }
-            Err(failed) => why = failed,
+            // A damaged header can make a database read-only.
+            Err(e) if is_damage(&e) || e.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) => {
+                why = e.to_string();
+            }
+            Err(e) => return Err(Unreadable::Fault(fault(&place, e))),
         }
     }
-    Err(why)
+    Err(Unreadable::Damaged(why))
 }
 
-/// A header that cannot be read, or tables that cannot be found, show at the first question.
-fn look(copy: &Path, place: &str) -> Result<Connection, Error> {
-    let connection = open::scratch(copy, place)?;
-    connection.execute_batch("PRAGMA cell_size_check=ON").map_err(|e| fault(place, e))?;
-    connection.prepare("SELECT id FROM events").map(drop).map_err(|e| fault(place, e))?;
+/// A header that cannot be read, or tables that cannot be found, show at the first question. Digging for rows writes
+/// into the copy, so that must work too.
+fn look(copy: &Path) -> rusqlite::Result<Connection> {
+    let connection = open::try_scratch(copy)?;
+    connection.execute_batch("PRAGMA cell_size_check=ON")?;
+    connection.prepare("SELECT id FROM events").map(drop)?;
+    connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
     Ok(connection)
 }
 
@@ -244,7 +350,10 @@ fn refold(path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
         match store.rebuild(id) {
             Ok(loaded) if loaded.notices.is_empty() => salvaged.whole.push(id.to_string()),
             Ok(loaded) => salvaged.partly.push((id.to_string(), loaded.notices.join("; "))),
-            Err(why) => salvaged.partly.push((id.to_string(), why.to_string())),
+            Err(why @ (Error::SessionDamaged { .. } | Error::Damaged { .. })) => {
+                salvaged.partly.push((id.to_string(), why.to_string()));
+            }
+            Err(fault) => return Err(fault),
         }
         let mut after = 0;
         loop {

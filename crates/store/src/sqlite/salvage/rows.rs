@@ -17,6 +17,7 @@ use super::Salvaged;
 use super::deep;
 use super::fault;
 use super::scan;
+use super::unless_damaged;
 use crate::Error;
 use crate::codec;
 use crate::sqlite::session;
@@ -35,16 +36,16 @@ pub(super) fn copy(
     salvaged: &mut Salvaged,
 ) -> Result<(), Error> {
     let tx = fresh.transaction().map_err(|e| fault(place, e))?;
-    let old_rows = old_rows(old);
+    let old_rows = old_rows(old, place)?;
     let lost = copy_events(old, &tx, place, &old_rows, salvaged)?;
     if copy_table(old, &tx, place, "blobs", "rowid, hash, bytes, content", &["hash"])? {
         dig_for_blobs(old, &tx, place)?;
     }
     if copy_table(old, &tx, place, "damage", "id, session, seq, found_us, what, content", &[])? {
-        salvaged.lost.push("a part of what was set apart earlier".to_owned());
+        salvaged.lose("a part of what was set apart earlier".to_owned());
     }
     if copy_table(old, &tx, place, "leases", "session, epoch, holder, acquired_us, heartbeat_us", &[])? {
-        salvaged.lost.push("who drove some of the sessions".to_owned());
+        salvaged.lose("who drove some of the sessions".to_owned());
     }
     make_sessions(&tx, place, old_rows, &lost, salvaged)?;
     make_references(&tx, place, salvaged)?;
@@ -74,34 +75,49 @@ fn copy_events(
         ))
         .map_err(sql)?;
     // What there should be, as far as anything says so.
-    let mut missing = scan::row_ids(old, "events", &["session", "key"]).0;
+    let mut wanted = scan::row_ids(old, place, "events", &["session", "key"])?.0;
     for (pk, old) in old_rows {
-        missing.extend((1..=old.head_seq).map(|seq| session::event_id(*pk, seq)));
+        wanted.extend((1..=old.head_seq).map(|seq| session::event_id(*pk, seq)));
     }
-    missing.retain(|id| {
-        let saved = columns(&mut ask, *id).is_some_and(|values| put(&mut insert, *id, values));
-        salvaged.events += u64::from(saved);
-        !saved
-    });
+    let mut missing = BTreeSet::new();
+    for id in wanted {
+        let saved = match columns(&mut ask, place, id)? {
+            Some(values) => put(&mut insert, place, id, values)?,
+            None => false,
+        };
+        if saved {
+            salvaged.events += 1;
+        } else {
+            missing.insert(id);
+        }
+    }
     drop(ask);
-    if !missing.is_empty() {
-        deep::rows(old, "events", EVENT, |values| {
-            let Some(Sql::Integer(id)) = values.first() else { return };
+    // Behind a new beginning that does not fit, everything is on pages that nothing leads to.
+    let all = salvaged.events == 0 && missing.is_empty() && !salvaged.lost.is_empty();
+    if all || !missing.is_empty() {
+        let everywhere = deep::rows(old, place, "events", EVENT, |values| {
+            let Some(Sql::Integer(id)) = values.first() else { return Ok(()) };
             let id = *id;
-            if missing.contains(&id) && put(&mut insert, id, values) {
+            if (all || missing.contains(&id)) && put(&mut insert, place, id, values)? {
                 missing.remove(&id);
                 salvaged.events += 1;
             }
-        })
-        .unwrap_or_else(|e| salvaged.lost.push(format!("whatever else there was: {e}")));
+            Ok(())
+        })?;
+        if !everywhere {
+            salvaged.lose("whatever else there was on pages that cannot be looked at".to_owned());
+        }
     }
     Ok(missing)
 }
 
 /// Writes an event's row, if it is one: a row of another session than its number says is none of ours.
-fn put(insert: &mut Statement<'_>, id: i64, values: Vec<Sql>) -> bool {
-    values.get(1) == Some(&Sql::Integer(session::pk_of(id)))
-        && insert.execute(rusqlite::params_from_iter(values)).is_ok_and(|rows| rows > 0)
+fn put(insert: &mut Statement<'_>, place: &str, id: i64, values: Vec<Sql>) -> Result<bool, Error> {
+    if values.get(1) != Some(&Sql::Integer(session::pk_of(id))) {
+        return Ok(false);
+    }
+    let rows = unless_damaged(place, insert.execute(rusqlite::params_from_iter(values)))?;
+    Ok(rows.is_some_and(|rows| rows > 0))
 }
 
 /// Texts prove themselves: what has the hash it is stored under is what was stored.
@@ -116,20 +132,21 @@ fn dig_for_blobs(old: &Connection, fresh: &Transaction<'_>, place: &str) -> Resu
         Ok(())
     })?;
     // What cannot be found again is told with the references to it.
-    let _ = deep::rows(old, "blobs", "hash, bytes, content", |values| {
-        let [Sql::Blob(hash), Sql::Integer(bytes), Sql::Blob(content)] = &values[..] else { return };
+    deep::rows(old, place, "blobs", "hash, bytes, content", |values| {
+        let [Sql::Blob(hash), Sql::Integer(bytes), Sql::Blob(content)] = &values[..] else { return Ok(()) };
         let known = <[u8; 32]>::try_from(hash.as_slice()).is_ok_and(|hash| wanted.contains(&hash));
         if known && codec::decompress(content, u64::try_from(*bytes).unwrap_or(0), hash).is_some() {
-            let _ = insert.execute(rusqlite::params_from_iter(values));
+            unless_damaged(place, insert.execute(rusqlite::params_from_iter(values)))?;
         }
-    });
+        Ok(())
+    })?;
     Ok(())
 }
 
-/// A row as it is stored, if it can be read.
-fn columns(ask: &mut Statement<'_>, id: i64) -> Option<Vec<Sql>> {
+/// A row as it is stored, if it is there and can be read.
+fn columns(ask: &mut Statement<'_>, place: &str, id: i64) -> Result<Option<Vec<Sql>>, Error> {
     let count = ask.column_count();
-    ask.query_row([id], |row| (0..count).map(|index| row.get(index)).collect()).ok()
+    unless_damaged(place, ask.query_row([id], |row| (0..count).map(|index| row.get(index)).collect()))
 }
 
 /// Copies the rows of a table that can be read. True if some cannot.
@@ -145,13 +162,15 @@ fn copy_table(
     let mut insert = fresh
         .prepare(&format!("INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})"))
         .map_err(|e| fault(place, e))?;
-    let Ok(mut ask) = old.prepare(&format!("SELECT {names} FROM {table} WHERE rowid = ?1")) else {
-        return Ok(true);
-    };
-    let (ids, mut damaged) = scan::row_ids(old, table, order);
+    let ask = old.prepare(&format!("SELECT {names} FROM {table} WHERE rowid = ?1"));
+    let Some(mut ask) = unless_damaged(place, ask)? else { return Ok(true) };
+    let (ids, mut damaged) = scan::row_ids(old, place, table, order)?;
     for id in ids {
-        let values = columns(&mut ask, id);
-        damaged |= values.is_none_or(|values| insert.execute(rusqlite::params_from_iter(values)).is_err());
+        let saved = match columns(&mut ask, place, id)? {
+            Some(values) => unless_damaged(place, insert.execute(rusqlite::params_from_iter(values)))?,
+            None => None,
+        };
+        damaged |= saved.is_none();
     }
     Ok(damaged)
 }
@@ -164,25 +183,27 @@ struct Old {
     head_hash: [u8; 32],
 }
 
-fn old_rows(old: &Connection) -> BTreeMap<i64, Old> {
+fn old_rows(old: &Connection, place: &str) -> Result<BTreeMap<i64, Old>, Error> {
     let mut rows = BTreeMap::new();
-    let pragma = |name: &str| old.pragma_query_value(None, name, |row| row.get::<_, u64>(0)).unwrap_or(0);
-    let most = pragma("page_count") * pragma("page_size") / SMALLEST_EVENT;
-    let Ok(mut ask) = old.prepare("SELECT id, uid, head_seq, head_hash FROM sessions WHERE pk = ?1") else {
-        return rows;
+    let pragma = |name: &str| {
+        let value = old.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+        value.map_err(|e| fault(place, e))
     };
-    for pk in scan::row_ids(old, "sessions", &["id"]).0 {
+    let most = pragma("page_count")? * pragma("page_size")? / SMALLEST_EVENT;
+    let ask = old.prepare("SELECT id, uid, head_seq, head_hash FROM sessions WHERE pk = ?1");
+    let Some(mut ask) = unless_damaged(place, ask)? else { return Ok(rows) };
+    for pk in scan::row_ids(old, place, "sessions", &["id"])?.0 {
         let found = ask.query_row([pk], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, [u8; 16]>(1)?, row.get(2)?, row.get(3)?))
         });
-        let Ok((id, uid, head_seq, head_hash)) = found else { continue };
+        let Some((id, uid, head_seq, head_hash)) = unless_damaged(place, found)? else { continue };
         if let Ok(id) = id.parse()
             && head_seq <= most
         {
             rows.insert(pk, Old { id, uid: Uid::new(uuid::Uuid::from_bytes(uid)), head_seq, head_hash });
         }
     }
-    rows
+    Ok(rows)
 }
 
 /// Session rows follow from the events: the first event of each carries its name and identity.
@@ -202,11 +223,12 @@ fn make_sessions(
         .map_err(sql)?;
     for (pk, head) in heads {
         let known = old_rows.remove(&pk);
-        let Some((id, uid)) = identity(fresh, pk).or(known.as_ref().map(|old| (old.id, old.uid))) else {
+        let Some((id, uid)) = identity(fresh, place, pk)?.or(known.as_ref().map(|old| (old.id, old.uid)))
+        else {
             // Its number must be free for the next session.
             let count = forget(fresh, pk).map_err(sql)?;
             salvaged.events -= count;
-            salvaged.lost.push(format!(
+            salvaged.lose(format!(
                 "session number {pk} with {count} event(s): neither its first event nor its name can be read"
             ));
             continue;
@@ -236,12 +258,12 @@ fn make_sessions(
             )
             .map_err(sql)?;
         for (first, last) in runs(lost, pk, found + 1..=head_seq) {
-            salvaged.lost.push(format!("session {id}: events {first} to {last}"));
+            salvaged.lose(format!("session {id}: events {first} to {last}"));
         }
     }
     for (pk, old) in old_rows {
         forget(fresh, pk).map_err(sql)?;
-        salvaged.lost.push(format!("session {}: all of its {} event(s)", old.id, old.head_seq));
+        salvaged.lose(format!("session {}: all of its {} event(s)", old.id, old.head_seq));
     }
     Ok(())
 }
@@ -267,19 +289,18 @@ fn runs(lost: &BTreeSet<i64>, pk: i64, end: std::ops::RangeInclusive<u64>) -> Ve
     runs
 }
 
-fn identity(fresh: &Connection, pk: i64) -> Option<(SessionId, Uid)> {
-    let (kind, version, body): (String, u32, String) = fresh
-        .query_row(
-            "SELECT kind, version, body FROM events WHERE id = ?1",
-            [session::event_id(pk, 1)],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )
-        .ok()?;
-    match Event::decode(&kind, version, &body).ok()? {
-        Event::SessionCreated(created) => Some((created.id, created.uid)),
-        Event::SessionImported(imported) => Some((imported.state.session_id, imported.state.uid)),
+fn identity(fresh: &Connection, place: &str, pk: i64) -> Result<Option<(SessionId, Uid)>, Error> {
+    let first = fresh.query_row(
+        "SELECT kind, version, body FROM events WHERE id = ?1",
+        [session::event_id(pk, 1)],
+        |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, row.get::<_, String>(2)?)),
+    );
+    let Some((kind, version, body)) = unless_damaged(place, first)? else { return Ok(None) };
+    Ok(match Event::decode(&kind, version, &body) {
+        Ok(Event::SessionCreated(created)) => Some((created.id, created.uid)),
+        Ok(Event::SessionImported(imported)) => Some((imported.state.session_id, imported.state.uid)),
         _ => None,
-    }
+    })
 }
 
 /// Which session refers to which text follows from the events too. A reference that went missing would let the text
@@ -295,7 +316,7 @@ fn make_references(fresh: &Transaction<'_>, place: &str, salvaged: &mut Salvaged
         insert.execute((hash, pk, seq))?;
         if exists.query_row([hash], |_| Ok(())).optional()?.is_none() {
             let name = name(fresh, pk).unwrap_or_else(|| format!("number {pk}"));
-            salvaged.lost.push(format!("session {name}: a long text of event {seq}"));
+            salvaged.lose(format!("session {name}: a long text of event {seq}"));
         }
         Ok(())
     })
@@ -311,7 +332,8 @@ fn each_reference(
     let mut ask = fresh.prepare("SELECT id, body FROM events WHERE instr(body, ?1)").map_err(sql)?;
     let mut rows = ask.query([BLOB_MEMBER]).map_err(sql)?;
     while let Some(row) = rows.next().map_err(sql)? {
-        let (Ok(id), Ok(body)) = (row.get(0), row.get::<_, String>(1)) else { continue };
+        let found = row.get(0).and_then(|id| Ok((id, row.get::<_, String>(1)?)));
+        let Some((id, body)) = unless_damaged(place, found)? else { continue };
         let mut hashes = Vec::new();
         find_references(&serde_json::from_str(&body).unwrap_or_default(), &mut hashes);
         for hash in hashes {

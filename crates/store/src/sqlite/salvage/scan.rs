@@ -5,11 +5,19 @@ use std::collections::BTreeSet;
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 
+use super::unless_damaged;
+use crate::Error;
+
 /// The row ids of a table, from wherever they can be learned: from an index, which lies on pages of its own, read from
 /// both ends, and from the table itself, stepping over what cannot be read.
 ///
 /// Answers too whether anything could not be read on the way.
-pub(super) fn row_ids(old: &Connection, table: &str, index_order: &[&str]) -> (BTreeSet<i64>, bool) {
+pub(super) fn row_ids(
+    old: &Connection,
+    place: &str,
+    table: &str,
+    index_order: &[&str],
+) -> Result<(BTreeSet<i64>, bool), Error> {
     let mut ids = BTreeSet::new();
     let mut damaged = false;
     if !index_order.is_empty() {
@@ -17,23 +25,22 @@ pub(super) fn row_ids(old: &Connection, table: &str, index_order: &[&str]) -> (B
             let order: Vec<String> =
                 index_order.iter().map(|column| format!("{column} {direction}")).collect();
             let sql = format!("SELECT rowid FROM {table} ORDER BY {}", order.join(", "));
-            if collect(old, &sql, &mut ids).is_err() {
-                damaged = true;
-            } else {
+            if unless_damaged(place, collect(old, &sql, &mut ids))?.is_some() {
                 // From one end to the other: the way back shows nothing new.
                 break;
             }
+            damaged = true;
         }
     }
     let mut after = 0;
-    while let Some(next) = walk(old, table, after, &mut ids) {
+    while let Some(next) = walk(old, place, table, after, &mut ids)? {
         damaged = true;
-        match past(old, table, next) {
+        match past(old, place, table, next)? {
             Some(further) => after = further,
             None => break,
         }
     }
-    (ids, damaged)
+    Ok((ids, damaged))
 }
 
 fn collect(old: &Connection, sql: &str, ids: &mut BTreeSet<i64>) -> rusqlite::Result<()> {
@@ -46,7 +53,13 @@ fn collect(old: &Connection, sql: &str, ids: &mut BTreeSet<i64>) -> rusqlite::Re
 }
 
 /// Reads on to the end, or to damage: then it says after which row.
-fn walk(old: &Connection, table: &str, after: i64, ids: &mut BTreeSet<i64>) -> Option<i64> {
+fn walk(
+    old: &Connection,
+    place: &str,
+    table: &str,
+    after: i64,
+    ids: &mut BTreeSet<i64>,
+) -> Result<Option<i64>, Error> {
     let sql = format!("SELECT rowid FROM {table} NOT INDEXED WHERE rowid > ?1 ORDER BY rowid");
     let mut last = after;
     let walked = old.prepare(&sql).and_then(|mut statement| {
@@ -57,36 +70,38 @@ fn walk(old: &Connection, table: &str, after: i64, ids: &mut BTreeSet<i64>) -> O
         }
         Ok(())
     });
-    walked.is_err().then_some(last)
+    Ok(unless_damaged(place, walked)?.is_none().then_some(last))
 }
 
 /// The smallest row id after which reading works again. Row ids are far apart where one session ends and the next
 /// begins, so the step is doubled until it is past the damage and then halved until it is just past it.
-fn past(old: &Connection, table: &str, bad: i64) -> Option<i64> {
+fn past(old: &Connection, place: &str, table: &str, bad: i64) -> Result<Option<i64>, Error> {
     let mut fails = bad;
     let mut step: i64 = 1;
     let mut works = loop {
-        let next = bad.checked_add(step)?;
-        if works_after(old, table, next) {
+        let Some(next) = bad.checked_add(step) else { return Ok(None) };
+        if works_after(old, place, table, next)? {
             break next;
         }
         fails = next;
-        step = step.checked_mul(2)?;
+        let Some(doubled) = step.checked_mul(2) else { return Ok(None) };
+        step = doubled;
     };
     while works - fails > 1 {
         let middle = fails + (works - fails) / 2;
-        if works_after(old, table, middle) {
+        if works_after(old, place, table, middle)? {
             works = middle;
         } else {
             fails = middle;
         }
     }
-    Some(works)
+    Ok(Some(works))
 }
 
-fn works_after(old: &Connection, table: &str, after: i64) -> bool {
+fn works_after(old: &Connection, place: &str, table: &str, after: i64) -> Result<bool, Error> {
     let sql = format!("SELECT rowid FROM {table} NOT INDEXED WHERE rowid > ?1 ORDER BY rowid LIMIT 1");
-    old.prepare_cached(&sql)
-        .and_then(|mut ask| ask.query_row([after], |row| row.get::<_, i64>(0)).optional())
-        .is_ok()
+    let answer = old
+        .prepare_cached(&sql)
+        .and_then(|mut ask| ask.query_row([after], |row| row.get::<_, i64>(0)).optional());
+    Ok(unless_damaged(place, answer)?.is_some())
 }
