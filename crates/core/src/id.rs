@@ -1,5 +1,8 @@
 //! Names of things: parsed types, so that no unparsed id ever becomes part of a path or a query.
 
+mod run;
+mod store;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,6 +10,9 @@ use serde::Deserialize;
 use serde::Deserializer;
 use serde::Serialize;
 use serde::Serializer;
+
+pub use run::RunId;
+pub use store::StoreId;
 
 use crate::time::Timestamp;
 

@@ -34,6 +34,8 @@ fn dangerous_ids_are_refused() {
         assert!(case.parse::<SessionId>().is_err(), "{case:.40}");
         assert!(case.parse::<CheckpointId>().is_err(), "{case:.40}");
         assert!(case.parse::<Uid>().is_err(), "{case:.40}");
+        assert!(case.parse::<RunId>().is_err(), "{case:.40}");
+        assert!(case.parse::<StoreId>().is_err(), "{case:.40}");
     }
 }
 
@@ -68,4 +70,16 @@ fn parts_of_a_long_key_read_back_and_differ() {
     }
     let different: std::collections::BTreeSet<_> = parts.iter().collect();
     assert_eq!(different.len(), parts.len());
+}
+
+#[test]
+fn run_ids_are_hexadecimal_digits_and_nothing_else() {
+    let run = RunId::new(uuid::Uuid::from_u128(0xab));
+    assert_eq!(run.as_str(), "000000000000000000000000000000ab");
+    assert_eq!(run.short(), "0000000000ab");
+    assert_eq!(run.as_str().parse::<RunId>(), Ok(run));
+    for bad in ["", "ab", "/p/evil", "..", &"A".repeat(32), &"g".repeat(32), &"a".repeat(33), &"ä".repeat(16)]
+    {
+        assert!(bad.parse::<RunId>().is_err(), "{bad}");
+    }
 }

@@ -74,7 +74,7 @@ impl Engine {
                 | segno_store::Error::Failed { .. }
                 | segno_store::Error::DriversAlive { .. }),
             ) if facts_only && self.options.spool.is_some() => {
-                self.spool(session, commands, &key, at, epoch, &why)
+                self.spool(session, commands, &key, at, epoch, why)
             }
             Err(why) => Err(why.into()),
         }
@@ -283,12 +283,16 @@ impl Engine {
         key: &EventKey,
         at: Timestamp,
         epoch: Option<u64>,
-        why: &segno_store::Error,
+        why: segno_store::Error,
     ) -> Result<Acted, Error> {
         let state = self.store().load(session)?.state;
         let mut events = Vec::new();
         for command in commands {
             for event in segno_core::decide(&state, command)? {
+                // Nothing is acknowledged that would be refused when it is taken in.
+                if !event.may_be_spooled() {
+                    return Err(why.into());
+                }
                 events.push(self.redactor().record(event).map_err(unrecordable)?);
             }
         }

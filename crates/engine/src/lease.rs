@@ -185,8 +185,9 @@ impl Engine {
             Err(segno_store::Error::Held(_) | segno_store::Error::NotFound(_)) => return Ok(false),
             Err(other) => return Err(other.into()),
         };
-        // Of a holder elsewhere nothing can be said: its agent is not to be found here.
-        if matches!(how, Life::Dead | Life::Rebooted) {
+        // Of a holder elsewhere nothing can be said: its agent is not to be found here, and nothing of it is cleaned up.
+        let is_ours = matches!(how, Life::Dead | Life::Rebooted);
+        if is_ours {
             match self.take_in_unrecorded(session, about.epoch, taken.epoch) {
                 // Another thread of this process does the same.
                 Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => return Ok(false),
@@ -201,14 +202,18 @@ impl Engine {
         let command = Command::Interrupt { reason, details: Some(details.into()) };
         match self.act_with(session, vec![command], None, Some(taken.epoch)) {
             Ok(_) => {
-                self.end_run_of_dead(session, taken.epoch)?;
+                if is_ours {
+                    self.end_run_of_dead(session, taken.epoch)?;
+                }
                 self.store().release(session, taken.epoch)?;
                 Ok(true)
             }
             // It had been paused or had ended before its driver died: there is nothing to interrupt.
             Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {
                 self.detach_dead(session, taken.epoch)?;
-                self.end_run_of_dead(session, taken.epoch)?;
+                if is_ours {
+                    self.end_run_of_dead(session, taken.epoch)?;
+                }
                 self.store().release(session, taken.epoch)?;
                 Ok(false)
             }

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use segno_core::Event;
 use segno_core::EventKey;
+use segno_core::RunId;
 use segno_core::SessionId;
 use segno_core::Timestamp;
 use segno_redact::Redacted;
@@ -44,7 +45,7 @@ struct Line {
     session: SessionId,
     key: EventKey,
     at: Timestamp,
-    run: Option<String>,
+    run: Option<RunId>,
     epoch: Option<u64>,
     events: Vec<Entry>,
 }
@@ -85,7 +86,8 @@ pub fn put(dir: &Path, origin: &Origin, events: &[Redacted]) -> Result<(), Error
         session: origin.session,
         key: origin.key.clone(),
         at: origin.at,
-        run: origin.run.clone(),
+        // A run that is none of ours is not worth losing the fact for.
+        run: origin.run.as_deref().and_then(|run| run.parse().ok()),
         epoch: origin.epoch,
         events: entries,
     };
@@ -176,6 +178,9 @@ impl Engine {
             let body = restore_blobs(entry.body, &entry.blobs).to_string();
             let event =
                 Event::decode(&entry.kind, entry.version, &body).map_err(|why| corrupted(why.to_string()))?;
+            if !event.may_be_spooled() {
+                return Err(corrupted(format!("{} is nothing that a spool may tell of", entry.kind)));
+            }
             if let Some(epoch) = line.epoch {
                 late.push(self.late(epoch, &event)?);
             }
@@ -183,7 +188,7 @@ impl Engine {
         }
         let facts = events.len() as u64;
         let append = Append {
-            run: line.run,
+            run: line.run.map(|run| run.to_string()),
             epoch: line.epoch,
             // Its driver may have been replaced while it waited here.
             if_late: line.epoch.map(|_| late),

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use segno_engine::core::RunId;
+use segno_engine::core::id::BadId;
 
 use crate::cli::{Command, GlobalArgs};
 use crate::commands::args::SessionRef;
@@ -34,7 +36,7 @@ pub struct Context {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnderRun {
     /// The run, from `SEGNO_RUN`.
-    pub run: String,
+    pub run: RunId,
     /// The fencing number, from `SEGNO_EPOCH`.
     pub epoch: Option<u64>,
 }
@@ -125,13 +127,17 @@ impl Context {
     /// The run this command belongs to, if an agent under a driver started it.
     ///
     /// # Errors
-    /// If `SEGNO_EPOCH` is not a number.
+    /// If `SEGNO_RUN` is not the id of a run, or `SEGNO_EPOCH` not a number.
     pub fn under_run(&self) -> Outcome<Option<UnderRun>> {
         let Some(run) = self.environment.non_empty(env::RUN) else { return Ok(None) };
+        let run = run.parse().map_err(|bad: BadId| {
+            CommandError::config("config_invalid", format!("${} is {bad}", env::RUN))
+                .hint(format!("unset {}", env::RUN))
+        })?;
         let epoch = self.environment.non_empty(env::EPOCH).map(str::parse).transpose().map_err(|_| {
             CommandError::config("config_invalid", format!("${} is not a number", env::EPOCH))
         })?;
-        Ok(Some(UnderRun { run: run.to_owned(), epoch }))
+        Ok(Some(UnderRun { run, epoch }))
     }
 
     /// The URL of the store: as configured, or the default one.

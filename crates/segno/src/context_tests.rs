@@ -44,14 +44,18 @@ fn a_session_in_the_environment_is_checked_too() {
     assert_eq!(context.session(None).unwrap_err().exit(), ExitCode::Config);
 }
 
+const RUN: &str = "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f";
+
 #[test]
 fn commands_under_an_agent_know_their_run() {
     let (_temp, free) = context(&[], GlobalArgs::default());
     assert_eq!(free.under_run().unwrap(), None);
-    let (_temp, bound) = context(&[("SEGNO_RUN", "r1"), ("SEGNO_EPOCH", "7")], GlobalArgs::default());
-    assert_eq!(bound.under_run().unwrap(), Some(UnderRun { run: "r1".into(), epoch: Some(7) }));
-    let (_temp, wrong) = context(&[("SEGNO_RUN", "r1"), ("SEGNO_EPOCH", "x")], GlobalArgs::default());
+    let (_temp, bound) = context(&[("SEGNO_RUN", RUN), ("SEGNO_EPOCH", "7")], GlobalArgs::default());
+    assert_eq!(bound.under_run().unwrap(), Some(UnderRun { run: RUN.parse().unwrap(), epoch: Some(7) }));
+    let (_temp, wrong) = context(&[("SEGNO_RUN", RUN), ("SEGNO_EPOCH", "x")], GlobalArgs::default());
     assert!(wrong.under_run().is_err());
+    let (_temp, wrong) = context(&[("SEGNO_RUN", "../x")], GlobalArgs::default());
+    assert_eq!(wrong.under_run().unwrap_err().exit(), ExitCode::Config);
 }
 
 #[test]

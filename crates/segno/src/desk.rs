@@ -55,7 +55,7 @@ impl<'a> Desk<'a> {
             sqlite::Options { purpose, create, busy: Duration::from_millis(config.store.busy_timeout_ms) };
         let store = SqliteStore::open(&path, options).map_err(segno_engine::Error::from)?;
         let actor = match context.under_run()? {
-            Some(under) => Actor { run: Some(under.run), epoch: under.epoch },
+            Some(under) => Actor { run: Some(under.run.to_string()), epoch: under.epoch },
             None => Actor::default(),
         };
         let options = EngineOptions {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use segno_engine::core::SessionId;
+use segno_engine::core::{RunId, SessionId};
 use segno_engine::hook::{HookAnswer, HookCall};
 use segno_engine::redact::{self, Redactor, fingerprint};
 use segno_engine::run::door::{self, Knock};
@@ -97,7 +97,8 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
             payload
         }
     };
-    let run = environment.non_empty(env::RUN).map(ToOwned::to_owned);
+    let run = environment.non_empty(env::RUN).and_then(|run| run.parse::<RunId>().ok());
+    let run = run.map(|run| run.to_string());
     let epoch = environment.non_empty(env::EPOCH).and_then(|epoch| epoch.parse().ok());
     let written = driver_file(&environment);
     let told = written.is_some();

@@ -13,6 +13,7 @@ mod recovery;
 mod run;
 #[cfg(test)]
 pub(crate) mod samples;
+mod spool;
 mod work;
 
 pub use budget::*;

@@ -16,7 +16,6 @@ use super::Feed;
 use super::Limits;
 use super::Report;
 use super::Stop;
-use super::capture;
 use super::capture::Capture;
 use super::capture::Note;
 use super::cgroup::Resources;
@@ -27,7 +26,6 @@ use super::interactive::Person;
 use super::journal::Recorder;
 use super::record::Record;
 use super::tree::Member;
-use super::tree::Tree;
 use crate::Engine;
 use crate::Error;
 
@@ -89,7 +87,12 @@ impl Engine {
                 format!("{} (pid {}) has ended; what it printed last is recorded now", run.agent, run.pid);
             return Err(Error::NoRun(text));
         };
-        let (capture, note) = Capture::reopen(self.captures()?, &run.id)?;
+        let own = self.own_capture(session, &run)?;
+        let Some(tree) = self.own_processes(session, &run).filter(|tree| tree.root() == member) else {
+            let text = format!("nothing but the store says that process {} is this session's agent", run.pid);
+            return Err(Error::NoRun(text));
+        };
+        let (capture, note) = (own.open()?, own.note);
         let mut commands = vec![Command::AdoptRun { run: run.id.clone(), epoch: driver.epoch() }];
         if state.status != Status::Active {
             commands.push(Command::Resume { reset_breaker: false, details: Some("adopted".into()) });
@@ -109,7 +112,7 @@ impl Engine {
             process: Process::Adopted,
             exit: pidfd(member),
             member,
-            tree: Tree::new(&run.id, member, false, note.cgroup.clone()),
+            tree,
             capture,
             scratch: note.scratch.clone(),
             reader,
@@ -158,11 +161,10 @@ impl Engine {
     /// Ends the processes of a session's newest run at once, whoever drives it. Answers with how many there were.
     pub fn kill_run(&self, state: &State) -> u64 {
         let Some(run) = state.run.as_ref() else { return 0 };
-        let member = Member { pid: run.pid, start: run.process_start };
-        let note =
-            self.captures().and_then(|captures| capture::read_note(&capture::directory(captures, &run.id)));
-        let alive = u64::from(member.is_alive());
-        member.signal(rustix::process::Signal::KILL);
-        alive + Tree::new(&run.id, member, false, note.ok().and_then(|note| note.cgroup)).sweep()
+        let Some(tree) = self.own_processes(state.session_id, run) else { return 0 };
+        let root = tree.root();
+        let alive = u64::from(root.is_alive());
+        root.signal(rustix::process::Signal::KILL);
+        alive + tree.sweep()
     }
 }

@@ -30,7 +30,7 @@ pub struct Note {
     /// The session.
     pub session: segno_core::SessionId,
     /// The run.
-    pub run: String,
+    pub run: segno_core::RunId,
     /// The agent's name.
     pub agent: String,
     /// How to read it, for one that is described in the configuration.
@@ -74,8 +74,8 @@ pub struct Capture {
 }
 
 /// Where a run's files are.
-pub fn directory(captures: &Path, run: &str) -> PathBuf {
-    captures.join(run)
+pub fn directory(captures: &Path, run: &segno_core::RunId) -> PathBuf {
+    captures.join(run.as_str())
 }
 
 impl Capture {
@@ -94,13 +94,10 @@ impl Capture {
     }
 
     /// The files of a run whose driver died, from where the journal has them.
-    pub fn reopen(captures: &Path, run: &str) -> Result<(Self, Note), Error> {
-        let dir = directory(captures, run);
-        let note = read_note(&dir)?;
+    pub(super) fn reopen(dir: &Path) -> Result<Self, Error> {
         let journaled = std::fs::read_to_string(dir.join("journaled")).ok();
         let start = journaled.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        let capture = Self::at(dir.clone(), start).map_err(|why| Error::file(&dir, why))?;
-        Ok((capture, note))
+        Self::at(dir.to_owned(), start).map_err(|why| Error::file(dir, why))
     }
 
     fn at(dir: PathBuf, offset: u64) -> std::io::Result<Self> {

@@ -1,7 +1,10 @@
 //! A control group of a run's own, where one can be had.
 
+use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
+
+use segno_core::RunId;
 
 /// What the processes of a run may use together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,10 +25,10 @@ impl Resources {
 }
 
 /// Makes a group below the present one; none if this process may not, or the system has none.
-pub fn make(run: &str, resources: &Resources) -> Option<PathBuf> {
+pub fn make(run: &RunId, resources: &Resources) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let group = place(&mounts, &own)?.join(format!("segno-{run}"));
+    let group = place(&mounts, &own)?.join(name(run));
     std::fs::create_dir(&group).ok()?;
     // A group that cannot be killed as one is of no use.
     if !group.join("cgroup.kill").exists() {
@@ -44,14 +47,34 @@ pub fn make(run: &str, resources: &Resources) -> Option<PathBuf> {
     Some(group)
 }
 
-/// Where this process's own group is, by the mounts and the membership that the kernel tells.
-fn place(mounts: &str, own: &str) -> Option<PathBuf> {
-    let (root, mount) = mounts.lines().find_map(|line| {
+fn name(run: &RunId) -> String {
+    format!("segno-{run}")
+}
+
+/// Whether a path is the group that was made for a run: a real control group that bears the run's id.
+pub(super) fn is_of(group: &Path, run: &RunId) -> bool {
+    let Ok(mounts) = std::fs::read_to_string("/proc/self/mountinfo") else { return false };
+    let Some((_, mount)) = hierarchy(&mounts) else { return false };
+    let plain = group.components().all(|part| !matches!(part, Component::ParentDir | Component::CurDir));
+    let named = group.file_name().and_then(|found| found.to_str()) == Some(name(run).as_str());
+    // Below the mount there is nothing but control groups: no file there is a list of anybody's making.
+    let real = || std::fs::canonicalize(group).is_ok_and(|real| real == group);
+    plain && named && group.starts_with(&mount) && real()
+}
+
+/// Which part of the control groups is mounted, and where.
+fn hierarchy(mounts: &str) -> Option<(String, String)> {
+    mounts.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let mut fields = before.split(' ').skip(3);
         let (root, mount) = (fields.next()?, fields.next()?);
         after.starts_with("cgroup2 ").then(|| (unescape(root), unescape(mount)))
-    })?;
+    })
+}
+
+/// Where this process's own group is, by the mounts and the membership that the kernel tells.
+fn place(mounts: &str, own: &str) -> Option<PathBuf> {
+    let (root, mount) = hierarchy(mounts)?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     // In a container only a part of the hierarchy is mounted, and paths are seen from its top.
     let below = own.strip_prefix(root.trim_end_matches('/')).unwrap_or(own);
@@ -91,5 +114,21 @@ mod tests {
         }
         assert_eq!(place(other, "0::/\n"), None);
         assert_eq!(place(&line("/", "/c"), "1:cpu:/\n"), None);
+    }
+
+    #[test]
+    fn a_directory_that_only_looks_like_a_group_is_none() {
+        let run = RunId::new(uuid::Uuid::from_u128(7));
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().join(name(&run));
+        std::fs::create_dir(&group).unwrap();
+        assert!(!is_of(&group, &run), "it is not below the mount");
+        assert!(!is_of(Path::new("/sys/fs/cgroup"), &run));
+        assert!(!is_of(&Path::new("/sys/fs/cgroup/..").join(name(&run)), &run));
+        if let Some(group) = make(&run, &Resources::default()) {
+            assert!(is_of(&group, &run));
+            assert!(!is_of(&group, &RunId::new(uuid::Uuid::from_u128(8))), "another run's");
+            std::fs::remove_dir(group).unwrap();
+        }
     }
 }

@@ -294,7 +294,8 @@ mod tests {
             std::fs::create_dir_all(path).unwrap();
         }
         std::fs::write(capture.join("stdout"), "").unwrap();
-        let tree = Tree::new("none", Member { pid: u32::MAX, start: u64::MAX }, false, None);
+        let none = segno_core::RunId::new(uuid::Uuid::nil());
+        let tree = Tree::new(&none, Member { pid: u32::MAX, start: u64::MAX }, false, None);
         World { _dir: dir, records, capture, tree, agent: segno_agents::by_name("claude").unwrap() }
     }
 

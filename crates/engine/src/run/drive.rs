@@ -17,6 +17,7 @@ use segno_agents::Reader;
 use segno_agents::ReaderOptions;
 use segno_agents::StopStep;
 use segno_core::Command;
+use segno_core::RunId;
 use segno_core::event::Request as Asked;
 use serde_json::json;
 
@@ -75,16 +76,16 @@ impl Engine {
         let what = format!("segno run {}", request.agent.name());
         let driver = self.drive(request.session, &what)?;
         self.end_dead_run(request.session, driver.epoch())?;
-        let run = uuid::Uuid::now_v7().simple().to_string();
-        self.checkpoint_start(&request, driver.epoch(), &run)?;
+        let run = RunId::new(uuid::Uuid::now_v7());
+        self.checkpoint_start(&request, driver.epoch(), run.as_str())?;
         let started = Instant::now();
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
         let now = self.now().to_string();
         let begin = spawn::Begin { run: &run, epoch: driver.epoch(), now: &now, store: self.store().place() };
         let mut spawned = spawn::spawn(&request, &spec, scratch, begin, self.captures()?)?;
         let start = spawn::started(&request, &spec, &run, spawned.member);
-        let acted =
-            self.act_in_run(request.session, vec![Command::StartRun(Box::new(start))], driver.epoch(), &run);
+        let commands = vec![Command::StartRun(Box::new(start))];
+        let acted = self.act_in_run(request.session, commands, driver.epoch(), run.as_str());
         super::fault::moment("recorded");
         let acted = match acted {
             Ok(acted) => acted,
@@ -130,7 +131,7 @@ impl Engine {
             request.agent.as_ref(),
             acted.state,
             driver.epoch(),
-            &run,
+            run.as_str(),
             request.feed.clone(),
         )
         .with_lasting_ids(spawned.person.is_some());

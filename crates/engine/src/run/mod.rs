@@ -16,6 +16,7 @@ mod interactive;
 mod journal;
 pub mod permission;
 mod program;
+mod proof;
 mod raw;
 pub mod record;
 mod request;

@@ -21,11 +21,11 @@ use super::Ask;
 use super::Feed;
 use super::adopt;
 use super::capture;
-use super::capture::Capture;
 use super::interactive::Person;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::journal::token_use;
+use super::proof::NOBODY;
 use super::stop::Cause;
 use super::tree::Member;
 use super::tree::Tree;
@@ -193,24 +193,25 @@ impl Engine {
             return Err(Error::AgentAlive { agent: run.agent, pid: run.pid });
         }
         let exit = ExitInfo::default();
-        let reopened = self.captures().and_then(|captures| Capture::reopen(captures, &run.id));
+        let own = self.own_capture(session, &run);
+        let tree = own.as_ref().ok().map(|own| Tree::new(&own.run, NOBODY, false, own.note.cgroup.clone()));
+        let reopened = own.and_then(|own| Ok((own.open()?, own.note)));
         let agent = match &reopened {
             Ok((_, note)) => adopt::agent(note),
             Err(_) => segno_agents::by_name(&run.agent)
                 .unwrap_or_else(|| Box::new(segno_agents::plain::Plain::default())),
         };
-        // Nobody cleaned up after it yet, and what is left may still be printing.
-        let cgroup = reopened.as_ref().ok().and_then(|(_, note)| note.cgroup.clone());
-        let tree = Tree::new(&run.id, member, false, cgroup);
-        let swept = tree.sweep();
+        // Nobody cleaned up after it yet, and what is left may still be printing. Where nothing here tells of the run,
+        // it is not ours to clean up after: it may be another store's, or another machine's.
+        let swept = tree.as_ref().map_or(0, Tree::sweep);
         let attended = reopened.as_ref().ok().and_then(|(capture, note)| {
             Some(Person::is_elsewhere(agent.as_ref(), note.attended.as_ref()?, capture.dir()))
         });
         let mut recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default())
             .with_lasting_ids(attended.is_some());
-        if let Some(mut person) = attended {
+        if let (Some(mut person), Some(tree)) = (attended, &tree) {
             // The agent's own record is copied to its end; without it the journal has what was copied before.
-            let _ = person.finish(agent.as_ref(), run.native_id.as_deref(), &tree);
+            let _ = person.finish(agent.as_ref(), run.native_id.as_deref(), tree);
         }
         let (outcome, capture) = match reopened {
             Ok((mut capture, note)) => {
@@ -290,7 +291,7 @@ impl Engine {
             .filter(|dir| {
                 capture::read_note(dir).is_ok_and(|note| {
                     self.store().load(note.session).is_ok_and(|loaded| {
-                        !loaded.state.run.is_some_and(|run| run.id == note.run && run.is_running())
+                        !loaded.state.run.is_some_and(|run| run.id == note.run.as_str() && run.is_running())
                     })
                 })
             })

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Child;
@@ -11,6 +13,7 @@ use std::process::Stdio;
 
 use segno_agents::LaunchSpec;
 use segno_agents::launch::Unsupported;
+use segno_core::RunId;
 use segno_core::event::Ledger;
 use segno_core::event::RunStarted;
 use serde_json::Value;
@@ -45,13 +48,13 @@ pub(super) struct Spawned {
 }
 
 /// How the agent is to be started, or why it cannot be.
-pub(super) fn specify(request: &mut Request, run: &str) -> Result<(LaunchSpec, Option<PathBuf>), Error> {
+pub(super) fn specify(request: &mut Request, run: &RunId) -> Result<(LaunchSpec, Option<PathBuf>), Error> {
     let fail = |agent: &str, why: String| Error::NotLaunched { agent: agent.to_owned(), why };
     let name = request.agent.name().to_owned();
     let scratch = match &request.scratch {
         Some(base) => {
             // Short on purpose: the names of sockets are limited to about a hundred bytes.
-            let dir = base.join(format!("sg-{}", run.get(run.len().saturating_sub(12)..).unwrap_or(run)));
+            let dir = base.join(scratch_name(run));
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
             made.map_err(|why| fail(&name, format!("{}: {why}", dir.display())))?;
             Some(dir)
@@ -79,7 +82,7 @@ pub(super) fn specify(request: &mut Request, run: &str) -> Result<(LaunchSpec, O
 
 /// Who starts it, and when.
 pub(super) struct Begin<'a> {
-    pub(super) run: &'a str,
+    pub(super) run: &'a RunId,
     pub(super) epoch: u64,
     pub(super) now: &'a str,
     pub(super) store: String,
@@ -96,7 +99,7 @@ pub(super) fn spawn(
     let Begin { run, epoch, now, store } = begin;
     let mut note = Note {
         session: request.session,
-        run: run.to_owned(),
+        run: run.clone(),
         agent: request.agent.name().to_owned(),
         plain: request.plain.clone(),
         expected_native_id: spec.native_id.clone(),
@@ -128,7 +131,7 @@ pub(super) fn spawn(
         .envs(request.environment.iter().filter(|(name, _)| !removed(name)).cloned())
         .envs(&spec.env_set)
         .env("SEGNO_SESSION", request.session.to_string())
-        .env("SEGNO_RUN", run)
+        .env("SEGNO_RUN", run.as_str())
         .env("SEGNO_EPOCH", epoch.to_string())
         .env(tree::MARK, mark)
         .env_remove(super::door::DOOR);
@@ -200,6 +203,22 @@ fn record_place(request: &Request, spec: &LaunchSpec) -> Option<super::record::P
     })
 }
 
+fn scratch_name(run: &RunId) -> String {
+    format!("sg-{}", run.short())
+}
+
+/// Whether a path is the scratch space that was made for a run: a private directory of ours that bears the run's id.
+pub(super) fn is_scratch_of(path: &Path, run: &RunId) -> bool {
+    let plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
+    let named = path.file_name().and_then(|found| found.to_str()) == Some(scratch_name(run).as_str());
+    let private = || {
+        std::fs::symlink_metadata(path).is_ok_and(|meta| {
+            meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0
+        })
+    };
+    plain && named && private()
+}
+
 /// Removes scratch space of a run.
 pub(super) fn remove(scratch: Option<&Path>) {
     if let Some(scratch) = scratch {
@@ -208,7 +227,7 @@ pub(super) fn remove(scratch: Option<&Path>) {
 }
 
 /// What is recorded of the start.
-pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &str, member: Member) -> RunStarted {
+pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &RunId, member: Member) -> RunStarted {
     let hooks = request.launch.hook_command.is_some() && !spec.unsupported.contains(&Unsupported::ToolHooks);
     let environment: serde_json::Map<String, Value> = request
         .environment
@@ -220,7 +239,7 @@ pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &str, member: M
     let prompt = &request.launch.prompt;
     let program = request.program.display().to_string();
     RunStarted {
-        run: run.to_owned(),
+        run: run.to_string(),
         agent: request.agent.name().to_owned(),
         version: request.version.clone(),
         native_id: spec.native_id.clone(),

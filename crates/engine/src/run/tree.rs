@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use rustix::process::PidfdFlags;
 use rustix::process::Signal;
+use segno_core::RunId;
 
 /// The variable that marks the processes of a run: the ids of all runs that it is part of, joined by `:`. An agent
 /// that runs segno itself has descendants of two.
@@ -24,7 +25,7 @@ const QUIET_LOOKS: u32 = 2;
 /// The processes of one run.
 #[derive(Debug)]
 pub struct Tree {
-    run: String,
+    run: RunId,
     root: u32,
     since: u64,
     adopts: bool,
@@ -52,11 +53,20 @@ pub struct Usage {
 }
 
 /// The mark for the processes of a run, given the mark that this process itself carries.
-pub fn mark(inherited: Option<&str>, run: &str) -> String {
+pub fn mark(inherited: Option<&str>, run: &RunId) -> String {
     match inherited.filter(|inherited| !inherited.is_empty() && inherited.len() < 4_096) {
         Some(inherited) => format!("{inherited}:{run}"),
-        None => run.to_owned(),
+        None => run.to_string(),
     }
+}
+
+/// Whether a process bears the mark of a run.
+pub(super) fn is_marked(pid: u32, run: &RunId) -> bool {
+    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+    environment.split(|byte| *byte == 0).any(|variable| {
+        let mark = variable.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        mark.is_some_and(|mark| mark.split(|byte| *byte == b':').any(|one| one == run.as_str().as_bytes()))
+    })
 }
 
 /// When a process started. None for one that is gone or only a zombie.
@@ -67,8 +77,13 @@ pub fn start_of(pid: u32) -> Option<u64> {
 impl Tree {
     /// The tree below `root`, whose environment carries the run's id in its mark. `adopts` says that orphans of it
     /// come to this process.
-    pub fn new(run: &str, root: Member, adopts: bool, cgroup: Option<PathBuf>) -> Self {
-        Self { run: run.to_owned(), root: root.pid, since: root.start, adopts, cgroup }
+    pub fn new(run: &RunId, root: Member, adopts: bool, cgroup: Option<PathBuf>) -> Self {
+        Self { run: run.clone(), root: root.pid, since: root.start, adopts, cgroup }
+    }
+
+    /// The process that all others come from.
+    pub(super) fn root(&self) -> Member {
+        Member { pid: self.root, start: self.since }
     }
 
     /// The processes that live now, the root included.
@@ -84,7 +99,7 @@ impl Tree {
         let processes: Vec<Process> =
             processes().into_iter().filter(|process| process.member.start >= self.since).collect();
         // Once the root is gone its number may be anybody's.
-        let root = Member { pid: self.root, start: self.since };
+        let root = self.root();
         let mut below: BTreeSet<u32> =
             processes.iter().filter(|process| process.member == root).map(|_| self.root).collect();
         if self.adopts {
@@ -105,7 +120,7 @@ impl Tree {
         }
         for process in processes {
             let pid = process.member.pid;
-            if pid != own && (below.contains(&pid) || self.is_marked(pid)) {
+            if pid != own && (below.contains(&pid) || is_marked(pid, &self.run)) {
                 found.insert(process.member);
             }
         }
@@ -116,14 +131,6 @@ impl Tree {
     pub fn eldest(&self) -> Option<Member> {
         let leads = |member: &Member| stat(member.pid).is_some_and(|process| process.group == member.pid);
         self.members().into_iter().filter(leads).min_by_key(|member| (member.start, member.pid))
-    }
-
-    fn is_marked(&self, pid: u32) -> bool {
-        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-        environment.split(|byte| *byte == 0).any(|variable| {
-            let mark = variable.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-            mark.is_some_and(|mark| mark.split(|byte| *byte == b':').any(|run| run == self.run.as_bytes()))
-        })
     }
 
     /// What its members use.
@@ -271,20 +278,26 @@ fn read_stat(pid: u32) -> Option<Process> {
 mod tests {
     use super::*;
 
+    fn run(number: u128) -> RunId {
+        RunId::new(uuid::Uuid::from_u128(number))
+    }
+
     #[test]
     fn marks_add_up() {
-        assert_eq!(mark(None, "b"), "b");
-        assert_eq!(mark(Some("a"), "b"), "a:b");
-        assert_eq!(mark(Some(""), "b"), "b");
+        let run = run(1);
+        assert_eq!(mark(None, &run), run.as_str());
+        assert_eq!(mark(Some("a"), &run), format!("a:{run}"));
+        assert_eq!(mark(Some(""), &run), run.as_str());
     }
 
     #[test]
     fn a_marked_process_is_found_and_ended_and_no_other() {
         let spawn =
             |value: &str| std::process::Command::new("sleep").arg("60").env(MARK, value).spawn().unwrap();
-        let (mut ours, mut other) = (spawn("outer:tree-test-a"), spawn("tree-test-ab"));
+        let id = RunId::new(uuid::Uuid::now_v7());
+        let (mut ours, mut other) = (spawn(&format!("outer:{id}")), spawn(&format!("{id}b")));
         let nobody = Member { pid: u32::MAX, start: 0 };
-        let tree = Tree::new("tree-test-a", nobody, false, None);
+        let tree = Tree::new(&id, nobody, false, None);
         while tree.members().is_empty() {
             std::thread::sleep(Duration::from_millis(1));
         }

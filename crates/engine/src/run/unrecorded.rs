@@ -12,7 +12,8 @@ use segno_core::SessionId;
 use segno_core::event::RunStarted;
 
 use super::capture;
-use super::capture::Note;
+use super::proof::NOBODY;
+use super::proof::OwnCapture;
 use super::spawn;
 use super::tree::Member;
 use super::tree::Tree;
@@ -34,6 +35,13 @@ pub(super) fn begun(dir: &Path, member: Member) {
     let _ = capture::write_private(dir, PID, text.as_bytes());
 }
 
+/// Which process it is, as its driver wrote it down.
+pub(super) fn noted(dir: &Path) -> Option<Member> {
+    let text = std::fs::read_to_string(dir.join(PID)).ok()?;
+    let (pid, start) = text.split_once(' ')?;
+    Some(Member { pid: pid.parse().ok()?, start: start.parse().ok()? })
+}
+
 impl Engine {
     /// Records the start of a run that its driver, which is dead, could not record. The agent is then like any other
     /// whose driver died: it can be adopted while it lives, and is settled when it does not.
@@ -43,11 +51,10 @@ impl Engine {
             return Ok(());
         };
         for dir in entries.flatten().map(|entry| entry.path()) {
-            let Ok(note) = capture::read_note(&dir) else { continue };
             // What another store tells of the same session, or another driver began, is not ours to end.
-            let ours = note.session == session && note.epoch == dead && note.store == self.store().place();
-            if ours && !self.is_recorded(session, &note.run)? {
-                self.take_in_run(&dir, &note, epoch)?;
+            let Some(own) = self.found_capture(session, dir, dead) else { continue };
+            if !self.is_recorded(session, own.run.as_str())? {
+                self.take_in_run(&own, epoch)?;
             }
         }
         Ok(())
@@ -61,24 +68,21 @@ impl Engine {
         Ok(rows.iter().any(|row| row.body.get("run").and_then(|id| id.as_str()) == Some(run)))
     }
 
-    fn take_in_run(&self, dir: &Path, note: &Note, epoch: u64) -> Result<(), Error> {
-        let nobody = Member { pid: 0, start: 0 };
-        let tree = Tree::new(&note.run, nobody, false, note.cgroup.clone());
+    fn take_in_run(&self, own: &OwnCapture, epoch: u64) -> Result<(), Error> {
+        let OwnCapture { run, dir, note } = own;
+        let tree = Tree::new(run, NOBODY, false, note.cgroup.clone());
         let start = std::fs::read(dir.join(START)).ok();
         let start = start.and_then(|text| serde_json::from_slice::<RunStarted>(&text).ok());
-        let noted = std::fs::read_to_string(dir.join(PID)).ok().and_then(|text| {
-            let (pid, start) = text.split_once(' ')?;
-            Some(Member { pid: pid.parse().ok()?, start: start.parse().ok()? })
-        });
+        let start = start.filter(|start| start.run == run.as_str());
         // One that is gone and whose number nobody wrote down has run all the same if it printed something.
         let printed = ["stdout", "stderr"]
             .iter()
             .any(|name| std::fs::metadata(dir.join(name)).is_ok_and(|meta| meta.len() > 0));
-        let member = noted.or_else(|| tree.eldest()).or(printed.then_some(nobody));
+        let member = noted(dir).or_else(|| tree.eldest()).or(printed.then_some(NOBODY));
         if let (Some(start), Some(member)) = (start, member) {
             let start = RunStarted { pid: member.pid, process_start: member.start, ..start };
             let commands = vec![Command::StartRun(Box::new(start))];
-            match self.act_in_run(note.session, commands, epoch, &note.run) {
+            match self.act_in_run(note.session, commands, epoch, run.as_str()) {
                 Ok(_) => return Ok(()),
                 // Another one runs there, or the session takes none: this one may not run.
                 Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {}

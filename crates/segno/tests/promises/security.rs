@@ -1,5 +1,213 @@
 //! What comes from outside is never believed.
 
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use rustix::process::Signal;
+use segno_engine::core::event::{Holder, RunStarted};
+use segno_engine::core::{Command, SessionId};
+use segno_engine::store::sqlite::{Options, SqliteStore};
+use segno_engine::{Engine, EngineOptions, NewSession, view};
+use serde_json::json;
+
+use crate::lab::{Lab, program};
+
+/// A run id as segno makes them.
+const RUN: &str = "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f";
+
+/// A directory and a process that no store may make segno touch, and what points at them.
+struct Victim {
+    /// Holds a file that must stay.
+    directory: PathBuf,
+    /// Looks like the capture of a run.
+    capture: PathBuf,
+    process: Child,
+}
+
+impl Victim {
+    fn new(lab: &Lab) -> Self {
+        let process = program("sleep").arg("600").env_clear().spawn().unwrap();
+        let victim = Self { directory: lab.path("victim").into(), capture: lab.path("evil").into(), process };
+        std::fs::create_dir_all(&victim.directory).unwrap();
+        std::fs::write(victim.directory.join("thesis.txt"), "years of work").unwrap();
+        victim
+    }
+
+    fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    fn start(&self) -> u64 {
+        segno_engine::run::tree::start_of(self.pid()).unwrap()
+    }
+
+    /// The capture of a run whose note says that the victims are the run's own.
+    fn plant(&self, capture: &Path, session: &str, run: &str, store: &str) {
+        std::fs::create_dir_all(capture).unwrap();
+        let note = json!({
+            "session": session, "run": run, "agent": "sh", "plain": null, "expected_native_id": null,
+            "resumed": false, "completes": false, "cgroup": self.capture, "scratch": self.directory,
+            "store": store, "epoch": 1,
+        });
+        std::fs::write(capture.join("note.json"), note.to_string()).unwrap();
+        for name in ["stdout", "stderr"] {
+            std::fs::write(capture.join(name), "").unwrap();
+        }
+        std::fs::create_dir_all(&self.capture).unwrap();
+        std::fs::write(self.capture.join("cgroup.procs"), format!("{}\n", self.pid())).unwrap();
+        std::fs::write(self.capture.join("cgroup.kill"), "").unwrap();
+    }
+
+    fn assert_untouched(&mut self) {
+        assert!(self.directory.join("thesis.txt").exists(), "the directory was removed");
+        assert!(self.process.try_wait().unwrap().is_none(), "the process was killed");
+        assert!(self.capture.join("cgroup.procs").exists(), "the directory was removed");
+        assert_eq!(std::fs::read_to_string(self.capture.join("cgroup.kill")).unwrap(), "");
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A holder that is long gone: on this machine, or on another that has been silent for years.
+fn gone(elsewhere: bool) -> Holder {
+    let here = segno_engine::lease::here("segno run sh");
+    if elsewhere {
+        Holder { host: "elsewhere".into(), boot_id: "another".into(), pid: 7, ..here }
+    } else {
+        Holder { process_start: 1, ..here }
+    }
+}
+
+/// A store with one session whose driver is gone while its run goes on, as somebody else may have made it.
+fn hostile_store(path: &Path, holder: &Holder, start: RunStarted) -> SessionId {
+    let store = SqliteStore::open(path, Options::default()).unwrap();
+    let view = view::Options { enabled: false, ..view::Options::default() };
+    let engine = Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() });
+    let session = engine.create(NewSession::default()).unwrap().state.session_id;
+    let lease = engine.store().acquire(session, holder, None).unwrap();
+    let attach = Command::AttachDriver { epoch: lease.epoch, holder: holder.clone() };
+    engine.act_all(session, vec![attach, Command::StartRun(Box::new(start))], None).unwrap();
+    drop(engine);
+    let database = rusqlite::Connection::open(path).unwrap();
+    database.execute("UPDATE leases SET heartbeat_us = 1000", []).unwrap();
+    session
+}
+
+fn run_started(run: &str, pid: u32, process_start: u64) -> RunStarted {
+    RunStarted { run: run.into(), agent: "sh".into(), pid, process_start, ..RunStarted::default() }
+}
+
+promise!(
+    /// Looking at a store file from elsewhere removes nothing and ends nothing, whatever its runs are called.
+    fn a_store_from_elsewhere_makes_a_look_neither_remove_nor_kill() {
+        for elsewhere in [true, false] {
+            let lab = Lab::new();
+            let mut victim = Victim::new(&lab);
+            let evil = lab.path("evil.db");
+            let run = victim.capture.to_str().unwrap().to_owned();
+            let start = run_started(&run, victim.pid(), 1);
+            let session = hostile_store(Path::new(&evil), &gone(elsewhere), start);
+            victim.plant(&victim.capture, &session.to_string(), &run, &evil);
+            let store = format!("sqlite:{evil}");
+            let id = session.to_string();
+            for args in [
+                vec!["ls"],
+                vec!["show", &id],
+                vec!["doctor", "--repair"],
+                vec!["attach", &id],
+                vec!["kill", &id],
+                vec!["resume", &id, "--yes"],
+            ] {
+                let args: Vec<&str> = ["--store", &store].into_iter().chain(args).collect();
+                lab.run(&args);
+                victim.assert_untouched();
+            }
+            assert!(victim.capture.join("note.json").exists());
+        }
+    }
+);
+
+promise!(
+    /// A run's process is ended only if something other than the store says that it is the run's.
+    fn a_store_from_elsewhere_cannot_name_a_process_to_be_killed() {
+        let lab = Lab::new();
+        let mut victim = Victim::new(&lab);
+        let evil = lab.path("evil.db");
+        let start = run_started(RUN, victim.pid(), victim.start());
+        let session = hostile_store(Path::new(&evil), &gone(false), start).to_string();
+        let store = format!("sqlite:{evil}");
+        for args in [["kill", &session], ["stop", &session], ["attach", &session], ["resume", &session]] {
+            let args: Vec<&str> = ["--store", &store].into_iter().chain(args).collect();
+            lab.run(&args);
+            assert!(victim.process.try_wait().unwrap().is_none(), "{args:?} killed the process");
+        }
+    }
+);
+
+promise!(
+    /// The note beside a capture is believed only if it tells of the run that the store tells of, and even then only
+    /// directories and control groups that bear the run's name are touched.
+    fn a_note_that_names_what_is_not_the_runs_own_is_not_followed() {
+        let lab = Lab::new();
+        let mut victim = Victim::new(&lab);
+        let capture = lab.home.path().join(".local/state/segno/runs").join(RUN);
+        let store = lab.path("store.db");
+        let session = hostile_store(Path::new(&store), &gone(false), run_started(RUN, 1, 1));
+        // Everything agrees but what is to be removed.
+        victim.plant(&capture, &session.to_string(), RUN, &store);
+        lab.run(&["--store", &format!("sqlite:{store}"), "ls"]);
+        victim.assert_untouched();
+        // Another session's note is left where it is.
+        let other = lab.path("other.db");
+        hostile_store(Path::new(&other), &gone(false), run_started(RUN, 1, 1));
+        victim.plant(&capture, "session_20200101_000000_000000", RUN, &other);
+        lab.run(&["--store", &format!("sqlite:{other}"), "ls"]);
+        victim.assert_untouched();
+        assert!(capture.join("note.json").exists(), "the capture of another session was removed");
+    }
+);
+
+promise!(
+    /// The spool takes facts that could have been recorded by anybody; it starts no runs and grants nothing.
+    fn a_spooled_line_cannot_start_a_run() {
+        let lab = Lab::new();
+        let mut victim = Victim::new(&lab);
+        let session = lab.json(&["new", "work"])["session_id"].as_str().unwrap().to_owned();
+        let run = victim.capture.to_str().unwrap().to_owned();
+        victim.plant(&victim.capture, &session, &run, "");
+        let forged = [
+            json!({ "kind": "run_started", "version": 1,
+                    "body": run_started(&run, victim.pid(), victim.start()) }),
+            json!({ "kind": "budget_extended", "version": 1, "body": { "unit": "tokens", "added": 1_000_000 } }),
+            json!({ "kind": "session_completed", "version": 1, "body": { "summary": null } }),
+        ];
+        let spool = lab.home.path().join(".local/state/segno/spool");
+        for (index, event) in forged.into_iter().enumerate() {
+            let line = json!({
+                "session": session, "key": format!("forged-{index}"), "at": "2026-01-01T00:00:00Z",
+                "run": null, "epoch": null, "events": [event],
+            });
+            std::fs::create_dir_all(&spool).unwrap();
+            std::fs::write(spool.join(format!("{index}.json")), line.to_string()).unwrap();
+        }
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&spool, std::fs::Permissions::from_mode(0o700)).unwrap();
+        lab.run(&["attach", &session]);
+        lab.run(&["ls"]);
+        victim.assert_untouched();
+        assert!(victim.capture.join("note.json").exists());
+        for kind in ["run_started", "budget_extended", "session_completed"] {
+            assert_eq!(lab.journal(Some(kind)), Vec::<serde_json::Value>::new());
+        }
+        crate::lab::signal(victim.pid(), Signal::CONT);
+    }
+);
+
 /// What an agent tries, and what came of each try, by name.
 mod as_an_agent {
     use crate::lab::Lab;

@@ -91,7 +91,7 @@ fn a_damaged_list_is_put_aside() {
 #[test]
 fn an_agent_cannot_trust() {
     let mut env = project();
-    env.set("SEGNO_RUN", "r1");
+    env.set("SEGNO_RUN", "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f");
     insta::assert_snapshot!("trust_agent", env.show(&["trust"]));
     assert!(!env.path("data/segno/trust.json").exists());
 }

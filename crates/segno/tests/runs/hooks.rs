@@ -122,7 +122,11 @@ fn a_replaced_driver_may_not_start_a_tool() {
     args.extend(agent.iter().map(String::as_str));
     let live = lab.start(&args, None);
     let run = lab.running();
-    let old = [("SEGNO_SESSION", id.as_str()), ("SEGNO_RUN", "an-old-run"), ("SEGNO_EPOCH", "1")];
+    let old = [
+        ("SEGNO_SESSION", id.as_str()),
+        ("SEGNO_RUN", "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f"),
+        ("SEGNO_EPOCH", "1"),
+    ];
     let said = hook(&lab, "claude", &old, &before("t1"));
     assert!(denied(&said).contains("replaced by another driver"), "{}", said.text());
     let now =

@@ -1,0 +1,85 @@
+//! Which events may wait outside the store.
+
+use super::Event;
+
+impl Event {
+    /// Whether the event is a fact that may be kept in a file until a store can take it.
+    ///
+    /// Such a file is believed less than the journal: nobody decided on it. So it may say what happened, and never
+    /// start, end or drive anything, raise a budget, or say what files and checkpoints are.
+    pub fn may_be_spooled(&self) -> bool {
+        match self {
+            Self::DriverDetached(_)
+            | Self::TopicSet(_)
+            | Self::TokensRecorded(_)
+            | Self::CostRecorded(_)
+            | Self::BudgetWarned(_)
+            | Self::BudgetExceeded(_)
+            | Self::FileChanged(_)
+            | Self::HistoryNoted(_)
+            | Self::ToolStarted(_)
+            | Self::ToolEnded(_)
+            | Self::MemoryUsed(_)
+            | Self::ErrorRecorded(_)
+            | Self::CheckpointPinned(_)
+            | Self::RunNamed(_)
+            | Self::Said(_)
+            | Self::TurnCompleted(_)
+            | Self::Reported(_)
+            | Self::RecoveryChosen(_)
+            | Self::ResumeAttempted(_) => true,
+            Self::SessionCreated(_)
+            | Self::SessionImported(_)
+            | Self::ItemsImported(_)
+            | Self::SessionPaused(_)
+            | Self::SessionResumed(_)
+            | Self::SessionInterrupted(_)
+            | Self::SessionHalted(_)
+            | Self::SessionCompleted(_)
+            | Self::SessionAborted(_)
+            | Self::SessionFailed(_)
+            | Self::DriverAttached(_)
+            | Self::RequestMade(_)
+            | Self::RequestAnswered(_)
+            | Self::LateRecorded(_)
+            | Self::IntentSet(_)
+            | Self::ProjectSet(_)
+            | Self::WorkflowSet(_)
+            | Self::PhaseAdvanced(_)
+            | Self::StepSet(_)
+            | Self::IterationStarted(_)
+            | Self::AttemptStarted(_)
+            | Self::PhaseVerified(_)
+            | Self::WorkflowStateSet(_)
+            | Self::ProgressSet(_)
+            | Self::BudgetSet(_)
+            | Self::BudgetExtended(_)
+            | Self::ArtifactRecorded(_)
+            | Self::OutputRecorded(_)
+            | Self::MetricSet(_)
+            | Self::TaskAdded(_)
+            | Self::TaskEnded(_)
+            | Self::AgentSwitched(_)
+            | Self::AgentStateSet(_)
+            | Self::PositionSet(_)
+            | Self::MilestoneReached(_)
+            | Self::BreakpointReached(_)
+            | Self::BreakpointContinued(_)
+            | Self::DecisionMade(_)
+            | Self::BranchSwitched(_)
+            | Self::CacheSet(_)
+            | Self::CacheRemoved(_)
+            | Self::CheckpointCreated(_)
+            | Self::CheckpointReady(_)
+            | Self::CheckpointFailed(_)
+            | Self::CheckpointDropped(_)
+            | Self::CheckpointsInvalidated(_)
+            | Self::FilesRestored(_)
+            | Self::StateRestored(_)
+            | Self::RunStarted(_)
+            | Self::RunAdopted(_)
+            | Self::RunEnded(_)
+            | Self::Unknown(_) => false,
+        }
+    }
+}
