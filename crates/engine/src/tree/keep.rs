@@ -1,5 +1,7 @@
 //! How many snapshots are kept, and giving space back.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 
 use segno_core::Command;
@@ -8,6 +10,7 @@ use segno_core::State;
 use segno_core::Status;
 
 use super::checkpoint::Checkpoint;
+use super::needed::Needed;
 use super::take::At;
 use crate::Acted;
 use crate::Engine;
@@ -81,17 +84,16 @@ impl Engine {
     pub fn collect_snapshots(&self, state: &State) -> Result<Collected, Error> {
         let workspace = self.workspace(state)?;
         let mut collected = Collected { quota: self.tree_options()?.quota, ..Collected::default() };
+        // The journal is asked, not the list of checkpoints: a row that is wrong must not cost files.
+        let mut needed: HashMap<SessionId, Needed> = HashMap::new();
         for listed in workspace.list()? {
             let Some((session, _)) = listed.name.split_once('/') else { continue };
             let Ok(session) = session.parse::<SessionId>() else { continue };
-            let needed = match self.checkpoints(session) {
-                Ok(all) => all.iter().any(|checkpoint| {
-                    checkpoint.ready
-                        && checkpoint.snapshot.as_ref().is_some_and(|snapshot| snapshot.name == listed.name)
-                }),
-                Err(Error::SessionNotFound { .. }) => false,
-                Err(why) => return Err(why),
+            let known = match needed.entry(session) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(free) => free.insert(self.needed_snapshots(session)?),
             };
+            let needed = known.may_need(&listed.name);
             if !needed && workspace.drop_snapshot(&listed.name)? {
                 collected.dropped += 1;
             }

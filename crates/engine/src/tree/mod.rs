@@ -4,6 +4,7 @@ mod checkpoint;
 mod go;
 mod keep;
 mod look;
+mod needed;
 pub mod risky;
 mod take;
 mod undo;
