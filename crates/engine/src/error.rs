@@ -100,6 +100,9 @@ pub enum Error {
     /// The working tree cannot be captured or brought anywhere.
     #[error("{0}")]
     NoTree(String),
+    /// A restore was cut short, somebody worked on since, and nobody has decided what becomes of it.
+    #[error("{0}")]
+    RestorePending(String),
     /// Snapshots failed.
     #[error(transparent)]
     Workspace(#[from] segno_workspace::Error),
@@ -142,6 +145,7 @@ impl Error {
             Self::NotResumable { .. } => "not_resumable",
             Self::NoRun(_) => "no_run",
             Self::NoTree(_) => "no_tree",
+            Self::RestorePending(_) => "restore_pending",
             Self::Workspace(_) => "snapshot_failed",
         }
     }

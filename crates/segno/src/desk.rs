@@ -371,6 +371,7 @@ impl From<segno_engine::Error> for CommandError {
         use segno_engine::Error as E;
         use segno_engine::core::Refusal;
         use segno_engine::store::Error as S;
+        use segno_engine::workspace::Error as W;
         let code = error.code();
         let message = error.to_string();
         let (exit, hint): (ExitCode, Option<String>) = match &error {
@@ -442,6 +443,10 @@ impl From<segno_engine::Error> for CommandError {
                 Some("segno attach   follows it   (or: segno kill   ends it)".to_owned()),
             ),
             E::NoRun(_) | E::NoTree(_) | E::NotResumable { .. } => (ExitCode::Refused, None),
+            E::RestorePending(_) | E::Workspace(W::Pending | W::Halfway(_)) => {
+                let hint = "segno checkpoint pending --leave   keeps the files as they are   (or: --finish, --take-back)";
+                (ExitCode::Refused, Some(hint.to_owned()))
+            }
             E::Workspace(_) => (ExitCode::Environment, None),
         };
         let message = match &error {

@@ -43,16 +43,31 @@ pub struct Applied {
 }
 
 impl Workspace {
-    /// Carries a plan out. Whatever is not as the safety snapshot has it is left alone. If the process dies on the
-    /// way, or this fails, [`Workspace::pending`] tells, and the restore can be finished or taken back.
+    /// Carries a plan out. Whatever is not as the safety snapshot has it is left alone. Both snapshots must still be
+    /// there and whole as far as they are needed, or nothing is touched. If it fails on the way, what was done is taken
+    /// back. If the process dies, [`Workspace::pending`] tells, and the restore can be finished or taken back.
     pub fn apply(&self, plan: &Plan) -> Result<Applied, Error> {
         let _lock = self.shadow.lock(self.options.patience)?;
         self.refuse_pending()?;
         if plan.is_empty() {
             return Ok(Applied { kept: plan.kept.clone(), ..Applied::default() });
         }
+        for snapshot in [&plan.safety, &plan.target] {
+            if self.shadow.read_ref(&snapshot.name)? != Some(snapshot.commit) {
+                return Err(Error::NotFound(snapshot.name.clone()));
+            }
+        }
+        self.verify_needed(plan)?;
         self.write_intent(plan)?;
-        let mut applied = self.carry_out(&plan.steps, false)?;
+        let mut applied = match self.carry_out(&plan.steps, false) {
+            Ok(applied) => applied,
+            Err(why) => {
+                return Err(match self.take_back(plan) {
+                    Ok(_) => Error::GivenUp(Box::new(why)),
+                    Err(_) => Error::Halfway(Box::new(why)),
+                });
+            }
+        };
         self.remove_intent()?;
         applied.kept.extend(plan.kept.iter().cloned());
         applied.kept.sort_by(|one, other| one.path.cmp(&other.path));
@@ -69,6 +84,8 @@ impl Workspace {
             applied: Applied::default(),
             touched: BTreeSet::new(),
             kept: BTreeSet::new(),
+            progress: std::fs::File::options().append(true).create(true).open(self.shadow.progress()).ok(),
+            trouble: None,
         };
         if again {
             for (path, step) in steps {
@@ -92,6 +109,7 @@ impl Workspace {
         for (path, step) in steps.iter().rev() {
             work.set_dir_permissions(path, step);
         }
+        work.check()?;
         work.sync()?;
         Ok(work.applied)
     }
@@ -107,6 +125,10 @@ struct Work<'a> {
     touched: BTreeSet<Vec<u8>>,
     /// Paths that were given up.
     kept: BTreeSet<Vec<u8>>,
+    /// Where is noted what was begun.
+    progress: Option<std::fs::File>,
+    /// What the disk has refused. From then on nothing more is done.
+    trouble: Option<Error>,
 }
 
 impl Work<'_> {
@@ -120,13 +142,33 @@ impl Work<'_> {
         self.touched.insert(split(path).0.to_vec());
     }
 
-    /// What the system refuses concerns this path alone.
+    /// What the system refuses for this path concerns it alone; what the disk refuses concerns all.
     fn try_on<T>(&mut self, path: &[u8], act: impl FnOnce(&mut Self) -> Result<T, Errno>) -> Option<T> {
-        if self.kept.contains(path) {
+        if self.trouble.is_some() || self.kept.contains(path) {
             return None;
         }
-        let done = act(self);
-        done.map_err(|why| self.keep(path, blocked(why))).ok()
+        match act(self) {
+            Ok(done) => return Some(done),
+            Err(why) if concerns_the_path(why) => self.keep(path, blocked(why)),
+            Err(why) => {
+                let path = self.workspace.root.absolute(path);
+                self.trouble = Some(Error::Io { what: "cannot change", path, source: why.into() });
+            }
+        }
+        None
+    }
+
+    /// An error if the disk has refused something.
+    fn check(&mut self) -> Result<(), Error> {
+        self.trouble.take().map_or(Ok(()), Err)
+    }
+
+    /// Notes that a path is about to change.
+    fn begin(&mut self, path: &[u8]) {
+        if let Some(file) = &mut self.progress {
+            // Without the note a restore that is cut short is asked about instead of finished.
+            let _ = file.write_all(&[path, b"\0"].concat());
+        }
     }
 
     /// What is there, if it is what the step starts from. Keeps the path if it is neither that nor the result.
@@ -164,7 +206,10 @@ impl Work<'_> {
             (Some(Node::Directory { .. }), _) => self.try_on(path, |work| work.place.remove_dir(path)),
             (Some(_), None | Some(Node::Directory { .. })) => {
                 let Some(stat) = self.expect(path, step) else { return };
-                self.try_on(path, |work| work.place.take_away(path, &stat))
+                self.try_on(path, |work| {
+                    work.begin(path);
+                    work.place.take_away(path, &stat)
+                })
             }
             _ => return,
         };
@@ -221,8 +266,19 @@ impl Work<'_> {
             if ready.len() > 1 && group.len() > MANY {
                 self.sync_file_system()?;
             }
+            self.check()?;
             for (path, stat) in ready {
-                match self.try_on(path, |work| work.place.put(path, stat.as_ref())) {
+                let put = self.try_on(path, |work| {
+                    work.begin(path);
+                    work.place.put(path, stat.as_ref())
+                });
+                if put.is_none()
+                    && let Some(step) = steps.get(path)
+                {
+                    // Nothing of ours stays beside what was left as it is.
+                    let _ = self.place.settle(path, step);
+                }
+                match put {
                     Some(Done::Yes | Done::Already) => {
                         self.touch(path);
                         self.applied.written.push(as_path(path).to_owned());
@@ -259,19 +315,24 @@ impl Work<'_> {
                 let Some(mut file) = self.try_on(path, |work| work.place.prepare(path)) else {
                     return Ok(false);
                 };
-                let written = batch.copy(*id, Kind::Blob, &mut file).and_then(|_| {
-                    let finish = |mut file: std::fs::File| -> std::io::Result<()> {
-                        file.flush()?;
-                        rustix::fs::fchmod(&file, Mode::from_raw_mode(*permissions as _))?;
-                        step();
-                        if together { Ok(()) } else { file.sync_all() }
-                    };
-                    finish(file).map_err(|source| Error::Io {
-                        what: "cannot write",
-                        path: self.workspace.root.absolute(path),
-                        source,
-                    })
-                });
+                let failed = |source| {
+                    let path = self.workspace.root.absolute(path);
+                    Error::Io { what: "cannot write", path, source }
+                };
+                let written = match batch.copy(*id, Kind::Blob, &mut file) {
+                    // It is this file that could not be written, not the object.
+                    Err(Error::Io { source, .. }) => Err(failed(source)),
+                    Err(why) => Err(why),
+                    Ok(_) => {
+                        let finish = |mut file: std::fs::File| -> std::io::Result<()> {
+                            file.flush()?;
+                            rustix::fs::fchmod(&file, Mode::from_raw_mode(*permissions as _))?;
+                            step();
+                            if together { Ok(()) } else { file.sync_all() }
+                        };
+                        finish(file).map_err(failed)
+                    }
+                };
                 if written.is_err() {
                     let _ = self.place.discard(path);
                 }
@@ -288,7 +349,11 @@ impl Work<'_> {
     fn set_file_permissions(&mut self, path: &[u8], step: &Difference) {
         let Some(Node::File { permissions, .. }) = step.to.filter(|_| is_mode_only(step)) else { return };
         let Some(stat) = self.expect(path, step) else { return };
-        match self.try_on(path, |work| work.place.set_permissions(path, Some(&stat), permissions)) {
+        let set = self.try_on(path, |work| {
+            work.begin(path);
+            work.place.set_permissions(path, Some(&stat), permissions)
+        });
+        match set {
             Some(Done::Yes) => self.applied.written.push(as_path(path).to_owned()),
             Some(Done::Edited) => self.keep(path, Why::Edited),
             _ => {}
@@ -340,4 +405,24 @@ impl Work<'_> {
 /// Whether the content stays and only permissions change.
 fn is_mode_only(step: &Difference) -> bool {
     matches!((step.from, step.to), (Some(Node::File { id: one, .. }), Some(Node::File { id: other, .. })) if one == other)
+}
+
+/// Whether an error says something of this path and not of the disk.
+fn concerns_the_path(why: Errno) -> bool {
+    matches!(
+        why,
+        Errno::ACCESS
+            | Errno::PERM
+            | Errno::ROFS
+            | Errno::LOOP
+            | Errno::NOENT
+            | Errno::NOTDIR
+            | Errno::ISDIR
+            | Errno::NOTEMPTY
+            | Errno::EXIST
+            | Errno::BUSY
+            | Errno::TXTBSY
+            | Errno::NAMETOOLONG
+            | Errno::XDEV
+    )
 }

@@ -73,16 +73,16 @@ pub struct Change {
 }
 
 /// A tree to compare with, and where its objects are.
-struct Held {
-    git: Git,
+pub(crate) struct Held {
+    pub(crate) git: Git,
     tree: ObjectId,
     manifest: Manifest,
     scratch: Option<PathBuf>,
-    _lock: Lock,
+    lock: Option<Lock>,
 }
 
 impl Held {
-    fn captive(&self) -> Captive<'_> {
+    pub(crate) fn captive(&self) -> Captive<'_> {
         Captive { tree: self.tree, manifest: &self.manifest }
     }
 }
@@ -93,6 +93,7 @@ impl Drop for Held {
             // Whoever takes the lock next removes what is left.
             let _ = remove_all(scratch);
         }
+        drop(self.lock.take());
     }
 }
 
@@ -150,7 +151,7 @@ impl Workspace {
     fn hold(&self, side: Side<'_>) -> Result<Held, Error> {
         match side {
             Side::Snapshot(snapshot) => Ok(Held {
-                _lock: self.shadow.lock_shared(self.options.patience)?,
+                lock: Some(self.shadow.lock_shared(self.options.patience)?),
                 git: self.git.clone(),
                 tree: snapshot.tree,
                 manifest: self.manifest(snapshot)?,
@@ -158,19 +159,26 @@ impl Workspace {
             }),
             Side::Present => {
                 let lock = self.shadow.lock(self.options.patience)?;
-                let scratch = self.shadow.scratch();
-                let packs = scratch.join("pack");
-                durable::make_dirs(&packs)?;
-                let (captured, sink) = self.capture_into(&packs, 0, u64::MAX)?;
-                sink.finish()?;
-                let git = self
-                    .git
-                    .with("GIT_OBJECT_DIRECTORY", &scratch)
-                    .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.shadow.git().join("objects"));
-                let (tree, manifest) = (captured.tree, captured.manifest);
-                Ok(Held { git, tree, manifest, scratch: Some(scratch), _lock: lock })
+                let mut held = self.present()?;
+                held.lock = Some(lock);
+                Ok(held)
             }
         }
+    }
+
+    /// The tree as it is now. The lock must be held.
+    pub(crate) fn present(&self) -> Result<Held, Error> {
+        let scratch = self.shadow.scratch();
+        let packs = scratch.join("pack");
+        durable::make_dirs(&packs)?;
+        let (captured, sink) = self.capture_into(&packs, 0, u64::MAX)?;
+        sink.finish()?;
+        let git = self
+            .git
+            .with("GIT_OBJECT_DIRECTORY", &scratch)
+            .with("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.shadow.git().join("objects"));
+        let (tree, manifest) = (captured.tree, captured.manifest);
+        Ok(Held { git, tree, manifest, scratch: Some(scratch), lock: None })
     }
 }
 

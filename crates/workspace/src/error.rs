@@ -58,6 +58,12 @@ pub enum Error {
     /// A restore was cut short: finish it or take it back first.
     #[error("a restore was cut short: finish it or take it back first")]
     Pending,
+    /// A restore failed on the way, and everything is as it was before.
+    #[error("{0}; what was done so far is taken back, and everything is as before")]
+    GivenUp(Box<Error>),
+    /// A restore failed on the way, and could not be taken back either.
+    #[error("{0}; the restore stopped half-way")]
+    Halfway(Box<Error>),
     /// There is no restore to finish or to take back.
     #[error("no restore was cut short")]
     NothingPending,

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::Workspace;
-use crate::apply::Applied;
 use crate::batch::Batch;
-use crate::changes::Differences;
 use crate::durable;
 use crate::error::Context as _;
 use crate::error::Error;
@@ -15,7 +13,9 @@ use crate::id::checksum;
 use crate::plan::Plan;
 use crate::record::Snapshot;
 
-const HEAD: &[u8] = b"segno intent 1";
+/// The second form also says where the project's repository stood.
+const HEAD: &[u8] = b"segno intent 2";
+const OLDER_HEAD: &[u8] = b"segno intent 1";
 
 /// A restore that was cut short.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,12 @@ pub struct Pending {
     pub paths: usize,
 }
 
-struct Intent {
-    target: (String, ObjectId),
-    safety: (String, ObjectId),
-    paths: BTreeSet<Vec<u8>>,
+pub(crate) struct Intent {
+    pub(crate) target: (String, ObjectId),
+    pub(crate) safety: (String, ObjectId),
+    /// Where the project's repository stood; nothing in a note of the first form.
+    pub(crate) head: Option<Vec<u8>>,
+    pub(crate) paths: BTreeSet<Vec<u8>>,
 }
 
 impl Workspace {
@@ -40,26 +42,6 @@ impl Workspace {
         let Some(intent) = self.read_intent()? else { return Ok(None) };
         let (target, safety) = (self.snapshot_of(&intent.target)?, self.snapshot_of(&intent.safety)?);
         Ok(Some(Pending { target, safety, paths: intent.paths.len() }))
-    }
-
-    /// Finishes a restore that was cut short. What somebody changed since is kept.
-    pub fn finish_pending(&self) -> Result<Applied, Error> {
-        self.resume(|steps| steps)
-    }
-
-    /// Takes a restore back that was cut short. What somebody changed since is kept.
-    pub fn undo_pending(&self) -> Result<Applied, Error> {
-        self.resume(|steps| steps.into_iter().map(|(path, step)| (path, step.reversed())).collect())
-    }
-
-    fn resume(&self, direction: impl FnOnce(Differences) -> Differences) -> Result<Applied, Error> {
-        let _lock = self.shadow.lock(self.options.patience)?;
-        let intent = self.read_intent()?.ok_or(Error::NothingPending)?;
-        let (target, safety) = (self.snapshot_of(&intent.target)?, self.snapshot_of(&intent.safety)?);
-        let plan = self.plan_again(&target, &safety, &intent.paths)?;
-        let applied = self.carry_out(&direction(plan.steps), true)?;
-        self.remove_intent()?;
-        Ok(applied)
     }
 
     pub(crate) fn refuse_pending(&self) -> Result<(), Error> {
@@ -72,22 +54,36 @@ impl Workspace {
         for snapshot in [&plan.target, &plan.safety] {
             out.extend_from_slice(format!("{} {}\0", snapshot.commit, snapshot.name).as_bytes());
         }
+        out.extend_from_slice(&self.head_line());
+        out.push(0);
         for path in plan.steps.keys() {
             out.extend_from_slice(path);
             out.push(0);
         }
         let sum = checksum(&out);
         out.extend_from_slice(sum.as_bytes());
+        durable::remove(&self.shadow.progress())?;
         durable::replace(&self.shadow.intent(), &out)
+    }
+
+    /// Where the project's repository stands, as one line. A commit made since means that somebody worked on.
+    pub(crate) fn head_line(&self) -> Vec<u8> {
+        let head = self.head().ok().flatten();
+        let part = |part: Option<String>| part.unwrap_or_else(|| "-".to_owned());
+        head.map_or_else(
+            || b"-".to_vec(),
+            |head| format!("{} {}", part(head.commit), part(head.branch)).into_bytes(),
+        )
     }
 
     pub(crate) fn remove_intent(&self) -> Result<(), Error> {
         let path = self.shadow.intent();
         durable::remove(&path)?;
+        durable::remove(&self.shadow.progress())?;
         path.parent().map_or(Ok(()), durable::sync_dir)
     }
 
-    fn read_intent(&self) -> Result<Option<Intent>, Error> {
+    pub(crate) fn read_intent(&self) -> Result<Option<Intent>, Error> {
         let path = self.shadow.intent();
         let bytes = match std::fs::read(&path) {
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -99,7 +95,7 @@ impl Workspace {
         Ok(Some(intent))
     }
 
-    fn snapshot_of(&self, (name, commit): &(String, ObjectId)) -> Result<Snapshot, Error> {
+    pub(crate) fn snapshot_of(&self, (name, commit): &(String, ObjectId)) -> Result<Snapshot, Error> {
         Snapshot::decode(name, *commit, &Batch::start(&self.git)?.read(*commit, Kind::Commit)?)
     }
 }
@@ -110,7 +106,8 @@ fn parse(bytes: &[u8]) -> Option<Intent> {
         return None;
     }
     let mut parts = body.strip_suffix(b"\0")?.split(|byte| *byte == 0);
-    if parts.next()? != HEAD {
+    let form = parts.next()?;
+    if form != HEAD && form != OLDER_HEAD {
         return None;
     }
     let mut snapshot = || {
@@ -118,5 +115,6 @@ fn parse(bytes: &[u8]) -> Option<Intent> {
         Some((name.to_owned(), ObjectId::parse(commit)?))
     };
     let (target, safety) = (snapshot()?, snapshot()?);
-    Some(Intent { target, safety, paths: parts.map(<[u8]>::to_vec).collect() })
+    let head = if form == HEAD { Some(parts.next()?.to_vec()) } else { None };
+    Some(Intent { target, safety, head, paths: parts.map(<[u8]>::to_vec).collect() })
 }

@@ -1,6 +1,8 @@
 //! What is kept: list, look up, check, remove.
 
 use std::collections::HashSet;
+use std::time::Duration;
+use std::time::SystemTime;
 
 use crate::Workspace;
 use crate::batch::Batch;
@@ -20,6 +22,8 @@ use crate::record::Snapshot;
 pub struct Listed {
     /// The name.
     pub name: String,
+    /// When the name was given; nothing if that cannot be told.
+    pub named: Option<SystemTime>,
     /// The snapshot, or what is wrong with it.
     pub snapshot: Result<Snapshot, Error>,
 }
@@ -60,7 +64,8 @@ impl Workspace {
         let one = |(name, commit): (String, ObjectId)| {
             let object = batch.read(commit, Kind::Commit);
             let snapshot = object.and_then(|object| Snapshot::decode(&name, commit, &object));
-            Listed { name, snapshot }
+            let named = self.shadow.named_at(&name);
+            Listed { name, named, snapshot }
         };
         Ok(refs.into_iter().map(one).collect())
     }
@@ -75,9 +80,12 @@ impl Workspace {
     }
 
     /// Takes a snapshot's name away. Its objects go with the next collection of garbage. False if there was none.
+    /// One that a restore names which was cut short stays.
     pub fn drop_snapshot(&self, name: &str) -> Result<bool, Error> {
         let _lock = self.shadow.lock(self.options.patience)?;
-        self.refuse_pending()?;
+        if self.read_intent()?.is_some_and(|intent| intent.target.0 == name || intent.safety.0 == name) {
+            return Err(Error::Pending);
+        }
         self.shadow.remove_ref(name)
     }
 
@@ -86,13 +94,20 @@ impl Workspace {
         self.shadow.size()
     }
 
-    /// Removes what no snapshot needs, and packs the rest tightly. Takes a while.
-    pub fn collect_garbage(&self) -> Result<Garbage, Error> {
+    /// Removes what no snapshot needs and what is older than that, and packs the rest tightly. Takes a while.
+    pub fn collect_garbage(&self, older_than: Duration) -> Result<Garbage, Error> {
         let _lock = self.shadow.lock(self.options.patience)?;
         self.refuse_pending()?;
         let before = self.shadow.size()?;
-        self.git.run(&["repack", "-q", "-a", "-d", "--no-write-bitmap-index"])?;
-        self.git.run(&["prune", "--expire=now"])?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let until = match older_than.is_zero() {
+            true => "now".to_owned(),
+            false => format!("@{}", now.saturating_sub(older_than).as_secs()),
+        };
+        // What is younger is taken out of its pack and stays.
+        let unpack = format!("--unpack-unreachable={until}");
+        self.git.run(&["repack", "-q", "-A", "-d", &unpack, "--no-write-bitmap-index"])?;
+        self.git.run(&["prune", &format!("--expire={until}")])?;
         crate::durable::sync_dir(&self.shadow.packs())?;
         Ok(Garbage { before, after: self.shadow.size()? })
     }
@@ -148,13 +163,13 @@ impl Workspace {
     }
 }
 
-struct Parsed<'a> {
-    mode: &'a [u8],
-    name: &'a [u8],
-    id: ObjectId,
+pub(crate) struct Parsed<'a> {
+    pub(crate) mode: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) id: ObjectId,
 }
 
-fn parse_tree(mut bytes: &[u8]) -> Option<Vec<Parsed<'_>>> {
+pub(crate) fn parse_tree(mut bytes: &[u8]) -> Option<Vec<Parsed<'_>>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {
         let space = bytes.iter().position(|byte| *byte == b' ')?;

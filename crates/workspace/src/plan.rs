@@ -224,7 +224,7 @@ impl Workspace {
     }
 }
 
-fn captive<'a>(snapshot: &Snapshot, manifest: &'a Manifest) -> Captive<'a> {
+pub(crate) fn captive<'a>(snapshot: &Snapshot, manifest: &'a Manifest) -> Captive<'a> {
     Captive { tree: snapshot.tree, manifest }
 }
 

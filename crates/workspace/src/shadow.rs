@@ -60,6 +60,11 @@ impl Shadow {
         self.directory.join("intent")
     }
 
+    /// Which paths of the intent were begun. Not synced: it only helps to tell whether somebody worked on since.
+    pub(crate) fn progress(&self) -> PathBuf {
+        self.directory.join("progress")
+    }
+
     /// A place for objects that are needed only while the lock is held.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.directory.join(format!("{TEMPORARY}objects"))
@@ -137,6 +142,11 @@ impl Shadow {
             Err(why) if path.is_dir() || is_absence(&why) => Ok(None),
             Err(why) => Err(why).context("cannot read", &path),
         }
+    }
+
+    /// When a name was given.
+    pub(crate) fn named_at(&self, name: &str) -> Option<std::time::SystemTime> {
+        std::fs::metadata(self.refs().join(checked(name).ok()?)).and_then(|meta| meta.modified()).ok()
     }
 
     /// Gives a commit a name, durably. The name must be free.

@@ -80,7 +80,11 @@ pub struct Preview {
     state: State,
     workspace: Option<Workspace>,
     way: Way,
+    /// The snapshot of what is there now, and its checkpoint once that is recorded.
     safety: Option<String>,
+    recorded: Option<u64>,
+    /// What the user should know.
+    pub notices: Vec<String>,
 }
 
 /// What going there did.
@@ -102,6 +106,10 @@ impl Engine {
     pub fn preview(&self, session: SessionId, way: Way) -> Result<Preview, Error> {
         let state = self.load(session)?.state;
         self.refuse_while_driven(&state)?;
+        // A restore that was cut short is settled first, or nothing could be trusted.
+        let workspace = way.files.then(|| self.workspace(&state));
+        let opened = workspace.as_ref().and_then(|workspace| workspace.as_ref().ok());
+        let notices = Vec::from_iter(opened.map(super::pending::settle_or_refuse).transpose()?.flatten());
         let (target, from) = self.target(&state, &way)?;
         if way.rollback {
             self.check_rollback(&state, &target)?;
@@ -110,12 +118,10 @@ impl Engine {
             true => Some(self.branch_move(&state, &target)?),
             false => None,
         };
-        if !way.files {
-            return Ok(Preview { target, plan: None, branch, state, workspace: None, way, safety: None });
-        }
-        let workspace = self.workspace(&state)?;
-        // A restore that was cut short is finished first, or nothing could be trusted.
-        super::take::finish_what_was_cut_short(&workspace)?;
+        let Some(workspace) = workspace.transpose()? else {
+            let (plan, workspace, safety, recorded) = (None, None, None, None);
+            return Ok(Preview { target, plan, branch, state, workspace, way, safety, recorded, notices });
+        };
         let goal = self.snapshot_of(&workspace, &target)?;
         let name = format!("{}/before-{}", state.session_id, uuid::Uuid::now_v7().simple());
         let safety = workspace.safety_snapshot(&name)?.snapshot;
@@ -129,28 +135,41 @@ impl Engine {
         let plan = plan.inspect_err(|_| {
             let _ = workspace.drop_snapshot(&name);
         })?;
-        let safety = Some(name);
-        Ok(Preview { target, plan: Some(plan), branch, state, workspace: Some(workspace), way, safety })
+        let (plan, workspace, safety) = (Some(plan), Some(workspace), Some(name));
+        Ok(Preview { target, plan, branch, state, workspace, way, safety, recorded: None, notices })
+    }
+
+    /// Records what is there now as a checkpoint. From then on nothing takes it away, however long somebody thinks
+    /// about the preview.
+    pub fn keep_present(&self, preview: &mut Preview) -> Result<(), Error> {
+        if let (Some(plan), None) = (&preview.plan, preview.recorded) {
+            preview.recorded = Some(self.keep_safety(&mut preview.state, plan)?);
+        }
+        Ok(())
     }
 
     /// Lets a preview be.
     pub fn forget(&self, preview: Preview) {
+        if let Some(ordinal) = preview.recorded {
+            let why = "nothing was changed then".to_owned();
+            // A checkpoint too many does no harm.
+            let _ = self.act_plain(preview.state.session_id, vec![Command::DropCheckpoint { ordinal, why }]);
+        }
         if let (Some(workspace), Some(name)) = (&preview.workspace, &preview.safety) {
             let _ = workspace.drop_snapshot(name);
         }
     }
 
     /// Goes there. The safety checkpoint is in the journal before a file is touched.
-    pub fn go(&self, preview: Preview) -> Result<Gone, Error> {
-        let Preview { target, plan, branch, state, workspace, way, .. } = preview;
+    pub fn go(&self, mut preview: Preview) -> Result<Gone, Error> {
+        self.keep_present(&mut preview)?;
+        let Preview { target, plan, branch, state, workspace, way, recorded, .. } = preview;
         let session = state.session_id;
         let at = At::default();
-        let (mut state, mut notices, mut safety) = (state, Vec::new(), None);
+        let (mut state, mut notices) = (state, Vec::new());
         let mut applied = Applied::default();
         let mut commands = Vec::new();
-        if let (Some(plan), Some(workspace)) = (plan, workspace) {
-            let ordinal = self.keep_safety(&mut state, &plan)?;
-            safety = Some(ordinal);
+        if let (Some(plan), Some(workspace), Some(ordinal)) = (plan, workspace, recorded) {
             applied = workspace.apply(&plan)?;
             commands.push(FilesRestored {
                 kind: way.kind(),
@@ -191,7 +210,7 @@ impl Engine {
             notices.extend(acted.notices);
             state = acted.state;
         }
-        Ok(Gone { state, applied, safety, branch: moved, notices })
+        Ok(Gone { state, applied, safety: recorded, branch: moved, notices })
     }
 
     /// Records the safety snapshot as a checkpoint, so that going there can itself be undone.
@@ -211,7 +230,7 @@ impl Engine {
     }
 
     /// Nobody restores under the hands of an agent.
-    fn refuse_while_driven(&self, state: &State) -> Result<(), Error> {
+    pub(super) fn refuse_while_driven(&self, state: &State) -> Result<(), Error> {
         self.settle_session(state.session_id)?;
         if let Some(lease) = self.store().lease(state.session_id)? {
             return Err(segno_store::Error::Held(Box::new(lease)).into());

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
+use std::time::Duration;
+use std::time::SystemTime;
 
 use segno_core::Command;
 use segno_core::SessionId;
@@ -16,6 +18,9 @@ use crate::Acted;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
+
+/// What is younger is never collected: somebody may be about to need it.
+const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What collecting garbage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +91,16 @@ impl Engine {
         let mut collected = Collected { quota: self.tree_options()?.quota, ..Collected::default() };
         // The journal is asked, not the list of checkpoints: a row that is wrong must not cost files.
         let mut needed: HashMap<SessionId, Needed> = HashMap::new();
+        let pending = workspace.pending()?;
+        let is_pending = |name: &str| {
+            pending.as_ref().is_some_and(|pending| pending.target.name == name || pending.safety.name == name)
+        };
         for listed in workspace.list()? {
+            // One whose age cannot be told, or that comes from the future, is young.
+            let age = listed.named.and_then(|named| SystemTime::now().duration_since(named).ok());
+            if age.is_none_or(|age| age < YOUNG) || is_pending(&listed.name) {
+                continue;
+            }
             let Some((session, _)) = listed.name.split_once('/') else { continue };
             let Ok(session) = session.parse::<SessionId>() else { continue };
             let known = match needed.entry(session) {
@@ -98,7 +112,7 @@ impl Engine {
                 collected.dropped += 1;
             }
         }
-        let garbage = workspace.collect_garbage()?;
+        let garbage = workspace.collect_garbage(YOUNG)?;
         (collected.before, collected.after) = (garbage.before, garbage.after);
         Ok(collected)
     }

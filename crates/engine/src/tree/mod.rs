@@ -5,6 +5,7 @@ mod go;
 mod keep;
 mod look;
 mod needed;
+mod pending;
 pub mod risky;
 mod take;
 mod undo;
@@ -17,6 +18,8 @@ pub use go::Way;
 pub use keep::Collected;
 pub use look::Compared;
 pub use look::Validation;
+pub use pending::Decision;
+pub use pending::tell as tell_pending;
 pub use take::At;
 
 use std::path::Path;

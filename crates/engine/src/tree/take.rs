@@ -96,13 +96,8 @@ impl Engine {
         notices: &mut Vec<String>,
     ) -> Result<(), Error> {
         let taken = self.workspace(state).and_then(|workspace| {
-            // A tree between two places is nobody's work: a restore that was cut short is finished first.
-            match finish_what_was_cut_short(&workspace) {
-                Ok(true) => notices.push("a restore that was cut short is finished now".to_owned()),
-                Ok(false) => {}
-                // What is there is kept all the same.
-                Err(why) => notices.push(format!("a restore was cut short and cannot be finished: {why}")),
-            }
+            // A tree between two places is nobody's work. What is there is kept all the same.
+            notices.extend(super::pending::settle(&workspace).unwrap_or_else(|why| Some(why.to_string())));
             let name = snapshot_name(state.session_id, created.ordinal);
             let taken = match workspace.snapshot(&name) {
                 // Tried before, and the process died before it could say so.
@@ -223,17 +218,5 @@ pub(super) fn mark(snapshot: &Snapshot) -> SnapshotMark {
         bytes: snapshot.bytes,
         changed: snapshot.changed,
         left_out: snapshot.left_out,
-    }
-}
-
-/// Finishes a restore that was cut short; false if there is none, or whoever makes it is still at it.
-pub(super) fn finish_what_was_cut_short(workspace: &segno_workspace::Workspace) -> Result<bool, Error> {
-    if workspace.pending()?.is_none() {
-        return Ok(false);
-    }
-    match workspace.finish_pending() {
-        Ok(_) => Ok(true),
-        Err(segno_workspace::Error::NothingPending) => Ok(false),
-        Err(why) => Err(why.into()),
     }
 }

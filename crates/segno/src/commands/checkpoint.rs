@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 use segno_engine::core::event::CheckpointReason;
 use segno_engine::core::{Command as Act, Event, List};
-use segno_engine::tree::Way;
+use segno_engine::tree::{Decision, Way, tell_pending};
 use serde_json::json;
 
 use super::args::Page;
@@ -93,6 +93,21 @@ pub enum Command {
     },
     /// Give back the space of snapshots that nothing needs any more
     Gc,
+    /// Show a restore that was cut short, and decide about it
+    ///
+    /// If nothing happened since, it is finished by itself. If somebody worked on since, it waits until one of these
+    /// is said; files that were changed since are left as they are.
+    Pending {
+        /// Bring the files to where it was going
+        #[arg(long, conflicts_with_all = ["take_back", "leave"])]
+        finish: bool,
+        /// Bring the files back to where they were before it
+        #[arg(long, conflicts_with = "leave")]
+        take_back: bool,
+        /// Leave the files as they are
+        #[arg(long)]
+        leave: bool,
+    },
     /// Bring files, or plan and values of the session, to where a checkpoint has them
     ///
     /// What is there now is kept in a checkpoint first, so this can itself be undone. Files that are in no snapshot
@@ -188,6 +203,15 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             )
         }
         Some(Command::Gc) => gc(context),
+        Some(Command::Pending { finish, take_back, leave }) => {
+            let decision = match (finish, take_back, leave) {
+                (true, ..) => Some(Decision::Finish),
+                (_, true, _) => Some(Decision::TakeBack),
+                (.., true) => Some(Decision::Leave),
+                _ => None,
+            };
+            pending(context, decision)
+        }
         Some(Command::Restore { name, paths, files, state, going }) => {
             let (desk, now) = super::undo::session(context)?;
             let target = desk.engine.find_checkpoint(now.session_id, name)?;
@@ -296,6 +320,48 @@ fn pin(context: &Context, name: &str, pinned: bool) -> Outcome {
     let acted = desk.engine.pin(state.session_id, checkpoint.ordinal, pinned)?;
     let word = if pinned { "pinned" } else { "not pinned any more" };
     desk.report(&acted, format!("{} {word}", checkpoint.id))
+}
+
+/// A restore that was cut short: shows it, or does with it what was decided.
+fn pending(context: &Context, decision: Option<Decision>) -> Outcome {
+    let (desk, state) = super::undo::session(context)?;
+    let printer = &context.printer;
+    if let Some(decision) = decision {
+        let applied = desk.engine.decide_restore(state.session_id, decision)?;
+        if printer.is_json() {
+            return printer.json(&json!({
+                "pending": false, "written": applied.written, "removed": applied.removed,
+                "kept": super::undo::kept_json(&applied.kept),
+            }));
+        }
+        printer.talk(format!(
+            "{} written   {} removed   {} left as they are",
+            applied.written.len(),
+            applied.removed.len(),
+            applied.kept.len()
+        ));
+        super::undo::show_kept(context, &applied.kept);
+        return Ok(());
+    }
+    let (waiting, notice) = desk.engine.pending_restore(state.session_id)?;
+    if printer.is_json() {
+        return printer.json(&json!({
+            "pending": waiting.is_some(), "notice": notice,
+            "paths": waiting.as_ref().map(|waiting| waiting.pending.paths),
+            "changed": waiting.as_ref().map(|waiting| &waiting.changed),
+            "committed": waiting.as_ref().map(|waiting| waiting.committed),
+        }));
+    }
+    let Some(waiting) = waiting else {
+        printer.talk(notice.unwrap_or_else(|| "no restore was cut short".to_owned()));
+        return Ok(());
+    };
+    printer.talk(tell_pending(&waiting));
+    super::undo::paths(context, "changed", &waiting.changed, Meaning::Waiting);
+    printer.hint("segno checkpoint pending --finish      goes where it was going");
+    printer.hint("segno checkpoint pending --take-back   goes back to where the files were before it");
+    printer.hint("segno checkpoint pending --leave       leaves the files as they are");
+    Ok(())
 }
 
 fn gc(context: &Context) -> Outcome {

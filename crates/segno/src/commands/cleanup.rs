@@ -63,6 +63,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         super::rm::confirm(
             context,
             args.yes,
+            "removed",
             &format!("remove {}?", units::things(removals.len() as u64, "session")),
         )?;
     }

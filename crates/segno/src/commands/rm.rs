@@ -46,6 +46,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     confirm(
         context,
         args.yes,
+        "removed",
         &format!("remove {} for good ({names})?", units::things(ids.len() as u64, "session")),
     )?;
     let mut removed = Vec::new();
@@ -63,18 +64,18 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Asks on a terminal; elsewhere only an explicit yes will do.
+/// Asks on a terminal; elsewhere only an explicit yes will do. `done` says what would be done, as in "removed".
 ///
 /// # Errors
 /// If the answer is no, or nobody can be asked.
-pub(super) fn confirm(context: &Context, yes: bool, question: &str) -> Outcome {
+pub(super) fn confirm(context: &Context, yes: bool, done: &str, question: &str) -> Outcome {
     if yes {
         return Ok(());
     }
-    let refused = |why| CommandError::new(ExitCode::Cancelled, "cancelled", why);
+    let refused = |why: String| CommandError::new(ExitCode::Cancelled, "cancelled", why);
     if !std::io::stdin().is_terminal() || context.printer.is_json() {
-        return Err(refused("nothing was removed: there is nobody to ask")
-            .hint("add --yes to remove without being asked"));
+        return Err(refused(format!("nothing was {done}: there is nobody to ask"))
+            .hint("add --yes to do it without being asked"));
     }
     context.printer.talk(format!("{question} [y/N]"));
     let mut answer = String::new();
@@ -83,6 +84,6 @@ pub(super) fn confirm(context: &Context, yes: bool, question: &str) -> Outcome {
         .map_err(|error| CommandError::io("cannot read the answer", error))?;
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(refused("nothing was removed")),
+        _ => Err(refused(format!("nothing was {done}"))),
     }
 }

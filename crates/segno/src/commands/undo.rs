@@ -273,7 +273,10 @@ pub(super) fn selection(state: &State, paths: &[PathBuf]) -> Outcome<Selection> 
 pub(super) fn travel(desk: &Desk<'_>, session: SessionId, way: Way, going: &Going) -> Outcome {
     let context = desk.context;
     let printer = &context.printer;
-    let preview = desk.engine.preview(session, way)?;
+    let mut preview = desk.engine.preview(session, way)?;
+    for notice in std::mem::take(&mut preview.notices) {
+        printer.warn(notice);
+    }
     let (writes, removals) = preview.plan.as_ref().map_or((Vec::new(), Vec::new()), |plan| {
         (plan.writes().collect::<Vec<_>>(), plan.removals().collect::<Vec<_>>())
     });
@@ -292,6 +295,7 @@ pub(super) fn travel(desk: &Desk<'_>, session: SessionId, way: Way, going: &Goin
         show_kept(context, &kept);
         return Ok(());
     }
+    desk.engine.keep_present(&mut preview)?;
     if std::io::stdin().is_terminal() && !printer.is_json() && !going.yes {
         paths(context, "writes", &writes, Meaning::Plain);
         paths(context, "removes", &removals, Meaning::Lost);
@@ -299,7 +303,7 @@ pub(super) fn travel(desk: &Desk<'_>, session: SessionId, way: Way, going: &Goin
         if let Some((from, to)) = &preview.branch {
             printer.talk(format!("  moves the branch from {from} to {to}"));
         }
-        if let Err(no) = confirm(context, false, &format!("go to {}?", preview.target.id)) {
+        if let Err(no) = confirm(context, false, "changed", &format!("go to {}?", preview.target.id)) {
             desk.engine.forget(preview);
             return Err(no);
         }
@@ -342,11 +346,11 @@ fn arrive(desk: &Desk<'_>, session: SessionId, preview: Preview) -> Outcome {
     Ok(())
 }
 
-fn kept_json(kept: &[Kept]) -> Vec<Value> {
+pub(super) fn kept_json(kept: &[Kept]) -> Vec<Value> {
     kept.iter().map(|kept| json!({ "path": kept.path, "why": kept.why.to_string() })).collect()
 }
 
-fn show_kept(context: &Context, kept: &[Kept]) {
+pub(super) fn show_kept(context: &Context, kept: &[Kept]) {
     for one in kept.iter().take(SHOWN) {
         let text = Text::new()
             .painted(Meaning::Waiting, "  left    ")
@@ -357,7 +361,7 @@ fn show_kept(context: &Context, kept: &[Kept]) {
     more(context, kept.len());
 }
 
-fn paths(context: &Context, word: &str, paths: &[PathBuf], meaning: Meaning) {
+pub(super) fn paths(context: &Context, word: &str, paths: &[PathBuf], meaning: Meaning) {
     for path in paths.iter().take(SHOWN) {
         context
             .printer

@@ -11,6 +11,9 @@ mod common;
 #[path = "../runs/lab.rs"]
 #[expect(dead_code, reason = "shared with the other test programs, which use the rest")]
 mod lab;
+#[path = "../runs/terminal.rs"]
+#[expect(dead_code, reason = "shared with the other test programs, which use the rest")]
+mod terminal;
 #[macro_use]
 mod red;
 

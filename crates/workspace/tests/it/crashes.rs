@@ -66,6 +66,18 @@ fn start(home: &Home, round: u64, target: &str, die_at: Option<u64>) -> Child {
     command.env(ROUND, round.to_string()).env(TARGET, target).spawn().unwrap()
 }
 
+/// Begins to go to a snapshot and dies half-way, so that a restore is pending.
+pub(crate) fn cut_short(home: &Home, target: &str) {
+    let first = home.open().list().unwrap().len() as u64 * 1000;
+    for round in 0..200 {
+        assert!(!outcome(start(home, first + round, target, Some(20 + round))).1, "it was never cut short");
+        if home.open().pending().unwrap().is_some() {
+            return;
+        }
+    }
+    panic!("it was never cut short");
+}
+
 /// What the child said before its end, and whether it came to it by itself.
 fn outcome(mut child: Child) -> (Vec<String>, bool) {
     let mut said = String::new();

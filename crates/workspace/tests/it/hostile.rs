@@ -12,6 +12,7 @@ use std::process::Command;
 use segno_workspace::Reason;
 use segno_workspace::Selection;
 use segno_workspace::Side;
+use std::time::Duration;
 
 use crate::support::*;
 
@@ -112,7 +113,7 @@ fn inside() {
     workspace.is_dirty(&head).unwrap();
     workspace.export(&taken.snapshot, &home.base().join("bundle")).unwrap();
     workspace.drop_snapshot("one").unwrap();
-    workspace.collect_garbage().unwrap();
+    workspace.collect_garbage(Duration::ZERO).unwrap();
     workspace.import(&home.base().join("bundle"), "imported").unwrap();
     assert_eq!(workspace.list().unwrap().len(), 3);
 }

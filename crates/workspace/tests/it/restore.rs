@@ -6,7 +6,9 @@ use std::path::Path;
 use segno_workspace::Error;
 use segno_workspace::Reason;
 use segno_workspace::Selection;
+use segno_workspace::Settled;
 use segno_workspace::Why;
+use std::time::Duration;
 
 use crate::support::*;
 
@@ -313,21 +315,43 @@ fn a_second_restore_waits_for_the_first_to_be_settled() {
     home.write("f", "2");
     let safety = workspace.safety_snapshot("safety").unwrap().snapshot;
     let plan = workspace.plan(&one, &Selection::All, &safety).unwrap();
-    // A snapshot that cannot be read stops a restore half-way.
-    let packs = home.base().join("shadow/git/objects/pack");
-    std::fs::rename(&packs, packs.with_extension("away")).unwrap();
-    std::fs::create_dir(&packs).unwrap();
-    assert!(workspace.apply(&plan).is_err());
-    std::fs::remove_dir(&packs).unwrap();
-    std::fs::rename(packs.with_extension("away"), &packs).unwrap();
+    crate::crashes::cut_short(&home, "one");
     let pending = workspace.pending().unwrap().unwrap();
-    assert_eq!((pending.target, pending.safety, pending.paths), (one.clone(), safety, 1));
+    assert_eq!((pending.target, pending.paths), (one.clone(), 1));
     assert!(matches!(workspace.apply(&plan), Err(Error::Pending)));
+    assert!(matches!(workspace.drop_snapshot(&pending.safety.name), Err(Error::Pending)));
     assert!(matches!(workspace.drop_snapshot("one"), Err(Error::Pending)));
-    assert!(matches!(workspace.collect_garbage(), Err(Error::Pending)));
-    assert_eq!(home.read("f"), "2");
+    assert!(matches!(workspace.collect_garbage(Duration::ZERO), Err(Error::Pending)));
     workspace.finish_pending().unwrap();
     assert_eq!(home.read("f"), "1");
     assert!(workspace.pending().unwrap().is_none());
     assert_eq!(std::fs::read_dir(home.path("")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_restore_cut_short_is_settled_by_itself_only_if_nothing_happened_since() {
+    let home = Home::new();
+    for number in 0..5 {
+        home.write(format!("f{number}"), "1");
+    }
+    let workspace = home.open();
+    workspace.snapshot("one").unwrap();
+    let set = |text: &str| (0..5).for_each(|number| home.write(format!("f{number}"), text));
+    set("2");
+    crate::crashes::cut_short(&home, "one");
+    assert!(matches!(workspace.settle_pending().unwrap(), Settled::Finished(_)));
+    assert_eq!(home.read("f4"), "1");
+    // Somebody wrote another file.
+    set("3");
+    crate::crashes::cut_short(&home, "one");
+    home.write("mine", "m");
+    let Settled::Waiting(waiting) = workspace.settle_pending().unwrap() else { panic!() };
+    assert_eq!(waiting.changed, [std::path::PathBuf::from("mine")]);
+    workspace.leave_pending().unwrap();
+    assert_eq!(home.read("mine"), "m");
+    assert_eq!(workspace.settle_pending().unwrap(), Settled::Nothing);
+    let staged = std::fs::read_dir(home.path("")).unwrap().flatten();
+    assert!(
+        staged.filter(|entry| entry.file_name().to_string_lossy().starts_with(".segno-tmp")).count() == 0
+    );
 }
