@@ -28,6 +28,7 @@ pub mod gemini;
 pub mod hook;
 mod judge;
 pub mod launch;
+mod lenient;
 mod lines;
 pub mod opencode;
 mod outcome;

@@ -10,7 +10,7 @@ use crate::tally::Tally;
 use crate::tokens::Baseline;
 
 /// Lines up to this many bytes are parsed. Agents really write lines of several megabytes.
-pub const DEFAULT_LINE_LIMIT: usize = 32 * 1024 * 1024;
+pub const DEFAULT_LINE_LIMIT: usize = 64 * 1024 * 1024;
 
 /// How many complete lines may pass before the rest of a torn event is given up.
 const PATIENCE: u32 = 8;

@@ -263,6 +263,12 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
     match command {
         Command::RecordArtifact { path, artifact_type, phase } => {
             limits::line("path", &path)?;
+            if path.starts_with('/') || path.split('/').any(|part| part == "..") {
+                return Err(Refusal::bad(
+                    "path",
+                    "an artifact is named by its path from the project's root on",
+                ));
+            }
             if artifact_type == ev::Change::Deleted {
                 return Err(Refusal::bad("artifact type", "an artifact is created or modified"));
             }

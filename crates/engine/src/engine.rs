@@ -60,6 +60,8 @@ pub struct EngineOptions {
     pub tree: Option<crate::tree::TreeOptions>,
     /// Variables that say where agents keep their own records, for runs that recorded none.
     pub variables: std::collections::BTreeMap<String, String>,
+    /// The longest line of an agent, in bytes, that is kept whole.
+    pub line_limit: usize,
 }
 
 impl Default for EngineOptions {
@@ -73,6 +75,7 @@ impl Default for EngineOptions {
             captures: None,
             tree: None,
             variables: Default::default(),
+            line_limit: segno_agents::DEFAULT_LINE_LIMIT,
         }
     }
 }
@@ -148,13 +151,15 @@ pub(crate) struct Settings {
     pub(crate) captures: Option<PathBuf>,
     pub(crate) tree: Option<crate::tree::TreeOptions>,
     pub(crate) variables: std::collections::BTreeMap<String, String>,
+    pub(crate) line_limit: usize,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
-        let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables } = options;
-        let options = Settings { clock, actor, view, spool, captures, tree, variables };
+        let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, line_limit } =
+            options;
+        let options = Settings { clock, actor, view, spool, captures, tree, variables, line_limit };
         Self { store, redactor: Arc::new(redactor), options }
     }
 

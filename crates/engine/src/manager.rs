@@ -311,7 +311,9 @@ impl SessionManager {
                 return Err(Error::Refused(segno_core::Refusal::bad("artifact type", reason)));
             }
         };
-        let (path, phase) = (path.to_owned(), phase.map(ToOwned::to_owned));
+        let state = self.engine.load(self.id()?)?.state;
+        let path = crate::artifact_path(&state, std::path::Path::new(&state.project.path), path)?;
+        let phase = phase.map(ToOwned::to_owned);
         self.act(Command::RecordArtifact { path, artifact_type, phase })
     }
 

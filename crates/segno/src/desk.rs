@@ -73,6 +73,7 @@ impl<'a> Desk<'a> {
                 .into_iter()
                 .filter_map(|name| Some((name.to_owned(), context.environment.non_empty(name)?.to_owned())))
                 .collect(),
+            line_limit: config.run.max_line_mb << 20,
             ..EngineOptions::default()
         };
         let desk = Self { context, engine: Engine::new(Box::new(store), options) };

@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use serde::Deserialize;
-
 use super::content::Calls;
 use super::wire::{
     ControlLine, Head, Init, RateLimitInfo, RateLimitLine, ResultLine, StreamLine, ToolProgress, User,
@@ -12,6 +10,7 @@ use super::{result, system, wire};
 use crate::bounds::is_short;
 use crate::classify::classify;
 use crate::event::{AgentEvent, InputSource, LimitStatus, LimitWindow, PartialPart};
+use crate::lenient::{self, read};
 use crate::raw::Raw;
 use crate::reader::{Machine, Stamp};
 
@@ -48,19 +47,26 @@ pub(super) struct Reduce {
     last_message: Option<String>,
     /// Refused calls already told, because results list them again.
     denied: HashSet<String>,
+    /// Members of the line that were left out.
+    pub(super) wrong: Vec<String>,
 }
 
 impl Machine for Reduce {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
-        let Ok(head) = serde_json::from_str::<Head>(json) else {
+        let Some(head) = lenient::read::<Head>(json, &mut self.wrong) else {
             keep(json, out);
             return Stamp::default();
         };
+        // The line is read again as what its head says it is.
+        self.wrong.clear();
         let before = out.len();
-        if self.line(&head, json, out).is_none() {
+        let understood = self.line(&head, json, out).is_some();
+        let wrong = lenient::notice(&mut self.wrong);
+        if !understood || (wrong.is_some() && out.len() == before) {
             out.truncate(before);
             keep(json, out);
         }
+        out.extend(wrong);
         for event in &out[before..] {
             if let AgentEvent::ToolDenied { call_id, .. } = event
                 && self.denied.len() < MAX_DENIED
@@ -85,21 +91,27 @@ impl Reduce {
     /// `None` means that the line has a type or a shape not known here.
     fn line(&mut self, head: &Head, json: &str, out: &mut Vec<AgentEvent>) -> Option<()> {
         match (head.r#type.as_deref()?, head.subtype.as_deref()) {
-            ("system", Some("init")) => out.push(started(read(json)?, head)),
+            ("system", Some("init")) => out.push(started(read(json, &mut self.wrong)?, head)),
             ("system", Some(subtype)) => system::line(self, subtype, json, out)?,
-            ("assistant", _) => self.assistant(read(json)?, out)?,
-            ("user", _) => self.user(read(json)?, out)?,
+            ("assistant", _) => {
+                let line = read(json, &mut self.wrong)?;
+                self.assistant(line, out)?;
+            }
+            ("user", _) => {
+                let line: User = read(json, &mut self.wrong)?;
+                self.calls.user(&line, out)?;
+            }
             ("result", _) => {
                 let before = out.len();
-                self.results.line(read::<ResultLine>(json)?, out);
+                self.results.line(read::<ResultLine>(json, &mut self.wrong)?, out);
                 self.forget_told_denials(before, out);
             }
             ("rate_limit_event", _) => {
-                out.push(limit(&read::<RateLimitLine>(json)?.rate_limit_info));
+                out.push(limit(&read::<RateLimitLine>(json, &mut self.wrong)?.rate_limit_info));
             }
-            ("tool_progress", _) => out.push(progress(read(json)?)),
-            ("stream_event", _) => out.push(partial(read(json)?)?),
-            ("control_request", _) => out.push(control(json, read(json)?)?),
+            ("tool_progress", _) => out.push(progress(read(json, &mut self.wrong)?)),
+            ("stream_event", _) => out.push(partial(read(json, &mut self.wrong)?)?),
+            ("control_request", _) => out.push(control(json, read(json, &mut self.wrong)?)?),
             ("control_response" | "control_cancel_request" | "command_lifecycle", _) => {
                 out.push(AgentEvent::Control { raw: Raw::parse(json).ok()? });
             }
@@ -158,14 +170,6 @@ impl Reduce {
         let fresh: Vec<AgentEvent> = out.drain(from..).filter(|event| !told(event)).collect();
         out.extend(fresh);
     }
-
-    fn user(&mut self, line: User, out: &mut Vec<AgentEvent>) -> Option<()> {
-        self.calls.user(&line, out)
-    }
-}
-
-pub(super) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
-    serde_json::from_str(json).ok()
 }
 
 fn keep(json: &str, out: &mut Vec<AgentEvent>) {

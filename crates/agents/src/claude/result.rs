@@ -113,14 +113,19 @@ impl Results {
             let delta = usage.map(Usage::counts).unwrap_or_default();
             out.push(AgentEvent::Tokens { model: None, delta: Some(delta), total: None });
         }
-        if let Some(total) = line.total_cost_usd {
-            let delta = match new {
+        if let Some(total) = line.total_cost_usd.or(line.total_cost).or(line.cost_usd) {
+            let costs =
+                new.filter(|new| new.is_empty() || new.values().any(|usage| usage.cost_usd.is_some()));
+            let delta = match (costs, self.last_cost) {
                 // From zero: the sum of no numbers at all is a negative zero.
-                Some(new) => Some(new.values().filter_map(|usage| usage.cost_usd).fold(0.0, |a, b| a + b)),
-                None => self.last_cost.map(|before| (total - before).max(0.0)),
+                (Some(new), _) => new.values().filter_map(|usage| usage.cost_usd).fold(0.0, |a, b| a + b),
+                (None, Some(before)) => (total - before).max(0.0),
+                // A version that does not say what is new: a cap must not be passed because nobody knows how much of
+                // it came from earlier runs.
+                (None, None) => total,
             };
             self.last_cost = Some(total);
-            out.push(AgentEvent::Cost { delta_usd: delta, total_usd: Some(total) });
+            out.push(AgentEvent::Cost { delta_usd: Some(delta), total_usd: Some(total) });
         }
     }
 }

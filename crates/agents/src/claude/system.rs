@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::reduce::{Reduce, read};
+use super::reduce::Reduce;
 use super::wire_system::{
     ApiRetry, BackgroundTasks, CompactBoundary, HookLine, Note, PermissionDenied, Status, Task,
 };
 use crate::bounds::is_short;
 use crate::event::{AgentEvent, By, CompactionPhase, HookPhase};
+use crate::lenient::read;
 
 /// More running sub-agents than this are taken for plain tasks when they end.
 const MAX_AGENTS: usize = 10_000;
@@ -20,19 +21,19 @@ pub(super) struct Tasks {
 
 pub(super) fn line(state: &mut Reduce, subtype: &str, json: &str, out: &mut Vec<AgentEvent>) -> Option<()> {
     let event = match subtype {
-        "hook_started" => hook(read(json)?, HookPhase::Started),
-        "hook_progress" => hook(read(json)?, HookPhase::Running),
-        "hook_response" => hook(read(json)?, HookPhase::Finished),
-        "api_retry" => retry(read(json)?),
+        "hook_started" => hook(read(json, &mut state.wrong)?, HookPhase::Started),
+        "hook_progress" => hook(read(json, &mut state.wrong)?, HookPhase::Running),
+        "hook_response" => hook(read(json, &mut state.wrong)?, HookPhase::Finished),
+        "api_retry" => retry(read(json, &mut state.wrong)?),
         "background_tasks_changed" => {
-            let tasks = read::<BackgroundTasks>(json)?.tasks;
+            let tasks = read::<BackgroundTasks>(json, &mut state.wrong)?.tasks;
             AgentEvent::Background { tasks: tasks.into_iter().filter_map(|task| task.task_id).collect() }
         }
-        "task_started" => state.tasks.started(read(json)?),
-        "task_notification" => state.tasks.stopped(read(json)?),
-        "task_progress" | "task_updated" => state.tasks.changed(read(json)?),
+        "task_started" => state.tasks.started(read(json, &mut state.wrong)?),
+        "task_notification" => state.tasks.stopped(read(json, &mut state.wrong)?),
+        "task_progress" | "task_updated" => state.tasks.changed(read(json, &mut state.wrong)?),
         "compact_boundary" => {
-            let metadata = read::<CompactBoundary>(json)?.compact_metadata;
+            let metadata = read::<CompactBoundary>(json, &mut state.wrong)?.compact_metadata;
             AgentEvent::Compaction {
                 phase: CompactionPhase::Finished,
                 trigger: metadata.trigger,
@@ -40,10 +41,12 @@ pub(super) fn line(state: &mut Reduce, subtype: &str, json: &str, out: &mut Vec<
                 tokens_after: metadata.post_tokens,
             }
         }
-        "status" => status(read(json)?),
-        "session_state_changed" => AgentEvent::State { state: read::<Status>(json)?.state? },
+        "status" => status(read(json, &mut state.wrong)?),
+        "session_state_changed" => {
+            AgentEvent::State { state: read::<Status>(json, &mut state.wrong)?.state? }
+        }
         "informational" | "notification" => {
-            let note: Note = read(json)?;
+            let note: Note = read(json, &mut state.wrong)?;
             let text = note.content.or(note.text).unwrap_or_default();
             if note.prompt_submit_outcome.is_some_and(|outcome| is_refusal(&outcome)) {
                 // The process may end well after this, with or without a result.
@@ -54,7 +57,7 @@ pub(super) fn line(state: &mut Reduce, subtype: &str, json: &str, out: &mut Vec<
                 text,
             }
         }
-        "permission_denied" => denied(read(json)?),
+        "permission_denied" => denied(read(json, &mut state.wrong)?),
         "thinking_tokens" => progress(None, "thinking"),
         _ => return None,
     };

@@ -187,6 +187,9 @@ pub(super) struct ResultLine {
     pub(super) result_index: Option<u64>,
     /// Over all resumes of the conversation.
     pub(super) total_cost_usd: Option<f64>,
+    /// The same in versions that had other names for it.
+    pub(super) total_cost: Option<f64>,
+    pub(super) cost_usd: Option<f64>,
     /// Of this turn, without sub-agents and compaction.
     pub(super) usage: Option<Usage>,
     /// Over all resumes of the conversation.

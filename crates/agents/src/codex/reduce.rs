@@ -4,6 +4,7 @@ use super::items::Items;
 use super::wire::{Answer, Line};
 use crate::classify::{classify, status_in};
 use crate::event::AgentEvent;
+use crate::lenient;
 use crate::outcome::{ErrorClass, OutcomeKind};
 use crate::raw::Raw;
 use crate::reader::{Machine, Stamp};
@@ -86,8 +87,10 @@ impl Reduce {
 impl Machine for Reduce {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
         let before = out.len();
-        let understood =
-            serde_json::from_str::<Line>(json).ok().and_then(|line| self.line(line, out)).is_some();
+        let mut wrong = Vec::new();
+        let line = lenient::read::<Line>(json, &mut wrong);
+        let understood = line.and_then(|line| self.line(line, out)).is_some();
+        let wrong = lenient::notice(&mut wrong);
         if !understood {
             out.truncate(before);
             out.push(match Raw::parse(json) {
@@ -98,6 +101,7 @@ impl Machine for Reduce {
         if let Some(AgentEvent::Text { text, .. }) = out[before..].last() {
             self.last_text = Some(text.clone());
         }
+        out.extend(wrong);
         Stamp::default()
     }
 

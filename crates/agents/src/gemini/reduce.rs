@@ -4,6 +4,7 @@ use super::calls::Calls;
 use super::failure::{Failure, trouble};
 use super::wire::{Line, Stats};
 use crate::event::{AgentEvent, InputSource, PartialPart};
+use crate::lenient;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::reader::{Machine, Stamp};
@@ -117,7 +118,8 @@ impl Reduce {
 
 impl Machine for Reduce {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
-        let Ok(line) = serde_json::from_str::<Line>(json) else {
+        let mut wrong = Vec::new();
+        let Some(line) = lenient::read::<Line>(json, &mut wrong) else {
             out.push(unknown(json));
             return Stamp::default();
         };
@@ -125,6 +127,7 @@ impl Machine for Reduce {
         if self.line(line, out).is_none() {
             out.push(unknown(json));
         }
+        out.extend(lenient::notice(&mut wrong));
         stamp
     }
 

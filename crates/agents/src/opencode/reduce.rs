@@ -7,6 +7,7 @@ use super::calls::{self, After};
 use super::wire::{ErrorLine, Line, Part};
 use crate::classify::classify;
 use crate::event::AgentEvent;
+use crate::lenient;
 use crate::outcome::{ErrorClass, OutcomeKind};
 use crate::raw::Raw;
 use crate::reader::{Machine, Stamp};
@@ -156,7 +157,8 @@ impl Machine for Reduce {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
         let before = out.len();
         let (session, over) = (self.session.clone(), self.over);
-        let line = serde_json::from_str::<Line>(json).ok();
+        let mut wrong = Vec::new();
+        let line = lenient::read::<Line>(json, &mut wrong);
         let stamp = line.as_ref().map_or_else(Stamp::default, |line| Stamp {
             session_id: line.session_id.clone(),
             event_id: line.part.as_ref().and_then(|part| part.id.clone()),
@@ -171,6 +173,7 @@ impl Machine for Reduce {
                 Err(_) => AgentEvent::Noise { text: json.to_owned() },
             });
         }
+        out.extend(lenient::notice(&mut wrong));
         stamp
     }
 

@@ -132,7 +132,8 @@ pub enum RuleKind {
     ToolFailed,
     /// Fields: `call_id`, `tool`, `reason`, `parent`.
     ToolDenied,
-    /// Fields: `path`, `call_id`.
+    /// Fields: `path`, `change` (`created`, `modified`, `deleted` or `moved`; `modified` if it is not said),
+    /// `moved_to`, `call_id`.
     FileChanged,
     /// Fields: `input`, `cache_read`, `cache_write`, `output`, `reasoning`, `model`.
     Tokens,

@@ -129,9 +129,9 @@ impl Reduce {
             },
             RuleKind::FileChanged => AgentEvent::FileChanged {
                 path: must("path"),
-                change: ChangeKind::Modified,
+                change: change(text("change").as_deref(), text("moved_to").is_some()),
                 call_id: text("call_id"),
-                moved_to: None,
+                moved_to: text("moved_to"),
             },
             RuleKind::Notice => AgentEvent::Notice {
                 level: text("level").unwrap_or_else(|| "info".to_owned()),
@@ -257,6 +257,17 @@ fn result(rule: &Rule, scope: Scope<'_>) -> AgentEvent {
         text: text(rule, "text", scope),
         reason: reason.or(word).filter(|_| verdict != OutcomeKind::Completed),
         api_status: None,
+    }
+}
+
+/// What happened to a file, in any of the words that agents have for it.
+fn change(word: Option<&str>, moved: bool) -> ChangeKind {
+    match word.map(str::to_ascii_lowercase).as_deref() {
+        Some("created" | "create" | "added" | "add" | "new") => ChangeKind::Created,
+        Some("deleted" | "delete" | "removed" | "remove") => ChangeKind::Deleted,
+        Some("moved" | "move" | "renamed" | "rename") => ChangeKind::Moved,
+        None if moved => ChangeKind::Moved,
+        _ => ChangeKind::Modified,
     }
 }
 

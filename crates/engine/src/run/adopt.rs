@@ -38,10 +38,10 @@ pub(super) fn agent(note: &Note) -> Box<dyn Agent> {
 }
 
 /// A reader that goes on where the capture does.
-pub(super) fn reader(note: &Note, capture: &Capture) -> Reader {
+pub(super) fn reader(engine: &Engine, note: &Note, capture: &Capture) -> Reader {
     let start = capture.offset();
     let options = ReaderOptions {
-        line_limit: super::drive::LINE,
+        line_limit: engine.options.line_limit,
         start_offset: start,
         expected_native_id: note.expected_native_id.clone().filter(|_| note.attended.is_none()),
         // From the middle of its output nobody can tell what its running totals began with.
@@ -98,7 +98,7 @@ impl Engine {
             commands.push(Command::Resume { reset_breaker: false, details: Some("adopted".into()) });
         }
         let acted = self.act_in_run(session, commands, driver.epoch(), &run.id)?;
-        let reader = reader(&note, &capture);
+        let reader = reader(self, &note, &capture);
         let agent = agent(&note);
         let person = note.attended.as_ref();
         let person = person.map(|attended| Person::is_elsewhere(agent.as_ref(), attended, capture.dir()));

@@ -62,8 +62,6 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(500);
 /// How long it tries after the agent's end before it leaves the rest in the capture.
 const LAST_TRIES: Duration = Duration::from_secs(20);
-/// Longest line that is taken apart; longer ones are kept as head, tail and length.
-pub(super) const LINE: usize = 8 * 1024 * 1024;
 /// How much of standard error is kept.
 const STDERR: u64 = 16 * 1024;
 
@@ -102,7 +100,7 @@ impl Engine {
             }
         };
         let options = ReaderOptions {
-            line_limit: LINE,
+            line_limit: self.options.line_limit,
             expected_native_id: spec.native_id.clone().filter(|_| spawned.person.is_none()),
             baseline: request.baseline,
             ..ReaderOptions::default()

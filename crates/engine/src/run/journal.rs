@@ -1,6 +1,9 @@
 //! What a run brings goes into the journal in order, and stays in hand until it is there.
 
+use std::collections::HashSet;
 use std::collections::VecDeque;
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -15,6 +18,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
 use segno_core::TokenUse;
+use segno_core::event::Change;
 use segno_core::event::CheckpointReason;
 use segno_core::event::Source;
 use segno_redact::Redacted;
@@ -40,6 +44,8 @@ const VIEW: Duration = Duration::from_secs(1);
 const AUTO_SAVE: Duration = Duration::from_secs(30);
 /// A long view takes a while to write: it rests so many times as long, lest a run become the writing of its view.
 const VIEW_RESTS: u32 = 30;
+/// Most artifacts of one run: more are only in the list of files.
+const ARTIFACTS: usize = 10_000;
 /// How many messages are remembered by what they used.
 const MESSAGES: usize = 256;
 
@@ -68,6 +74,10 @@ pub(super) struct Recorder<'a> {
     pending: VecDeque<Item>,
     under_way: Option<UnderWay>,
     tokens: LiveTokens,
+    /// The tools that the agent said it has.
+    tools: Option<serde_json::Value>,
+    /// Artifacts that were recorded already, each once in a phase.
+    artifacts: HashSet<(Option<String>, String)>,
     view_due: bool,
     /// Something was recorded that the view does not show yet, though nothing to rewrite it for at once.
     view_stale: bool,
@@ -120,6 +130,8 @@ impl<'a> Recorder<'a> {
             pending: VecDeque::new(),
             under_way: None,
             tokens: LiveTokens::default(),
+            tools: None,
+            artifacts: HashSet::new(),
             view_due: false,
             view_stale: false,
             view_written: None,
@@ -157,15 +169,48 @@ impl<'a> Recorder<'a> {
             Command::NameRun(named) => !self.state.run.as_ref().is_some_and(|run| {
                 run.is_named(&named.native_id, named.model.as_deref(), named.version.as_deref())
             }),
+            Command::Report { what, body } if what == translate::TOOLS => {
+                self.tools.replace(body.clone()).as_ref() != Some(body)
+            }
             _ => true,
         });
+        if let AgentEvent::Oversized { bytes, .. } = &envelope.event {
+            let most = self.engine.options.line_limit >> 20;
+            let text = format!(
+                "a line of {} MB is longer than {most} MB (run.max_line_mb); only its beginning and end are kept",
+                bytes >> 20
+            );
+            self.say(&text);
+            self.notices.push(text);
+        }
         if commands.is_empty() {
             return;
         }
         // The key holds run and place: reading the capture again after a crash records nothing twice.
-        let key =
-            format!("run-{}@{place}{}", self.run, envelope.key()).parse().unwrap_or_else(|_| fresh_key());
-        self.put(key, commands);
+        let key = format!("run-{}@{place}{}", self.run, envelope.key());
+        self.put(key.parse().unwrap_or_else(|_| fresh_key()), commands);
+        if let AgentEvent::FileChanged { path, change, moved_to, .. } = &envelope.event {
+            for (index, (path, change)) in
+                translate::files(path, *change, moved_to.as_deref()).into_iter().enumerate()
+            {
+                self.artifact(&format!("{key}.artifact{index}"), path, change);
+            }
+        }
+    }
+
+    /// A file of the project that the agent made or changed is an artifact, once in each phase.
+    fn artifact(&mut self, key: &str, path: &str, change: Change) {
+        let root = PathBuf::from(&self.state.project.path);
+        let base = self.state.run.as_ref().map_or_else(|| root.clone(), |run| PathBuf::from(&run.directory));
+        let found = crate::inside(&root, &base, Path::new(path));
+        let Some(path) = found.and_then(|found| Some(found.to_str()?.to_owned())) else { return };
+        let path = translate::fit(&path, segno_core::limits::LINE);
+        let known = (self.state.phase.clone(), path.clone());
+        if change == Change::Deleted || self.artifacts.len() >= ARTIFACTS || !self.artifacts.insert(known) {
+            return;
+        }
+        let key = key.parse().unwrap_or_else(|_| fresh_key());
+        self.put(key, vec![Command::RecordArtifact { path, artifact_type: change, phase: None }]);
     }
 
     /// Takes something of our own.

@@ -6,6 +6,7 @@
 mod adopt;
 pub mod capture;
 pub mod cgroup;
+mod changes;
 mod checkpoint;
 mod diary;
 pub mod door;

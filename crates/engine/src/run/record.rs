@@ -395,7 +395,7 @@ impl Followed {
             return Err(bad("shorter than it was"));
         }
         let options = ReaderOptions {
-            line_limit: super::drive::LINE,
+            line_limit: segno_agents::DEFAULT_LINE_LIMIT,
             start_offset: from,
             expected_native_id: None,
             baseline,

@@ -215,7 +215,7 @@ impl Engine {
         }
         let (outcome, capture) = match reopened {
             Ok((mut capture, note)) => {
-                let mut reader = adopt::reader(&note, &capture);
+                let mut reader = adopt::reader(self, &note, &capture);
                 let mut record = adopt::record(agent.as_ref(), &note, run.native_id.clone(), &mut recorder);
                 record.end();
                 loop {
@@ -254,6 +254,7 @@ impl Engine {
         if self.options.tree.is_some() {
             let name = Some("interrupt".to_owned());
             recorder.checkpoint(name, segno_core::event::CheckpointReason::Interrupt, None);
+            super::changes::record_untold(&mut recorder);
         }
         let end = End {
             outcome,

@@ -13,6 +13,9 @@ use segno_core::event::TurnCompleted;
 use segno_core::limits;
 use serde_json::Value;
 
+/// What the report of an agent's tools is called.
+pub(super) const TOOLS: &str = "tools";
+
 /// The commands that follow from one thing an agent reported. Pieces of a text that comes again whole follow from
 /// nothing: they are only a sign of life.
 pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
@@ -22,12 +25,17 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
             Vec::new()
         }
         AgentEvent::Progress { heartbeat: true, .. } => Vec::new(),
-        AgentEvent::SessionStarted { native_id, model, version, .. } => vec![Command::NameRun(RunNamed {
-            run: run.to_owned(),
-            native_id: name(native_id),
-            model: model.as_deref().map(name),
-            version: version.as_deref().map(name),
-        })],
+        AgentEvent::SessionStarted { native_id, model, version, tools, .. } => {
+            let named = Command::NameRun(RunNamed {
+                run: run.to_owned(),
+                native_id: name(native_id),
+                model: model.as_deref().map(name),
+                version: version.as_deref().map(name),
+            });
+            let body = serde_json::json!({ "tools": tools });
+            let tools = (!tools.is_empty()).then(|| Command::Report { what: TOOLS.to_owned(), body });
+            std::iter::once(named).chain(tools).collect()
+        }
         AgentEvent::Text { text, message_id, parent } => said(Channel::Text, text, message_id, parent),
         AgentEvent::Thinking { text, message_id, parent } => {
             said(Channel::Thinking, text, message_id, parent)
@@ -49,17 +57,15 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
         AgentEvent::ToolDenied { call_id, tool, reason, .. } => {
             ended(call_id, tool.as_deref(), CallEnd::Denied, Some(reason.as_str().into()))
         }
-        AgentEvent::FileChanged { path, change, call_id, .. } => {
-            let change = match change {
-                ChangeKind::Created => Change::Created,
-                ChangeKind::Deleted => Change::Deleted,
-                _ => Change::Modified,
-            };
-            vec![Command::RecordFile {
-                path: fit(path, limits::LINE),
-                change,
-                call: call_id.as_deref().map(name),
-            }]
+        AgentEvent::FileChanged { path, change, call_id, moved_to } => {
+            files(path, *change, moved_to.as_deref())
+                .into_iter()
+                .map(|(path, change)| Command::RecordFile {
+                    path: fit(path, limits::LINE),
+                    change,
+                    call: call_id.as_deref().map(name),
+                })
+                .collect()
         }
         AgentEvent::Cost { delta_usd: Some(dollars), .. } if *dollars > 0.0 => {
             vec![Command::RecordCost { micros: (dollars * 1e6).round() as u64, source: Source::Stream }]
@@ -73,6 +79,20 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
             vec![Command::CompleteTurn(TurnCompleted { turn, steps, duration_ms })]
         }
         other => report(other),
+    }
+}
+
+/// The files that a change is about: one that has another name now is gone under the old one.
+pub(super) fn files<'a>(
+    path: &'a str,
+    change: ChangeKind,
+    moved_to: Option<&'a str>,
+) -> Vec<(&'a str, Change)> {
+    match (change, moved_to) {
+        (ChangeKind::Created, _) => vec![(path, Change::Created)],
+        (ChangeKind::Deleted, _) => vec![(path, Change::Deleted)],
+        (ChangeKind::Moved, Some(to)) => vec![(path, Change::Deleted), (to, Change::Created)],
+        (ChangeKind::Moved | ChangeKind::Modified, _) => vec![(path, Change::Modified)],
     }
 }
 

@@ -2,13 +2,13 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 use segno_engine::core::event::Change;
-use segno_engine::core::{Command as Act, List};
+use segno_engine::core::{Command as Act, List, State};
 
 use super::args::{ArtifactChange, FileChange, Page};
-use super::doing::record;
+use super::doing::{record, record_for};
 use super::lists;
 use crate::context::Context;
-use crate::error::Outcome;
+use crate::error::{CommandError, Outcome};
 
 /// Record and list artifacts
 #[derive(ClapArgs, Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Args {
 pub enum Command {
     /// Record an artifact
     Add {
-        /// Its path
+        /// Its path, which must be in the project; recorded from the project's root on
         path: String,
         /// What happened to it
         #[arg(value_enum)]
@@ -35,6 +35,9 @@ pub enum Command {
     },
     /// List artifacts
     List {
+        /// Only those of this phase
+        #[arg(long, value_name = "NAME")]
+        phase: Option<String>,
         /// Which page
         #[command(flatten)]
         page: Page,
@@ -85,15 +88,23 @@ pub struct AtArgs {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     match &args.command {
         None => lists::show(context, None, List::Artifacts, &Page::default()),
-        Some(Command::List { page }) => lists::show(context, None, List::Artifacts, page),
+        Some(Command::List { page, phase: None }) => lists::show(context, None, List::Artifacts, page),
+        Some(Command::List { page, phase: Some(phase) }) => {
+            lists::show_phase(context, List::Artifacts, page, phase)
+        }
         Some(Command::Add { path, change, phase }) => {
             let artifact_type = match change {
                 ArtifactChange::Created => Change::Created,
                 ArtifactChange::Modified => Change::Modified,
             };
-            let said = format!("artifact {path} {}", artifact_type.as_str());
-            let (path, phase) = (path.clone(), phase.clone());
-            record(context, vec![Act::RecordArtifact { path, artifact_type, phase }], |_| said.into())
+            let here = std::env::current_dir()
+                .map_err(|why| CommandError::io("there is no current directory", why))?;
+            let (typed, phase) = (path, phase.clone());
+            let make = |state: &State| {
+                let path = segno_engine::artifact_path(state, &here, typed)?;
+                Ok(vec![Act::RecordArtifact { path, artifact_type, phase }])
+            };
+            record_for(context, make, |_| format!("artifact {typed} {}", artifact_type.as_str()).into())
         }
     }
 }

@@ -15,8 +15,18 @@ pub(super) fn record(
     commands: Vec<Command>,
     said: impl FnOnce(&Acted) -> Text,
 ) -> Outcome {
+    record_for(context, |_| Ok(commands), said)
+}
+
+/// The same for what depends on the session.
+pub(super) fn record_for(
+    context: &Context,
+    make: impl FnOnce(&State) -> Outcome<Vec<Command>>,
+    said: impl FnOnce(&Acted) -> Text,
+) -> Outcome {
     let desk = Desk::open(context)?;
     let id = desk.session(None)?;
+    let commands = make(&desk.load(id)?)?;
     let acted = desk.act(id, commands).map_err(|error| {
         if !error.hints().is_empty() {
             return error;

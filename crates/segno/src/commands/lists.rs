@@ -28,6 +28,24 @@ pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, pa
     show_at(&desk, id, list, page)
 }
 
+/// The same for the rows of one phase.
+pub(super) fn show_phase(context: &Context, list: List, page: &Page, phase: &str) -> Outcome {
+    let desk = Desk::open(context)?;
+    let id = desk.session(None)?;
+    let mut items = desk.engine.items(id, list)?;
+    items.retain(|item| item.body.get("phase").and_then(Value::as_str) == Some(phase));
+    let total = items.len() as u64;
+    let limit = page.limit.map_or(ROWS, |limit| limit as usize);
+    match page.after {
+        Some(seq) => {
+            items.retain(|item| item.seq > seq);
+            items.truncate(limit);
+        }
+        None => drop(items.drain(..items.len().saturating_sub(limit))),
+    }
+    print(&desk, id, list, page, &store::Items { items, total })
+}
+
 /// The same for a store that is open already.
 pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -> Outcome {
     let limit = page.limit.map_or(ROWS, |limit| limit as usize);
@@ -44,6 +62,11 @@ pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -
     if page.after.is_none() {
         found.items.reverse();
     }
+    print(desk, id, list, page, &found)
+}
+
+fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &store::Items) -> Outcome {
+    let limit = page.limit.map_or(ROWS, |limit| limit as usize);
     let printer = &desk.context.printer;
     if printer.is_json() {
         let items: Vec<Value> = found

@@ -3,41 +3,31 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
-use segno_engine::agents::{self, AgentEvent, Envelope, ExitInfo, Outcome as Ended, ReaderOptions};
+use clap::Args as ClapArgs;
+use segno_engine::agents::plain::Plain;
+use segno_engine::agents::{self, Agent, AgentEvent, Envelope, ExitInfo, Outcome as Ended, ReaderOptions};
 use serde_json::json;
 
+use crate::config::agents::settings;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::output::style::{Meaning, Symbol};
 use crate::output::{Text, units};
 
-/// An agent whose streams can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AgentName {
-    /// Claude Code, `--output-format stream-json`
-    Claude,
-    /// Codex, `exec --json`
-    Codex,
-    /// Gemini CLI, `--output-format stream-json`
-    Gemini,
-    /// opencode, `run --format json`
-    #[value(name = "opencode")]
-    OpenCode,
-    /// Any other command: every line is text
-    Plain,
-}
-
 /// Understand a recorded stream of an agent
 ///
 /// Reads what an agent printed and says what happened, as segno understands it: one event per line, and how the run
 /// ended as the last line. With --json for programs. Nothing is recorded.
+///
+/// AGENT is claude (`--output-format stream-json`), codex (`exec --json`), gemini (`--output-format stream-json`),
+/// opencode (`run --format json`), plain (any other command: every line is text), or the NAME of an [agents.NAME]
+/// section of the configuration, whose rules then say what the lines mean.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno parse --agent claude stream.jsonl --json | tail -n 1")]
 pub struct Args {
     /// The agent that printed it
-    #[arg(long, value_name = "AGENT", value_enum)]
-    pub agent: AgentName,
+    #[arg(long, value_name = "AGENT")]
+    pub agent: String,
     /// The file, or `-` for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -54,15 +44,7 @@ const CHUNK: usize = 256 << 10;
 /// # Errors
 /// If the stream cannot be read, or the output cannot be written.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let name = match args.agent {
-        AgentName::Claude => "claude",
-        AgentName::Codex => "codex",
-        AgentName::Gemini => "gemini",
-        AgentName::OpenCode => "opencode",
-        AgentName::Plain => "plain",
-    };
-    let agent =
-        agents::by_name(name).ok_or_else(|| CommandError::internal(format!("no reader for {name}")))?;
+    let agent = agent_called(context, &args.agent)?;
     let said = args.file.display();
     let io = |error| CommandError::io(format!("cannot read {said}"), error);
     let mut source: Box<dyn Read> = if args.file.as_os_str() == "-" {
@@ -95,6 +77,24 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let ended = reader.finish(&exit, &mut print);
     printed?;
     outcome(context, &ended)
+}
+
+/// The agent of that name: one that is described in the configuration, or one that segno knows.
+fn agent_called(context: &Context, name: &str) -> Outcome<Box<dyn Agent>> {
+    let config = context.config()?;
+    let own = settings(&config.agents, name)
+        .map_err(|why| CommandError::config("config_invalid", format!("agents {why}")))?;
+    if let Some(plain) = own.plain {
+        return Ok(Box::new(Plain::new(plain)));
+    }
+    agents::by_name(name).ok_or_else(|| {
+        let described = config.agents.keys().map(String::as_str).filter(|name| !agents::NAMES.contains(name));
+        let known: Vec<&str> = agents::NAMES.iter().copied().chain(described).collect();
+        CommandError::usage(format!("no agent is called {name}")).hint(format!(
+            "--agent {}   (or an [agents.NAME] section of the configuration)",
+            known.join(" | ")
+        ))
+    })
 }
 
 fn event(context: &Context, envelope: &Envelope) -> Outcome {

@@ -1,0 +1,92 @@
+//! What a run changed in the tree although no call of its agent named it: what shells did, deletions above all.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::path::PathBuf;
+
+use segno_core::Command;
+use segno_core::List;
+use segno_core::event::Change;
+use segno_core::limits;
+use segno_workspace::ChangeKind;
+
+use super::journal::Recorder;
+use super::translate::fit;
+use crate::Error;
+use crate::engine::fresh_key;
+use crate::inside::inside;
+
+/// More changed files than this are not listed one by one; the checkpoints have them all.
+const MOST: usize = 5_000;
+/// Why the checkpoint before a run is made, as rows have it.
+const RUN_START: &str = "run_start";
+/// How far back the checkpoint of the run's start is looked for.
+const CHECKPOINTS: usize = 10_000;
+
+/// Records the files that are different from what they were when the run began, as far as nobody told of them. What
+/// goes wrong is no loss: the checkpoints hold the same.
+pub(super) fn record_untold(recorder: &mut Recorder<'_>) {
+    if recorder.engine.options.tree.is_none() || recorder.is_behind() {
+        return;
+    }
+    let commands = untold(recorder).unwrap_or_default();
+    if !commands.is_empty() {
+        let key = format!("run-{}@tree", recorder.run).parse().unwrap_or_else(|_| fresh_key());
+        recorder.put(key, commands);
+        // If the store cannot take it now, it stays in hand like everything else.
+        let _ = recorder.flush();
+    }
+}
+
+fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
+    let (engine, session) = (recorder.engine, recorder.session);
+    let Some(run) = recorder.state.run.as_ref().filter(|run| run.id == recorder.run) else {
+        return Ok(Vec::new());
+    };
+    let newest = |fits: &dyn Fn(&crate::tree::Checkpoint) -> bool| {
+        engine.newest_checkpoint(session, CHECKPOINTS, 100, |checkpoint| {
+            checkpoint.snapshot.is_some() && !checkpoint.aside && fits(checkpoint)
+        })
+    };
+    let before = newest(&|found| found.reason == RUN_START && found.seq < run.seq)?;
+    let after = newest(&|found| found.seq > run.seq)?;
+    let (Some(before), Some(after)) = (before, after) else { return Ok(Vec::new()) };
+    let changed = engine.compare(session, &before, Some(&after), false)?.files;
+    let root = PathBuf::from(&recorder.state.project.path);
+    // What calls told since the run began, by its path in the project.
+    let mut told: HashMap<PathBuf, (String, bool)> = HashMap::new();
+    for row in engine.items(session, List::Files)?.iter().filter(|row| row.seq >= run.seq) {
+        let word = |name: &str| row.body.get(name).and_then(serde_json::Value::as_str);
+        let (Some(path), Some(change)) = (word("path"), word("change")) else { continue };
+        let place = inside(&root, Path::new(&run.directory), Path::new(path));
+        told.insert(place.unwrap_or_else(|| path.into()), (path.to_owned(), change == "deleted"));
+    }
+    let mut commands = Vec::new();
+    let mut record = |path: &str, change: Change| {
+        if commands.len() < MOST {
+            let path = fit(path, limits::LINE);
+            commands.push(Command::RecordFile { path, change, call: None });
+        }
+    };
+    for change in changed.iter().filter(|change| !change.directory) {
+        let kind = match change.kind {
+            ChangeKind::Added => Change::Created,
+            ChangeKind::Deleted => Change::Deleted,
+            _ => Change::Modified,
+        };
+        match (told.remove(&change.path), kind) {
+            // By the name under which it is in the list already.
+            (Some((path, false)), Change::Deleted) => record(&path, kind),
+            (Some((path, true)), Change::Created | Change::Modified) => record(&path, kind),
+            (Some(_), _) => {}
+            (None, _) => record(&change.path.to_string_lossy(), kind),
+        }
+    }
+    // What a call made and something else removed again is different from nothing that was before.
+    for (place, (path, deleted)) in told {
+        if !deleted && std::fs::symlink_metadata(root.join(&place)).is_err() {
+            record(&path, Change::Deleted);
+        }
+    }
+    Ok(commands)
+}
