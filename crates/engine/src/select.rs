@@ -46,6 +46,19 @@ impl Engine {
         }
     }
 
+    /// The session that somebody who only looks means: the open one, or else the newest.
+    pub fn session_to_read(&self, project: &Path) -> Result<Choice, Error> {
+        match self.open_session(project)? {
+            Choice::None => {
+                let filter =
+                    Filter { project: Some(path_text(project)), limit: Some(1), ..Filter::default() };
+                let newest = self.list(&filter)?.into_iter().next();
+                Ok(newest.map_or(Choice::None, |summary| Choice::One(summary.session_id)))
+            }
+            found => Ok(found),
+        }
+    }
+
     /// The project's one open session, if there is just one.
     pub fn open_session(&self, project: &Path) -> Result<Choice, Error> {
         let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();

@@ -112,12 +112,24 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The session a command means.
+    /// The session that a command is about which changes something: a named one, or the one that is open.
     pub fn session(&self, argument: Option<&SessionRef>) -> Outcome<SessionId> {
-        if let Some(named) = self.context.session(argument)? {
-            return self.named(&named);
+        match self.context.session(argument)? {
+            Some(named) => self.named(&named),
+            None => self.chosen(self.engine.open_session(&self.context.project.root)?),
         }
-        match self.engine.open_session(&self.context.project.root)? {
+    }
+
+    /// The session that a command is about which only looks: with none open, the newest.
+    pub fn session_to_read(&self, argument: Option<&SessionRef>) -> Outcome<SessionId> {
+        match self.context.session(argument)? {
+            Some(named) => self.named(&named),
+            None => self.chosen(self.engine.session_to_read(&self.context.project.root)?),
+        }
+    }
+
+    fn chosen(&self, choice: Choice) -> Outcome<SessionId> {
+        match choice {
             Choice::One(id) => Ok(id),
             Choice::None => Err(CommandError::new(
                 ExitCode::SessionNotFound,
@@ -194,7 +206,12 @@ impl<'a> Desk<'a> {
         }
         if printer.is_json() {
             let events: Vec<&str> = acted.events.iter().map(|event| event.kind()).collect();
+            let checkpoint = acted.events.iter().find_map(|event| match event {
+                segno_engine::core::Event::CheckpointCreated(created) => Some(&created.id),
+                _ => None,
+            });
             printer.json(&json!({
+                "checkpoint": checkpoint,
                 "session_id": acted.state.session_id,
                 "seq": acted.seq,
                 "status": acted.state.status,

@@ -1,6 +1,7 @@
 //! Decides what a restore or an undo will do, before anything is touched.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::path::PathBuf;
 
 use crate::Workspace;
@@ -27,6 +28,11 @@ pub enum Selection {
 }
 
 impl Selection {
+    /// Whether a path from the top of the tree is chosen.
+    pub fn has_path(&self, path: &Path) -> bool {
+        self.has(as_bytes(path))
+    }
+
     fn has(&self, path: &[u8]) -> bool {
         match self {
             Self::All => true,

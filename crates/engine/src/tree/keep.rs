@@ -36,11 +36,6 @@ pub struct Collected {
 }
 
 impl Engine {
-    /// Keeps a checkpoint whatever the rules say, or not any more.
-    pub fn pin(&self, session: SessionId, ordinal: u64, pinned: bool) -> Result<Acted, Error> {
-        self.act(session, Command::PinCheckpoint { ordinal, pinned })
-    }
-
     /// Gives up the oldest snapshots beyond what is kept. Never a pinned one, never the one the tree is at.
     pub(super) fn thin_out(&self, state: &mut State, at: &At) {
         // A session that keeps too many is not worth failing a checkpoint for.

@@ -162,8 +162,13 @@ pub fn remove(project: &Path, session: SessionId, options: &Options) {
     let _ = rustix::fs::unlinkat(&sessions, name.as_str(), AtFlags::REMOVEDIR);
 }
 
-/// Keeps the folder in the repository and its content out of it. The `.gitkeep` comes last: it tells that all of
-/// this was done, so that whoever removes the `.gitignore` later is left in peace.
+/// What a new `.segno/.gitignore` says.
+const IGNORED: &[u8] =
+    b"# What segno keeps here is yours alone. To share a file, add a line such as: !config.toml\n*\n";
+
+/// Keeps the folder and all of its content out of the repository, so that a run leaves `git status` as it was; whoever
+/// wants to share a file says so in the `.gitignore`. The `.gitkeep` comes last: it tells that all of this was done, so
+/// that whoever removes the `.gitignore` later is left in peace.
 fn first_use(folder: &OwnedFd, sessions: &OwnedFd) -> std::io::Result<()> {
     const KEEP: &str = ".gitkeep";
     const IGNORE: &str = ".gitignore";
@@ -171,8 +176,7 @@ fn first_use(folder: &OwnedFd, sessions: &OwnedFd) -> std::io::Result<()> {
         return Ok(());
     }
     if rustix::fs::statat(folder, IGNORE, AtFlags::SYMLINK_NOFOLLOW).is_err() {
-        // The manager's own store may be in here too.
-        files::replace_in(folder, IGNORE, b"sessions/*\n!sessions/.gitkeep\n*.db*\n", 0o644)?;
+        files::replace_in(folder, IGNORE, IGNORED, 0o644)?;
     }
     files::replace_in(sessions, KEEP, b"", 0o644)
 }

@@ -26,7 +26,7 @@ fn the_first_use_keeps_the_folder_in_the_repository_and_its_content_out() {
     begun(&room);
     let folder = room.project().join(".segno");
     let ignore = std::fs::read_to_string(folder.join(".gitignore")).unwrap();
-    assert_eq!(ignore, "sessions/*\n!sessions/.gitkeep\n*.db*\n");
+    assert!(ignore.ends_with("\n*\n"), "{ignore}");
     assert_eq!(std::fs::read(folder.join("sessions/.gitkeep")).unwrap(), b"");
     // Whoever changes them later is left in peace.
     std::fs::remove_file(folder.join(".gitignore")).unwrap();

@@ -317,7 +317,8 @@ fn validate(context: &Context, name: Option<&str>) -> Outcome {
 fn pin(context: &Context, name: &str, pinned: bool) -> Outcome {
     let (desk, state) = super::undo::session(context)?;
     let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
-    let acted = desk.engine.pin(state.session_id, checkpoint.ordinal, pinned)?;
+    let acted =
+        desk.act(state.session_id, vec![Act::PinCheckpoint { ordinal: checkpoint.ordinal, pinned }])?;
     let word = if pinned { "pinned" } else { "not pinned any more" };
     desk.report(&acted, format!("{} {word}", checkpoint.id))
 }

@@ -78,7 +78,7 @@ pub struct ImportArgs {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
+    let id = desk.session_to_read(args.session.id.as_ref())?;
     let Some(path) = &args.output else {
         let format = args.format.unwrap_or_default().into();
         let mut sink = Sink { context, closed: false };

@@ -23,7 +23,7 @@ pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, pa
     let desk = Desk::open(context)?;
     let id = match session {
         Some(id) => id,
-        None => desk.session(None)?,
+        None => desk.session_to_read(None)?,
     };
     show_at(&desk, id, list, page)
 }

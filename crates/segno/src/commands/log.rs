@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use segno_engine::core::List;
+use segno_engine::core::{Event, List};
 use segno_engine::store::EventRow;
 use segno_engine::transfer::event_json;
 
@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::desk::Desk;
 use crate::error::Outcome;
 use crate::output::Text;
+use crate::output::event_words::{Line, Teller};
 use crate::output::style::Meaning;
 
 /// How many events are read at once.
@@ -22,7 +23,8 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// Read the journal of a session
 ///
-/// Every event in order, exactly as it was recorded. With --json, one event per line.
+/// Every event in order, in words: what happened, when, how long it took and how large it was. With --json, every
+/// event exactly as it was recorded, one per line.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno log --follow --kind tool_started")]
 pub struct Args {
@@ -60,7 +62,8 @@ pub struct HistoryArgs {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
+    let id = desk.session_to_read(args.session.id.as_ref())?;
+    let mut teller = Teller::default();
     let head = desk.load(id)?.seq;
     let limit = args.page.limit.map(u64::from);
     let mut after = match (args.page.after, args.follow, limit) {
@@ -91,7 +94,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             }
             if wanted(&row, &args.kind) {
                 left -= 1;
-                print(context, &row)?;
+                print(context, &mut teller, &row)?;
             }
         }
     }
@@ -119,18 +122,29 @@ pub(super) fn print_line(context: &Context, row: &EventRow) -> Outcome<u64> {
     }
 }
 
-fn print(context: &Context, row: &EventRow) -> Outcome {
+fn print(context: &Context, teller: &mut Teller, row: &EventRow) -> Outcome {
     let printer = &context.printer;
     match row {
         row if printer.is_json() => print_line(context, row).map(|_| ()),
         EventRow::Whole(event) => {
             let at = context.moment(event.at);
-            let body = segno_engine::core::text::shorten(&event.body, 300);
+            let told = match Event::decode(&event.kind, event.version, &event.body) {
+                Ok(decoded) => teller.tell(event.at, &decoded),
+                Err(why) => Line {
+                    word: event.kind.clone(),
+                    what: why.to_string(),
+                    note: String::new(),
+                    meaning: Meaning::Lost,
+                },
+            };
+            let note =
+                if told.note.is_empty() { String::new() } else { format!("   {}", one_line(&told.note)) };
             printer.data(
                 Text::new()
                     .painted(Meaning::Dim, format!("{:>6}  {at:>8}  ", event.seq))
-                    .plain(format!("{:<20}  ", event.kind))
-                    .painted(Meaning::Dim, body),
+                    .painted(told.meaning, format!("{:<12}  ", one_line(&told.word)))
+                    .plain(one_line(&told.what))
+                    .painted(Meaning::Dim, note),
             )
         }
         EventRow::Damaged { seq, what } => printer.data(
@@ -141,12 +155,17 @@ fn print(context: &Context, row: &EventRow) -> Outcome {
     }
 }
 
+/// Long texts are cut: `--json` has them whole.
+fn one_line(text: &str) -> String {
+    segno_engine::core::text::shorten(&text.replace(['\n', '\t'], " "), 200)
+}
+
 /// Runs `segno history`.
 ///
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn history(context: &Context, args: &HistoryArgs) -> Outcome {
     let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
+    let id = desk.session_to_read(args.session.id.as_ref())?;
     lists::show_at(&desk, id, List::History, &args.page)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::core::Summary;
-use segno_engine::store::Filter;
+use segno_engine::store::{Filter, Listing};
 use serde_json::json;
 
 use super::args::age;
@@ -17,20 +17,26 @@ use crate::output::table::{Column, Table};
 use crate::output::{Text, units};
 use crate::recent;
 
+/// How many sessions that have ended are shown below the open ones.
+const RECENT: usize = 10;
+
 /// A status, as a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Status {
     /// Being worked on, or ready to be
+    #[value(aliases = ["created", "running"])]
     Active,
     /// Stopped on purpose or by a policy
     Paused,
     /// Its driver died
+    #[value(aliases = ["suspended", "crashed"])]
     Interrupted,
     /// The breaker is open
     Halted,
     /// Done
     Completed,
     /// Given up
+    #[value(alias = "abandoned")]
     Aborted,
     /// Gone wrong for good
     Failed,
@@ -38,7 +44,8 @@ pub enum Status {
 
 /// List sessions
 ///
-/// Shows the open sessions of this project, newest first. The numbers can be used in place of ids afterwards.
+/// Shows the open sessions of this project, newest first, and below them the ones that ended last. The numbers can be
+/// used in place of ids afterwards.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     visible_aliases = ["list", "sessions"],
@@ -48,9 +55,12 @@ pub struct Args {
     /// Only sessions with this status; may be repeated
     #[arg(long, value_name = "STATUS", value_enum)]
     pub status: Vec<Status>,
-    /// Finished sessions too
+    /// Every session, however long ago it ended
     #[arg(long, conflicts_with = "status")]
     pub all: bool,
+    /// Only open sessions
+    #[arg(long, conflicts_with_all = ["status", "all"])]
+    pub open: bool,
     /// Sessions of all projects
     #[arg(long)]
     pub everywhere: bool,
@@ -100,7 +110,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         },
         ..Filter::default()
     };
-    let listing = desk.engine.store().list(&filter).map_err(segno_engine::Error::from)?;
+    let listing = list(&desk, filter, args)?;
     if printer.is_json() && args.project_filter.is_none() {
         return raw(context, &listing.sessions, listing.total);
     }
@@ -130,12 +140,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         let what = match (narrowed, args.all) {
             (true, _) => "no such sessions",
             (false, true) => "no sessions",
-            (false, false) => "no open sessions",
+            (false, false) if args.open => "no open sessions",
+            (false, false) => "no sessions",
         };
         printer.talk(format!("{what}{}", if everywhere { "" } else { " in this project" }));
         let wider = match (args.all, args.everywhere) {
             (true, true) => "",
-            (false, false) if !narrowed => "   (or: segno ls --all, segno ls --everywhere)",
+            (false, false) if !narrowed => "   (or: segno ls --everywhere)",
             _ => "   (or: segno ls --all --everywhere)",
         };
         printer.hint(format!("segno new \"what it is about\"{wider}"));
@@ -144,12 +155,27 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     show(&desk, &sessions, everywhere)?;
     let shown = sessions.len() as u64;
     if shown < total {
-        printer.talk(
-            Text::new().painted(Meaning::Dim, format!("{shown} of {total} shown; --limit N shows more")),
-        );
+        printer
+            .talk(Text::new().painted(Meaning::Dim, format!("{shown} of {total} shown; --all shows more")));
     }
     desk.finish();
     Ok(())
+}
+
+/// The sessions that match, as they are stored. Without a wish, the open ones come first and then the newest of those
+/// that ended: right after a run, that run is what somebody looks for.
+fn list(desk: &Desk<'_>, filter: Filter, args: &Args) -> Outcome<Listing> {
+    let query = |filter: &Filter| desk.engine.store().list(filter).map_err(segno_engine::Error::from);
+    let mut listing = query(&filter)?;
+    if args.all || args.open || !args.status.is_empty() {
+        return Ok(listing);
+    }
+    let room = filter.limit.unwrap_or(usize::MAX).saturating_sub(listing.sessions.len()).min(RECENT);
+    let ended = segno_engine::core::Status::ALL.into_iter().filter(|status| !status.is_open()).collect();
+    let ended = query(&Filter { statuses: ended, limit: Some(room.max(1)), ..filter })?;
+    listing.sessions.extend(ended.sessions.into_iter().take(room));
+    listing.total += ended.total;
+    Ok(listing)
 }
 
 fn statuses(args: &Args) -> Vec<segno_engine::core::Status> {

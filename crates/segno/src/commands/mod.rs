@@ -132,6 +132,7 @@ fn records(command: &Command) -> bool {
             | Command::Show(_)
             | Command::Detect(_)
             | Command::Log(_)
+            | Command::Parse(_)
             | Command::History(_)
             | Command::State(_)
             | Command::Export(_)

@@ -81,7 +81,7 @@ pub struct Part {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
+    let id = desk.session_to_read(args.session.id.as_ref())?;
     if let Some(list) = args.part.list() {
         if list == List::Memory && !context.printer.is_json() {
             let state = desk.load(id)?;

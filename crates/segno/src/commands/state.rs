@@ -28,7 +28,7 @@ pub struct Args {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
+    let id = desk.session_to_read(args.session.id.as_ref())?;
     let state = desk.load(id)?;
     let live = if args.live { Some(desk.engine.live_state(&state)?) } else { None };
     if context.printer.is_json() {

@@ -44,7 +44,7 @@ pub struct Args {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
+    let id = desk.session_to_read(args.session.id.as_ref())?;
     let state = desk.load(id)?;
     context.printer.talk(Text::new().plain("session ").then(title(&state)));
     let mut view = View::new(context);

@@ -172,8 +172,10 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
         None => turn_start(engine.checkpoints(session)?)?,
     };
     let after = args.until.as_ref().map(|name| engine.find_checkpoint(session, name)).transpose()?;
+    let selection = selection(&state, &args.paths)?;
     if args.stat || context.printer.is_json() {
-        let compared = engine.compare(session, &before, after.as_ref(), true)?;
+        let mut compared = engine.compare(session, &before, after.as_ref(), true)?;
+        compared.files.retain(|change| selection.has_path(&change.path));
         if context.printer.is_json() {
             let by = by_whom(&desk, session)?;
             let files: Vec<Value> = compared
@@ -190,7 +192,6 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
         context.printer.talk(format!("since {}", before.id));
         return changes_by(context, &compared.files, &by_whom(&desk, session)?);
     }
-    let selection = selection(&state, &args.paths)?;
     let text = engine.diff_text(session, &before, after.as_ref(), &selection)?;
     if text.is_empty() {
         context.printer.talk(format!("nothing changed since {}", before.id));

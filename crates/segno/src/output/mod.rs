@@ -3,6 +3,7 @@
 //! Nothing else in the program prints. Text goes out as [`text::Text`], whose pieces all pass the sanitizer, so text
 //! that an agent or a project wrote can never command the terminal.
 
+pub mod event_words;
 pub mod json;
 pub mod pager;
 pub mod printer;

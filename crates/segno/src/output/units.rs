@@ -20,7 +20,8 @@ pub fn tokens(n: u64) -> String {
 
 /// A number of things: `1 session`, `3 sessions`.
 pub fn things(n: u64, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+    let ending = if one.ends_with('s') || one.ends_with("ch") { "es" } else { "s" };
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}{ending}") }
 }
 
 /// Bytes: `512 B`, `4.1 kB`, `2.0 MB`.

@@ -1,1 +1,131 @@
 //! What everybody meets in the first minute.
+
+use crate::common::TestEnv;
+use crate::lab::Lab;
+
+promise!(
+    /// Who looks after a run means that run, although it has ended.
+    fn looking_means_the_last_session_when_none_is_open() {
+        let lab = Lab::new();
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", "echo hello"]).code, Some(0));
+        for args in [&["show"][..], &["log"], &["show", "--tools"], &["history"], &["state"], &["budget"]] {
+            let said = lab.run(args);
+            assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
+        }
+        // What changes something still wants to know which one.
+        let said = lab.run(&["note", "x"]);
+        assert_eq!(said.code, Some(3), "{}", said.stderr);
+    }
+);
+
+promise!(
+    /// `ls` shows a run that has just ended, below those that are open.
+    fn a_list_shows_what_ended_last_below_what_is_open() {
+        let lab = Lab::new();
+        lab.run(&["new", "first", "-q"]);
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", "echo hello"]).code, Some(0));
+        let listed = lab.json(&["ls"]);
+        let rows: Vec<(&str, &str)> = listed["sessions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["topic"].as_str().unwrap(), row["status"].as_str().unwrap()))
+            .collect();
+        assert_eq!(rows, [("first", "active"), ("sh -c echo hello", "completed")]);
+        assert_eq!(lab.json(&["ls", "--open"])["total"], 1);
+        assert!(lab.run(&["ls"]).text().contains("completed"));
+    }
+);
+
+promise!(
+    /// Other tools' words for a status are understood.
+    fn statuses_of_other_tools_are_understood() {
+        let env = TestEnv::new();
+        env.start(&["x"]);
+        for (word, count) in
+            [("running", 1), ("created", 1), ("suspended", 0), ("crashed", 0), ("abandoned", 0)]
+        {
+            assert_eq!(env.json(&["ls", "--status", word])["total"], count, "{word}");
+        }
+    }
+);
+
+promise!(
+    /// A run leaves `git status` as it was, and `git add -A` takes nothing of ours.
+    fn a_run_leaves_git_status_as_it_was() {
+        let lab = Lab::new();
+        let git = |args: &[&str]| {
+            let output = crate::lab::program("git")
+                .args(["-c", "user.name=a", "-c", "user.email=a@b"])
+                .args(args)
+                .env_clear()
+                .envs(&lab.env)
+                .current_dir(lab.home.work())
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        git(&["init", "-q"]);
+        git(&["commit", "-q", "--allow-empty", "-m", "start"]);
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", "echo hello"]).code, Some(0));
+        assert_eq!(git(&["status", "--porcelain"]), "");
+        git(&["add", "-A"]);
+        assert_eq!(git(&["diff", "--cached", "--name-only"]), "");
+    }
+);
+
+promise!(
+    /// The log tells what happened in words, not in JSON.
+    fn the_log_is_told_in_words() {
+        let env = TestEnv::new();
+        env.start(&["login form", "--phases", "RED,GREEN"]);
+        env.ok(&["phase", "GREEN"]);
+        env.ok(&["tokens", "1200"]);
+        env.ok(&["decide", "which database?", "--choice", "sqlite"]);
+        let said = env.ok(&["log"]);
+        assert!(!said.stdout.contains('{'), "{}", said.stdout);
+        for words in ["login form", "RED → GREEN", "1.2k tok", "which database? sqlite"] {
+            assert!(said.stdout.contains(words), "{words}: {}", said.stdout);
+        }
+    }
+);
+
+promise!(
+    /// Who makes a checkpoint in a script learns its name.
+    fn a_new_checkpoint_is_named_in_json() {
+        let env = TestEnv::new();
+        env.start(&["x"]);
+        let made = env.json(&["checkpoint", "create", "before"]);
+        let name = made["checkpoint"].as_str().unwrap();
+        env.ok(&["checkpoint", "show", name]);
+    }
+);
+
+promise!(
+    /// Paths given to `diff` are obeyed, however it is printed.
+    fn a_diff_of_some_paths_shows_only_those() {
+        let lab = Lab::new();
+        let both = "echo a >a.txt; echo b >b.txt";
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", both]).code, Some(0));
+        let files = lab.json(&["--session", "last", "diff", "a.txt"])["files"].clone();
+        let paths: Vec<&str> =
+            files.as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, ["a.txt"]);
+        let stat = lab.run(&["--session", "last", "diff", "--stat", "a.txt"]).text();
+        assert!(stat.contains("a.txt") && !stat.contains("b.txt"), "{stat}");
+    }
+);
+
+promise!(
+    /// A key makes pinning happen once, and is refused where it means nothing.
+    fn a_key_is_obeyed_or_refused() {
+        let env = TestEnv::new();
+        env.start(&["x"]);
+        let name = env.json(&["checkpoint", "create"])["checkpoint"].as_str().unwrap().to_owned();
+        env.ok(&["checkpoint", "pin", &name, "--key", "k"]);
+        assert_eq!(env.json(&["checkpoint", "pin", &name, "--key", "k"])["repeated"], true);
+        env.write("project/stream.txt", "hello\n");
+        assert_eq!(env.run(&["parse", "--agent", "plain", "stream.txt", "--key", "k"]).code, 2);
+    }
+);
