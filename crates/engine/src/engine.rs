@@ -284,7 +284,7 @@ impl Engine {
         match self.store.lease(session) {
             Err(segno_store::Error::NotFound(_)) => return Ok(false),
             Err(why) => return Err(why.into()),
-            Ok(Some(lease)) if crate::lease::life(&lease) == crate::lease::Life::Alive => {
+            Ok(Some(lease)) if crate::lease::life(&lease).may_live() => {
                 return Err(segno_store::Error::Held(Box::new(lease)).into());
             }
             Ok(_) => {}

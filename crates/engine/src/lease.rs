@@ -2,6 +2,7 @@
 
 use segno_core::Command;
 use segno_core::SessionId;
+use segno_core::Status;
 use segno_core::event::CallEnd;
 use segno_core::event::Holder;
 use segno_core::event::InterruptReason;
@@ -10,76 +11,42 @@ use segno_store::Lease;
 
 use crate::Engine;
 use crate::Error;
+use crate::life;
+use crate::life::Death;
+use crate::life::Life;
+use crate::run::Unseen;
 
-/// A holder elsewhere that was silent for so long counts as dead, in seconds by the store's clock.
-pub const SILENCE_SECONDS: i64 = 60;
-
-/// Whether a holder lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
-    /// It does, or nothing says otherwise.
-    Alive,
-    /// Its process is gone, or its pid belongs to another process now.
-    Dead,
-    /// The machine was started anew since.
-    Rebooted,
-    /// It is elsewhere and has been silent for too long.
-    Silent,
-}
+/// Whoever wants to drive may take the place of a holder that cannot be seen and was silent for longer, in seconds by
+/// the store's clock. Such a driver stops its agent before that if it can know of it, and as soon as it does know.
+pub const SILENCE_SECONDS: u64 = 60;
 
 /// This process as a holder.
 pub fn here(what: &str) -> Holder {
-    let pid = std::process::id();
+    let here = life::here();
     Holder {
-        host: host(),
-        pid_namespace: namespace(),
-        boot_id: boot(),
-        pid,
-        process_start: start_of(pid).unwrap_or(0),
+        host: here.host,
+        pid_namespace: here.pid_namespace,
+        boot_id: here.boot_id,
+        pid: std::process::id(),
+        process_start: life::own_start(),
         what: what.to_owned(),
     }
 }
 
-/// Whether the holder of a lease lives: by its process on this machine, by its heartbeat elsewhere.
+/// Whether the holder of a lease lives.
 pub fn life(lease: &Lease) -> Life {
-    let holder = &lease.holder;
-    if holder.host == host() {
-        if holder.boot_id != boot() {
-            return Life::Rebooted;
-        }
-        if holder.pid_namespace == namespace() {
-            // A pid alone is not enough: it may have been given to another process.
-            let same = start_of(holder.pid).is_some_and(|start| start == holder.process_start);
-            return if same { Life::Alive } else { Life::Dead };
-        }
-    }
-    // Where it can be, that is told by a clock that nobody sets back or forward.
-    let silent = lease.silent_for(&boot());
-    if silent > u64::try_from(SILENCE_SECONDS).unwrap_or(60) * 1_000_000 { Life::Silent } else { Life::Alive }
+    life::judge(&lease.holder, &life::here(), life::look)
 }
 
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-fn boot() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map_or(String::new(), |id| id.trim().to_owned())
-}
-
-fn namespace() -> String {
-    std::fs::read_link("/proc/self/ns/pid").map_or(String::new(), |link| link.to_string_lossy().into_owned())
-}
-
-/// When a process started, in clock ticks since boot. None for a process that is gone or only a zombie.
-fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold spaces and parentheses; the fields start after the last one.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    if matches!(*fields.first()?, "Z" | "X") {
+/// For how many seconds the holder of a lease has been silent, if it cannot be told whether it lives and it should
+/// have been heard of long ago.
+pub fn silent_seconds(lease: &Lease) -> Option<u64> {
+    if life(lease) != Life::Unknown {
         return None;
     }
-    fields.get(19)?.parse().ok()
+    // Where it can be, that is told by a clock that nobody sets back or forward.
+    let silent = lease.silent_for(&life::here().boot_id) / 1_000_000;
+    (silent > SILENCE_SECONDS).then_some(silent)
 }
 
 /// The right to drive one session. Dropping it lets go.
@@ -87,12 +54,20 @@ pub struct Driver<'a> {
     engine: &'a Engine,
     session: SessionId,
     epoch: u64,
+    /// It took the place of one that cannot be seen from here.
+    over_silent: bool,
 }
 
 impl Driver<'_> {
     /// The fencing number that appends of this driver carry.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// What becomes of an agent that cannot be seen: the one of a driver that fell silent is left to that driver, which
+    /// stops it as soon as it hears that it was replaced.
+    pub(crate) fn may_leave_agent(&self) -> Unseen {
+        if self.over_silent { Unseen::Left } else { Unseen::MayLive }
     }
 
     /// The session it drives.
@@ -123,25 +98,49 @@ impl Drop for Driver<'_> {
     }
 }
 
-/// What a process is called that takes a dead holder's place to say that it died.
+/// What a process was called that took a dead holder's place to say that it died.
 const SETTLER: &str = "segno settle";
 
+/// A driver, by its number and what it said of itself.
+struct Driven {
+    epoch: u64,
+    holder: Holder,
+}
+
+/// A holder in words.
+fn described(holder: &Holder) -> String {
+    format!("{} (pid {} on {})", holder.what, holder.pid, holder.host)
+}
+
 impl Engine {
-    /// Takes the right to drive a session, or says who has it. A dead holder is replaced.
+    /// Takes the right to drive a session, or says who has it. One whose process is dead is replaced, and one that
+    /// cannot be seen and has been silent for too long.
     pub fn drive(&self, session: SessionId, what: &str) -> Result<Driver<'_>, Error> {
         self.settle_session(session)?;
         let holder = here(what);
-        let lease = self.store().acquire(session, &holder, None)?;
-        let attach = Command::AttachDriver { epoch: lease.epoch, holder };
-        if let Err(why) = self.act_with(session, vec![attach], None, Some(lease.epoch)) {
+        let silent = self.store().lease(session)?.filter(|lease| silent_seconds(lease).is_some());
+        let lease = self.store().acquire(session, &holder, silent.as_ref().map(|lease| lease.epoch))?;
+        let mut commands = Vec::new();
+        if let Some(before) = &silent
+            && self.store().load(session)?.state.status == Status::Active
+        {
+            // What it was doing is in doubt from now on, and its session goes on with us.
+            let details = format!("{} fell silent", described(&before.holder));
+            let reason = InterruptReason::Unknown;
+            commands.push(Command::Interrupt { reason, details: Some(details.into()) });
+            commands.push(Command::Resume { reset_breaker: false, details: Some(what.into()) });
+        }
+        commands.push(Command::AttachDriver { epoch: lease.epoch, holder });
+        if let Err(why) = self.act_with(session, commands, None, Some(lease.epoch)) {
             // It never drove, so there is nothing to tell but that the right is free again.
             self.store().release(session, lease.epoch)?;
             return Err(why);
         }
-        Ok(Driver { engine: self, session, epoch: lease.epoch })
+        Ok(Driver { engine: self, session, epoch: lease.epoch, over_silent: silent.is_some() })
     }
 
-    /// Marks as interrupted every session whose driver died. Any command may do it: there is no daemon.
+    /// Marks as interrupted every session whose driver died. Any command may do it: there is no daemon. Nobody's place
+    /// is taken by it, so an agent that outlived its driver goes on unhindered until somebody takes over.
     pub fn settle(&self) -> Result<Vec<SessionId>, Error> {
         let mut settled = Vec::new();
         for (session, lease) in self.store().leases()? {
@@ -160,68 +159,59 @@ impl Engine {
     }
 
     fn settle_lease(&self, session: SessionId, lease: &Lease) -> Result<bool, Error> {
-        let me = here(SETTLER);
-        // A settling that failed half-way, in this process or in one that died: whom it was about is in the journal.
-        let half_way = lease.holder == me || (lease.holder.what == SETTLER && life(lease) != Life::Alive);
-        let about = if half_way {
-            let driver = self.store().load(session)?.state.driver;
-            driver.map_or_else(
-                || lease.clone(),
-                |driver| Lease { holder: driver.holder, epoch: driver.epoch, ..lease.clone() },
-            )
-        } else {
-            lease.clone()
-        };
-        let how = life(&about);
-        let reason = match how {
-            Life::Alive if !half_way => return Ok(false),
-            Life::Dead => InterruptReason::Crash,
-            Life::Rebooted => InterruptReason::PowerLoss,
-            Life::Silent | Life::Alive => InterruptReason::Unknown,
-        };
-        // Taking over is what decides between two processes that settle at once.
-        let taken = match self.store().acquire(session, &me, Some(lease.epoch)) {
-            Ok(taken) => taken,
-            Err(segno_store::Error::Held(_) | segno_store::Error::NotFound(_)) => return Ok(false),
-            Err(other) => return Err(other.into()),
-        };
-        // Of a holder elsewhere nothing can be said: its agent is not to be found here, and nothing of it is cleaned up.
-        let is_ours = matches!(how, Life::Dead | Life::Rebooted);
-        if is_ours {
-            match self.take_in_unrecorded(session, about.epoch, taken.epoch) {
-                // Another thread of this process does the same.
-                Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => return Ok(false),
-                other => other?,
-            }
+        match self.settle_dead(session, lease) {
+            // Somebody took the session over meanwhile: it is theirs to settle.
+            Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => Ok(false),
+            other => other,
         }
-        let holder = about.holder;
-        let mut details = format!("{} (pid {} on {})", holder.what, holder.pid, holder.host);
+    }
+
+    /// Settles what a dead holder left, under its own number: nobody else is fenced by that, and whatever a living
+    /// holder does, or another one that settles, has its place in the same order.
+    fn settle_dead(&self, session: SessionId, lease: &Lease) -> Result<bool, Error> {
+        let driver = self.driver_meant(session, lease)?;
+        let Life::Dead(death) = life::judge(&driver.holder, &life::here(), life::look) else {
+            return Ok(false);
+        };
+        let epoch = lease.epoch;
+        self.take_in_unrecorded(session, driver.epoch, epoch)?;
+        let mut details = described(&driver.holder);
         if let Some(agent) = self.living_agent(session) {
             details.push_str(&format!("; its agent (pid {agent}) lives on"));
         }
+        let reason = match death {
+            Death::Ended => InterruptReason::Crash,
+            Death::Rebooted => InterruptReason::PowerLoss,
+        };
         let command = Command::Interrupt { reason, details: Some(details.into()) };
-        match self.act_with(session, vec![command], None, Some(taken.epoch)) {
-            Ok(_) => {
-                if is_ours {
-                    self.end_run_of_dead(session, taken.epoch)?;
-                }
-                self.store().release(session, taken.epoch)?;
-                Ok(true)
-            }
+        // Of several that find it dead at once, one says so.
+        let key = format!("dead-driver-{epoch}").parse().ok();
+        let said = match self.act_with(session, vec![command], key, Some(epoch)) {
+            Ok(acted) => !acted.repeated,
             // It had been paused or had ended before its driver died: there is nothing to interrupt.
             Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {
-                self.detach_dead(session, taken.epoch)?;
-                if is_ours {
-                    self.end_run_of_dead(session, taken.epoch)?;
-                }
-                self.store().release(session, taken.epoch)?;
-                Ok(false)
+                self.detach_dead(session, epoch)?;
+                false
             }
-            // Another thread of this process does the same.
-            Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => Ok(false),
             // Not recorded: the lease stays, so that the next command tries again.
-            Err(other) => Err(other),
+            Err(other) => return Err(other),
+        };
+        self.end_run_of_dead(session, epoch)?;
+        self.store().release(session, epoch)?;
+        Ok(said)
+    }
+
+    /// The driver that a lease tells of. Versions before this one took a dead driver's place to settle it; if they
+    /// were cut short, whom it was about is in the journal.
+    fn driver_meant(&self, session: SessionId, lease: &Lease) -> Result<Driven, Error> {
+        let held = Driven { epoch: lease.epoch, holder: lease.holder.clone() };
+        let cut_short =
+            lease.holder.what == SETTLER && (lease.holder == here(SETTLER) || !life(lease).may_live());
+        if !cut_short {
+            return Ok(held);
         }
+        let driver = self.store().load(session)?.state.driver;
+        Ok(driver.map_or(held, |driver| Driven { epoch: driver.epoch, holder: driver.holder }))
     }
 
     /// The agent of a session that lives on without its driver.
@@ -232,7 +222,7 @@ impl Engine {
 
     /// What the agent of a dead driver printed last is taken in, if it is dead too.
     fn end_run_of_dead(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
-        match self.end_dead_run(session, epoch) {
+        match self.end_dead_run(session, epoch, Unseen::MayLive) {
             Err(Error::AgentAlive { .. }) => Ok(()),
             other => other,
         }

@@ -28,6 +28,7 @@ pub mod files;
 pub mod hook;
 mod inside;
 pub mod lease;
+pub mod life;
 pub mod live;
 mod manager;
 pub mod resume;

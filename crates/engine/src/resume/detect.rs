@@ -45,9 +45,10 @@ impl Engine {
 
     /// The same for one session.
     pub fn detect_session(&self, session: SessionId, wanted: Option<&str>) -> Result<Detection, Error> {
-        let driven = self.store().lease(session).is_ok_and(|lease| {
-            lease.is_some_and(|lease| crate::lease::life(&lease) == crate::lease::Life::Alive)
-        });
+        let driven = self
+            .store()
+            .lease(session)
+            .is_ok_and(|lease| lease.is_some_and(|lease| crate::lease::life(&lease).may_live()));
         let (state, problems) = match self.load(session) {
             Ok(loaded) => (Some(loaded.state), loaded.notices),
             Err(Error::SessionCorrupted { details, .. }) => (None, vec![details]),

@@ -25,6 +25,7 @@ use super::drive::pidfd;
 use super::interactive::Person;
 use super::journal::Recorder;
 use super::record::Record;
+use super::settle::Unseen;
 use super::tree::Member;
 use crate::Engine;
 use crate::Error;
@@ -82,7 +83,7 @@ impl Engine {
             return Err(Error::NoRun("no agent runs in this session".to_owned()));
         };
         let Some(member) = living_agent(&state) else {
-            self.end_dead_run(session, driver.epoch())?;
+            self.end_dead_run(session, driver.epoch(), driver.may_leave_agent())?;
             let text =
                 format!("{} (pid {}) has ended; what it printed last is recorded now", run.agent, run.pid);
             return Err(Error::NoRun(text));
@@ -146,7 +147,8 @@ impl Engine {
     /// If somebody drives the session, or its agent still lives.
     pub fn settle_run(&self, session: SessionId) -> Result<(), Error> {
         let driver = self.drive(session, "segno kill")?;
-        self.end_dead_run(session, driver.epoch())
+        // Whoever ends it has seen to it that it is ended, wherever it was.
+        self.end_dead_run(session, driver.epoch(), Unseen::Left)
     }
 
     /// The same, if there is such a run at all.

@@ -60,6 +60,9 @@ pub struct Note {
     /// For a run with a person at the agent's terminal: what tells of it.
     #[serde(default)]
     pub attended: Option<super::diary::Attended>,
+    /// Who started it. Pids mean something only where that was.
+    #[serde(default)]
+    pub holder: Option<segno_core::event::Holder>,
 }
 
 /// The files of one run.
@@ -71,6 +74,13 @@ pub struct Capture {
     punched: u64,
     buffer: Vec<u8>,
     others: Vec<Arc<AtomicU64>>,
+}
+
+/// Taken by whoever brings a dead run to its end, so that nobody else does it at the same time. Waits for who does.
+/// None if there is nothing to be taken.
+pub(super) fn alone_at(dir: &Path) -> Option<File> {
+    let dir = File::open(dir).ok()?;
+    dir.lock().ok().map(|()| dir)
 }
 
 /// Where a run's files are.

@@ -73,7 +73,7 @@ impl Engine {
     pub fn run(&self, mut request: Request) -> Result<Report, Error> {
         let what = format!("segno run {}", request.agent.name());
         let driver = self.drive(request.session, &what)?;
-        self.end_dead_run(request.session, driver.epoch())?;
+        self.end_dead_run(request.session, driver.epoch(), driver.may_leave_agent())?;
         let run = RunId::new(uuid::Uuid::now_v7());
         self.checkpoint_start(&request, driver.epoch(), run.as_str())?;
         let started = Instant::now();

@@ -42,6 +42,7 @@ pub use program::start_background;
 pub use request::Limits;
 pub use request::Report;
 pub use request::Request;
+pub(crate) use settle::Unseen;
 pub use settle::outcome_word;
 pub use stop::Ask;
 pub use stop::Stop;

@@ -11,6 +11,7 @@ use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::event::Holder;
 use segno_core::event::InterruptReason;
 use segno_core::event::PauseReason;
 use segno_core::event::Request as Asked;
@@ -31,6 +32,8 @@ use super::tree::Member;
 use super::tree::Tree;
 use crate::Engine;
 use crate::Error;
+use crate::life;
+use crate::life::Life;
 
 /// How a run ended.
 #[derive(Clone)]
@@ -182,18 +185,39 @@ fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command
     }
 }
 
+/// What is thought of an agent of which it cannot be told from here whether it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unseen {
+    /// It may live, and nobody may start another one beside it.
+    MayLive,
+    /// Its driver sees to it: the run is over for us, and what it has and prints is left alone.
+    Left,
+}
+
 impl Engine {
     /// Brings a run whose driver died to its end, if its agent is gone too: what it printed last is journaled from
     /// its capture. Refuses while the agent lives, because nobody may start another one beside it.
-    pub(crate) fn end_dead_run(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+    pub(crate) fn end_dead_run(&self, session: SessionId, epoch: u64, unseen: Unseen) -> Result<(), Error> {
+        let running = |state: &State| state.run.clone().filter(|run| run.is_running());
+        let Some(run) = running(&self.store().load(session)?.state) else { return Ok(()) };
+        let _alone = self.own_capture(session, &run).ok().and_then(|own| capture::alone_at(&own.dir));
+        // Somebody else may have done it meanwhile.
         let state = self.store().load(session)?.state;
-        let Some(run) = state.run.clone().filter(|run| run.is_running()) else { return Ok(()) };
+        let Some(run) = running(&state) else { return Ok(()) };
+        let own = self.own_capture(session, &run);
         let member = Member { pid: run.pid, start: run.process_start };
-        if member.is_alive() {
+        let life = match own.as_ref().ok().and_then(|own| own.note.holder.clone()) {
+            Some(holder) => {
+                let agent = Holder { pid: member.pid, process_start: member.start, ..holder };
+                life::judge(&agent, &life::here(), life::look)
+            }
+            None => member.life(),
+        };
+        let left = life == Life::Unknown && unseen == Unseen::Left;
+        if life.may_live() && !left {
             return Err(Error::AgentAlive { agent: run.agent, pid: run.pid });
         }
         let exit = ExitInfo::default();
-        let own = self.own_capture(session, &run);
         let tree = own.as_ref().ok().map(|own| Tree::new(&own.run, NOBODY, false, own.note.cgroup.clone()));
         let reopened = own.and_then(|own| Ok((own.open()?, own.note)));
         let agent = match &reopened {
@@ -203,7 +227,7 @@ impl Engine {
         };
         // Nobody cleaned up after it yet, and what is left may still be printing. Where nothing here tells of the run,
         // it is not ours to clean up after: it may be another store's, or another machine's.
-        let swept = tree.as_ref().map_or(0, Tree::sweep);
+        let swept = tree.as_ref().filter(|_| !left).map_or(0, Tree::sweep);
         let attended = reopened.as_ref().ok().and_then(|(capture, note)| {
             Some(Person::is_elsewhere(agent.as_ref(), note.attended.as_ref()?, capture.dir()))
         });
@@ -268,7 +292,7 @@ impl Engine {
             moves_session: false,
         };
         let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
-        if let Some((capture, note)) = capture.filter(|_| !kept) {
+        if let Some((capture, note)) = capture.filter(|_| !kept && !left) {
             super::spawn::remove(note.scratch.as_deref());
             capture.discard();
         }

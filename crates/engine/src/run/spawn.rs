@@ -112,6 +112,7 @@ pub(super) fn spawn(
         record: record_place(request, spec).filter(|_| !request.launch.interactive),
         source: super::record::Source::default(),
         attended: interactive::attended(request, spec, now),
+        holder: Some(crate::lease::here("segno run")),
     };
     let (capture, out, err) = Capture::create(captures, &note)?;
     let intended = started(request, spec, run, Member { pid: 0, start: 0 });
@@ -171,7 +172,7 @@ pub(super) fn spawn(
             });
         }
     };
-    let member = Member { pid: child.id(), start: tree::start_of(child.id()).unwrap_or(0) };
+    let member = tree::just_started(child.id());
     unrecorded::begun(capture.dir(), member);
     fault::moment("noted");
     // A child that it starts before it is in the group is found by its parents and its mark.

@@ -13,6 +13,9 @@ use rustix::process::PidfdFlags;
 use rustix::process::Signal;
 use segno_core::RunId;
 
+use crate::life;
+use crate::life::Life;
+
 /// The variable that marks the processes of a run: the ids of all runs that it is part of, joined by `:`. An agent
 /// that runs segno itself has descendants of two.
 pub const MARK: &str = "SEGNO_TREE";
@@ -73,6 +76,19 @@ pub(super) fn is_marked(pid: u32, run: &RunId) -> bool {
 pub fn start_of(pid: u32) -> Option<u64> {
     Some(stat(pid)?.member.start)
 }
+
+/// A child that was just started. One that has ended already gets a start that no process has.
+pub(super) fn just_started(pid: u32) -> Member {
+    let start = match life::look(pid) {
+        life::Seen::Running(Some(start)) => start,
+        life::Seen::Gone => NEVER,
+        life::Seen::Running(None) | life::Seen::Hidden => 0,
+    };
+    Member { pid, start }
+}
+
+/// The first tick after boot: no agent is that old.
+const NEVER: u64 = 1;
 
 impl Tree {
     /// The tree below `root`, whose environment carries the run's id in its mark. `adopts` says that orphans of it
@@ -225,9 +241,14 @@ impl Member {
         }
     }
 
-    /// Whether it still lives.
+    /// Whether it lives, for one that was started in our namespace.
+    pub fn life(self) -> Life {
+        life::judge_process(self.start, life::look(self.pid))
+    }
+
+    /// Whether it still lives, or may.
     pub fn is_alive(self) -> bool {
-        stat(self.pid).is_some_and(|process| process.member == self)
+        self.life().may_live()
     }
 }
 
@@ -264,7 +285,7 @@ fn read_stat(pid: u32) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok());
     Some(Process {
-        member: Member { pid, start: number(19)? },
+        member: Member { pid, start: number(19).map(|at| life::as_everybody_counts(at).unwrap_or(at))? },
         parent: u32::try_from(number(1)?).ok()?,
         group: number(2).and_then(|group| u32::try_from(group).ok()).unwrap_or(0),
         zombie: matches!(*fields.first()?, "Z" | "X"),

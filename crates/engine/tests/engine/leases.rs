@@ -8,9 +8,11 @@ use segno_core::event::Holder;
 use segno_core::event::PauseReason;
 use segno_core::event::Source;
 use segno_engine::Engine;
-use segno_engine::lease::Life;
 use segno_engine::lease::here;
 use segno_engine::lease::life;
+use segno_engine::lease::silent_seconds;
+use segno_engine::life::Death;
+use segno_engine::life::Life;
 use segno_store::Lease;
 
 use crate::child::Helper;
@@ -74,7 +76,7 @@ fn a_zombie_does_not_drive() {
     }
     let driver = engine.drive(id, "next").unwrap();
     assert_eq!(engine.load(id).unwrap().state.status, Status::Interrupted);
-    assert_eq!(driver.epoch(), 3, "the settling took it once, the next driver once more");
+    assert_eq!(driver.epoch(), 2, "the settling took nobody's place");
 }
 
 #[rstest]
@@ -90,7 +92,7 @@ fn a_holder_that_is_no_more(#[case] change: fn(Holder) -> Holder, #[case] reason
 }
 
 #[test]
-fn elsewhere_the_heartbeat_decides_by_the_stores_clock() {
+fn elsewhere_nobody_is_dead_and_silence_is_told_by_the_stores_clock() {
     let at = |seconds: i64| segno_core::Timestamp::from_micros(1_768_557_600_000_000).plus_seconds(seconds);
     let lease = |holder: Holder, silent: i64| Lease {
         epoch: 1,
@@ -103,20 +105,17 @@ fn elsewhere_the_heartbeat_decides_by_the_stores_clock() {
     let elsewhere = Holder { host: "another-host".to_owned(), ..here("far") };
     let contained = Holder { pid_namespace: "pid:[1]".to_owned(), pid: u32::MAX, ..here("contained") };
     for holder in [elsewhere, contained] {
-        for (silent, expected) in
-            [(0, Life::Alive), (60, Life::Alive), (61, Life::Silent), (-5_000, Life::Alive)]
-        {
-            assert_eq!(
-                life(&lease(holder.clone(), silent)),
-                expected,
-                "{} silent for {silent} s",
-                holder.what
-            );
+        for (silent, expected) in [(0, None), (60, None), (61, Some(61)), (-5_000, None)] {
+            let lease = lease(holder.clone(), silent);
+            assert_eq!(life(&lease), Life::Unknown, "{} silent for {silent} s", holder.what);
+            assert_eq!(silent_seconds(&lease), expected, "{} silent for {silent} s", holder.what);
         }
     }
     // On this machine the process decides, however long it was silent: a laptop may have slept.
-    assert_eq!(life(&lease(here("near"), 1_000_000)), Life::Alive);
-    assert_eq!(life(&lease(Holder { boot_id: "before".to_owned(), ..here("near") }, 0)), Life::Rebooted);
+    let near = lease(here("near"), 1_000_000);
+    assert_eq!((life(&near), silent_seconds(&near)), (Life::Alive, None));
+    let before = lease(Holder { boot_id: "before".to_owned(), ..here("near") }, 0);
+    assert_eq!(life(&before), Life::Dead(Death::Rebooted));
 }
 
 /// The clock that people read is set back and forward; the one that counts for whoever shares the machine is not.
@@ -129,7 +128,7 @@ fn a_clock_that_is_set_makes_nobody_die_and_nobody_live() {
     let renamed = Holder { host: "another-name".to_owned(), ..contained.clone() };
     for holder in [contained, renamed] {
         for set in [-3_600, 0, 3_600] {
-            for (silent, expected) in [(0, Life::Alive), (30, Life::Alive), (61, Life::Silent)] {
+            for (silent, expected) in [(0, None), (30, None), (61, Some(61))] {
                 let lease = Lease {
                     epoch: 1,
                     holder: holder.clone(),
@@ -141,7 +140,7 @@ fn a_clock_that_is_set_makes_nobody_die_and_nobody_live() {
                         now: (500 + u64::from(silent as u32)) * second,
                     }),
                 };
-                assert_eq!(life(&lease), expected, "set by {set} s, silent for {silent} s");
+                assert_eq!(silent_seconds(&lease), expected, "set by {set} s, silent for {silent} s");
             }
         }
     }
@@ -152,8 +151,8 @@ fn a_clock_that_is_set_makes_nobody_die_and_nobody_live() {
         let steady = Some(segno_store::Steady { heartbeat, now: 500 * second });
         let (acquired_at, heartbeat_at, now) = (at(-1_000), at(0), at(10));
         let lease = Lease { epoch: 1, holder, acquired_at, heartbeat_at, now, steady };
-        assert_eq!(life(&lease), Life::Alive);
-        assert_eq!(life(&Lease { now: at(61), ..lease }), Life::Silent);
+        assert_eq!(silent_seconds(&lease), None);
+        assert_eq!(silent_seconds(&Lease { now: at(61), ..lease }), Some(61));
     }
 }
 
@@ -181,6 +180,28 @@ fn a_driver_elsewhere_that_just_spoke_is_left_alone() {
     assert_eq!(engine.settle().unwrap(), []);
     let Err(error) = engine.drive(id, "near") else { panic!("two drivers") };
     assert!(error.to_string().contains("on another-host"), "{error}");
+}
+
+/// A look changes nothing for one that may live; whoever wants to drive takes its place.
+#[test]
+fn a_driver_elsewhere_that_fell_silent_is_not_marked_and_can_be_replaced() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let elsewhere = Holder { host: "another-host".to_owned(), ..here("far") };
+    let id = driven_by(&room, &engine, elsewhere);
+    let store = rusqlite::Connection::open(room.store_path()).unwrap();
+    store.execute("UPDATE leases SET heartbeat_us = heartbeat_us - 70000000", []).unwrap();
+    store.execute("UPDATE leases SET holder = json_set(holder, '$.boot_id', 'its own')", []).unwrap();
+    assert_eq!(engine.settle().unwrap(), []);
+    assert_eq!(engine.load(id).unwrap().state.status, Status::Active);
+    assert_eq!(silent_seconds(&engine.store().lease(id).unwrap().unwrap()), Some(70));
+    let driver = engine.drive(id, "near").unwrap();
+    assert_eq!(driver.epoch(), 2);
+    let state = engine.load(id).unwrap().state;
+    assert_eq!((state.status, state.calls.in_doubt.len()), (Status::Active, 1));
+    let late =
+        room.engine_as(1).act(id, Command::Report { what: "x".to_owned(), body: serde_json::json!({}) });
+    assert!(late.is_ok_and(|acted| acted.late), "what the other one still says is late");
 }
 
 #[test]

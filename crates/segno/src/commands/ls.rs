@@ -232,7 +232,7 @@ fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
     let mut table = Table::new(columns).indented(1);
     let nothing = || Text::new().painted(Meaning::Dim, context.printer.palette().symbol(Symbol::Nothing));
     for (index, summary) in sessions.iter().enumerate() {
-        let pid = driven.iter().find(|(id, _)| *id == summary.session_id).map(|(_, lease)| lease.holder.pid);
+        let lease = driven.iter().find(|(id, _)| *id == summary.session_id).map(|(_, lease)| lease);
         let phase = match (&summary.phase, summary.step, summary.of) {
             (Some(phase), Some(step), Some(of)) => format!("{phase} {step}/{of}").into(),
             (Some(phase), ..) => phase.clone().into(),
@@ -249,7 +249,7 @@ fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
             Text::new().painted(Meaning::Dim, short(summary.session_id)),
             summary.topic.as_ref().map_or_else(nothing, Text::from),
             phase,
-            status(context, summary.status, summary.reason.as_ref(), pid),
+            status(context, summary.status, summary.reason.as_ref(), lease),
             summary.progress.map_or_else(nothing, |percent| format!("{percent} %").into()),
             Text::new().painted(Meaning::Dim, age),
             Text::new().painted(
@@ -271,7 +271,7 @@ pub(super) fn status(
     context: &Context,
     status: segno_engine::core::Status,
     reason: Option<&segno_engine::core::state::Reason>,
-    pid: Option<u32>,
+    lease: Option<&segno_engine::store::Lease>,
 ) -> Text {
     use segno_engine::core::Status as S;
     let (symbol, meaning) = match status {
@@ -280,9 +280,14 @@ pub(super) fn status(
         S::Interrupted | S::Halted | S::Failed | S::Aborted => (Symbol::Lost, Meaning::Lost),
         S::Completed => (Symbol::Done, Meaning::Done),
     };
-    let word = match pid {
-        Some(pid) => format!("running (pid {pid})"),
-        None => status.to_string(),
+    let silent = lease.and_then(segno_engine::lease::silent_seconds);
+    let word = match (lease.map(|lease| &lease.holder), silent) {
+        // Whether it lives cannot be told from here.
+        (Some(holder), Some(silent)) => {
+            format!("running (pid {} on {}, silent {silent} s)", holder.pid, holder.host)
+        }
+        (Some(holder), None) => format!("running (pid {})", holder.pid),
+        (None, _) => status.to_string(),
     };
     let text = Text::new()
         .painted(meaning, context.printer.palette().symbol(symbol))

@@ -138,8 +138,7 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'stat
         "topic",
         state.topic.as_ref().map(|topic| Text::new().painted(Meaning::Strong, topic)).unwrap_or_default(),
     );
-    let pid = lease.map(|lease| lease.holder.pid);
-    fact("status", super::ls::status(context, state.status, state.reason.as_ref(), pid));
+    fact("status", super::ls::status(context, state.status, state.reason.as_ref(), lease));
     let kind = state.project.kind.as_ref().map_or(String::new(), |kind| format!(" ({kind})"));
     fact("project", format!("{}{kind}", state.project.path).into());
     fact("continues", state.continues.map(|id| id.to_string().into()).unwrap_or_default());

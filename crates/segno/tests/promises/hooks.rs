@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::driver::{begun, data, let_go, patient};
-use crate::lab::{Lab, Said};
+use crate::lab::{Lab, Said, until};
 
 fn before(call: &str) -> Vec<u8> {
     let input = json!({ "command": "echo hi" });
@@ -143,6 +143,7 @@ promise!(
         assert!(lab.tools().iter().any(|call| call["call"] == "t1"), "its call is in the ledger");
         // Whoever takes over goes on with it.
         let follow = lab.start(&["attach", &id, "--json"], None);
+        until("it is driven again", || lab.state()["driver"].is_object().then_some(()));
         let_go(&lab);
         let followed = follow.finish();
         assert_eq!(followed.result()["outcome"], "completed", "{}", followed.stderr);
