@@ -24,7 +24,6 @@ pub mod clock;
 pub mod doctor;
 mod engine;
 mod error;
-pub mod files;
 pub mod hook;
 mod inside;
 pub mod lease;
@@ -60,6 +59,7 @@ pub use select::Choice;
 
 pub use segno_agents as agents;
 pub use segno_core as core;
+pub use segno_files as files;
 pub use segno_redact as redact;
 pub use segno_store as store;
 pub use segno_workspace as workspace;

@@ -4,10 +4,6 @@
 //! harmless; what cannot be taken in is set apart and reported, never dropped.
 
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -24,6 +20,8 @@ use serde::Serialize;
 
 use crate::Engine;
 use crate::Error;
+use crate::files::Access;
+use crate::files::Draft;
 
 /// Where spooled facts come from.
 #[derive(Clone, Debug)]
@@ -72,7 +70,7 @@ pub struct TakenIn {
 /// Keeps facts in a new file of the spool. They are on disk when this returns.
 pub fn put(dir: &Path, origin: &Origin, events: &[Redacted]) -> Result<(), Error> {
     let fail = |why: std::io::Error| Error::file(dir, why);
-    make_private(dir).map_err(fail)?;
+    crate::files::private_directory(dir).map_err(fail)?;
     let entries = events
         .iter()
         .map(|redacted| Entry {
@@ -95,30 +93,9 @@ pub fn put(dir: &Path, origin: &Origin, events: &[Redacted]) -> Result<(), Error
     text.push(b'\n');
     // Version 7 names sort by time, so facts are taken in in the order they happened.
     let name = uuid::Uuid::now_v7().simple().to_string();
-    let temporary = dir.join(format!("{name}.tmp"));
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)
-        .map_err(fail)?;
-    file.write_all(&text).and_then(|()| file.sync_all()).map_err(fail)?;
-    std::fs::rename(&temporary, dir.join(format!("{name}.json"))).map_err(fail)?;
-    std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(fail)
-}
-
-/// Makes a directory that only the user may look into, and makes sure that a power cut does not take it away.
-fn make_private(dir: &Path) -> std::io::Result<()> {
-    match std::fs::metadata(dir) {
-        Ok(meta) if meta.mode() & 0o077 == 0 => return Ok(()),
-        Ok(_) => {}
-        Err(_) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?,
-    }
-    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))?;
-    match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => std::fs::File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+    let mut draft = Draft::begin(&dir.join(format!("{name}.json")), Access::Private).map_err(fail)?;
+    draft.file().write_all(&text).map_err(fail)?;
+    draft.finish_new().map(drop).map_err(fail)
 }
 
 /// The files that wait in a spool, oldest first.
@@ -206,7 +183,7 @@ impl Engine {
 /// Moves a file that cannot be taken in where it is in nobody's way. None if another process did.
 fn set_apart(dir: &Path, path: &Path) -> Result<Option<PathBuf>, Error> {
     let apart = dir.join("set-apart");
-    make_private(&apart).map_err(|why| Error::file(&apart, why))?;
+    crate::files::private_directory(&apart).map_err(|why| Error::file(&apart, why))?;
     let to = apart.join(path.file_name().unwrap_or_default());
     let there = !gone_or(std::fs::rename(path, &to)).map_err(|why| Error::file(path, why))?;
     Ok(there.then_some(to))

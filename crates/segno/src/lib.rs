@@ -10,11 +10,12 @@ pub mod context;
 pub mod desk;
 pub mod error;
 pub mod exit;
-pub mod files;
 pub mod hook;
 pub mod output;
 pub mod prompt;
 pub mod recent;
+
+pub use segno_files as files;
 
 use std::ffi::OsString;
 

@@ -1,9 +1,10 @@
-//! Files that are on the disk when a call returns.
+//! Files that are on the disk when a call returns. They are what `segno_files` makes of them; what is done here in steps
+//! of its own is so that a test can kill the process between any two of them, and so that what is left over has a name
+//! that is known under the lock of the shadow directory.
 
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -18,23 +19,13 @@ pub(crate) const TEMPORARY: &str = "tmp_segno_";
 /// Makes a directory's names durable.
 pub(crate) fn sync_dir(path: &Path) -> Result<(), Error> {
     step();
-    File::open(path).and_then(|dir| dir.sync_all()).context("cannot sync", path)
+    segno_files::sync_dir(path).context("cannot sync", path)
 }
 
 /// Makes a private directory and those above it, each durable in its parent.
 pub(crate) fn make_dirs(path: &Path) -> Result<(), Error> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = path.parent() {
-        make_dirs(parent)?;
-    }
     step();
-    match std::fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => {}
-        made => made.context("cannot make", path)?,
-    }
-    path.parent().map_or(Ok(()), sync_dir)
+    segno_files::make_directory(path).context("cannot make", path)
 }
 
 /// A new private file for writing.

@@ -196,25 +196,16 @@ pub fn write_note(dir: &Path, note: &Note) -> Result<(), Error> {
 /// Writes a file that only the user may read, whole or not at all.
 pub fn write_private(dir: &Path, name: &str, content: &[u8]) -> Result<PathBuf, Error> {
     let fail = |why: std::io::Error| Error::file(dir, why);
-    let temporary = dir.join(format!("{name}.new"));
-    let mut file = std::fs::OpenOptions::new();
-    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&temporary).map_err(fail)?;
-    std::io::Write::write_all(&mut file, content).map_err(fail)?;
     let path = dir.join(name);
-    std::fs::rename(&temporary, &path).map_err(fail)?;
+    crate::files::replace_lazily(&path, content).map_err(fail)?;
     Ok(path)
 }
 
 /// The note, on the disk when this returns: after a power cut it is the old one or the new one, whole.
 pub(super) fn write_note_durably(dir: &Path, note: &Note) -> Result<(), Error> {
-    let fail = |why: std::io::Error| Error::file(dir, why);
     let text = serde_json::to_vec(note).map_err(|why| Error::file(dir, why))?;
-    let temporary = dir.join("note.json.new");
-    let mut file = std::fs::OpenOptions::new();
-    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&temporary).map_err(fail)?;
-    std::io::Write::write_all(&mut file, &text).and_then(|()| file.sync_all()).map_err(fail)?;
-    std::fs::rename(&temporary, dir.join("note.json")).map_err(fail)?;
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(fail)
+    let path = dir.join("note.json");
+    crate::files::replace(&path, &text, crate::files::Access::Private).map_err(|why| Error::file(&path, why))
 }
 
 /// The note beside a capture.

@@ -22,7 +22,7 @@ use crate::Error;
 /// Writes a session to a file in `folder`, reads the file back, and removes the session if nothing is missing in it.
 /// If anything is, the session stays as it is. An older archive is never replaced.
 pub fn archive_and_remove(engine: &Engine, session: SessionId, folder: &Path) -> Result<PathBuf, Error> {
-    crate::files::private_dirs(folder).map_err(|why| Error::file(folder, why))?;
+    crate::files::private_directory(folder).map_err(|why| Error::file(folder, why))?;
     let fresh = folder.join(format!("{session}.json.zst.new"));
     let refused = |why: String| Error::NotArchived { session, why };
     let tried = write_file(engine, session, Format::Json, Packing::Zstd, &fresh)

@@ -10,6 +10,7 @@ use super::Format;
 use super::export;
 use crate::Engine;
 use crate::Error;
+use crate::files::Access;
 use crate::files::Draft;
 
 /// How a file is compressed.
@@ -33,7 +34,7 @@ pub fn write_file(
     path: &Path,
 ) -> Result<u64, Error> {
     let io = |why: std::io::Error| Error::file(path, why);
-    let mut draft = Draft::begin(path, 0o600).map_err(io)?;
+    let mut draft = Draft::begin(path, Access::Private).map_err(io)?;
     {
         let mut out = BufWriter::with_capacity(1 << 16, draft.file());
         match packing {

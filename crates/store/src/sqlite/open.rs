@@ -1,6 +1,5 @@
 //! The one place that opens a database, and makes sure that it is what we rely on.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::PermissionsExt;
@@ -308,7 +307,7 @@ fn check_file(meta: &std::fs::Metadata, path: &Path, place: &str) -> Result<(), 
 fn make_file(path: &Path, place: &str) -> Result<(), Error> {
     let bad = |why: std::io::Error| Error::BadPlace { place: place.to_owned(), why: why.to_string() };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        make_directory(parent).map_err(bad)?;
+        segno_files::make_directory(parent).map_err(bad)?;
     }
     check_directory(path, place)?;
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -317,25 +316,6 @@ fn make_file(path: &Path, place: &str) -> Result<(), Error> {
         Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(why) => Err(bad(why)),
     }
-}
-
-/// Makes a directory that only its owner can enter. It is there for good when this returns: a power cut that took it
-/// would take the database along.
-fn make_directory(path: &Path) -> std::io::Result<()> {
-    if path.exists() {
-        return Ok(());
-    }
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    make_directory(parent)?;
-    match std::fs::DirBuilder::new().mode(0o700).create(path) {
-        Ok(()) => std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?,
-        Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(why) => return Err(why),
-    }
-    std::fs::File::open(parent)?.sync_all()
 }
 
 /// Whoever may write the directory may replace the database in it.

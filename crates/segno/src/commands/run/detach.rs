@@ -94,8 +94,7 @@ pub(super) fn forget(args: &Args) {
 /// In the background process: tells which session it runs.
 pub(super) fn tell(args: &Args, session: SessionId) {
     if let Some(path) = &args.tell {
-        let temporary = path.with_extension("new");
-        let _ =
-            std::fs::write(&temporary, session.to_string()).and_then(|()| std::fs::rename(&temporary, path));
+        // Whoever waits for it is there now or never.
+        let _ = files::replace_lazily(path, session.to_string().as_bytes());
     }
 }

@@ -1,0 +1,92 @@
+//! Reading files that may be anybody's: bounded, never through a link that is not wanted, never waiting.
+
+use std::fs;
+use std::io;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::Mode;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system said no.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is a link, a device, a pipe or a directory.
+    #[error("it is not a regular file")]
+    NotRegular,
+    /// It is larger than allowed.
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+}
+
+/// Whether the last part of a path may be a symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Links are followed: the user's own files.
+    Follow,
+    /// A link is refused: files of a project.
+    Refuse,
+}
+
+/// Reads a regular file of bounded size; `None` if there is none. A pipe in its place cannot make us wait.
+pub fn read_bounded(path: &Path, limit: u64, links: Links) -> Result<Option<Vec<u8>>, ReadError> {
+    let mut flags = OFlags::NONBLOCK;
+    if links == Links::Refuse {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // This is how the system says that the last part is a link.
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(ReadError::NotRegular);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(ReadError::NotRegular);
+    }
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > limit {
+        return Err(ReadError::TooLarge(limit));
+    }
+    Ok(Some(content))
+}
+
+/// Reads a file inside a directory, at most `most` bytes, not through a symbolic link. None if it is not there.
+pub fn read_in(dir: &OwnedFd, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+    // A pipe in the file's place must not make us wait for somebody to write into it.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+        Ok(fd) => std::fs::File::from(fd),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(io::Error::other("it is a symbolic link")),
+        Err(why) => return Err(why.into()),
+    };
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let too_large = |bytes: u64| {
+        let why = format!("it has {bytes} bytes, more than {most}");
+        io::Error::new(io::ErrorKind::FileTooLarge, why)
+    };
+    if meta.len() > most {
+        return Err(too_large(meta.len()));
+    }
+    let mut bytes = Vec::new();
+    // It may have grown since.
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(too_large(bytes.len() as u64));
+    }
+    Ok(Some(bytes))
+}
