@@ -1,9 +1,12 @@
 //! Looking after a store: what is wrong, what can be mended, and mending it.
 
 use std::path::Path;
+use std::path::PathBuf;
 
+use segno_core::StoreId;
 use segno_store::Damage;
 use segno_store::Garbage;
+use segno_store::Standing;
 use segno_store::sqlite::salvage;
 use segno_store::verify;
 use serde::Serialize;
@@ -15,6 +18,10 @@ use crate::spool;
 /// What the doctor found, and what it did.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Diagnosis {
+    /// Which store it is.
+    pub store_id: Option<StoreId>,
+    /// The store that it is a copy of, if that is still there.
+    pub copy_of: Option<PathBuf>,
     /// What was checked and what is wrong.
     pub report: verify::Report,
     /// Damage that was found before and set apart.
@@ -45,7 +52,11 @@ pub fn examine(
     repair: bool,
     progress: impl FnMut(u64, u64),
 ) -> Result<Diagnosis, Error> {
-    let mut diagnosis = Diagnosis::default();
+    let identity = engine.store().identity();
+    let mut diagnosis = Diagnosis { store_id: Some(identity.id), ..Diagnosis::default() };
+    if let Standing::Copy { of } = identity.standing {
+        diagnosis.copy_of = Some(of);
+    }
     if let Some(dir) = &engine.options.spool {
         diagnosis.spooled = spool::waiting(dir).len() as u64;
     }

@@ -11,6 +11,7 @@ use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::StoreId;
 use segno_core::Summary;
 use segno_core::Text;
 use segno_core::Timestamp;
@@ -166,6 +167,17 @@ impl Engine {
     /// The store.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
+    }
+
+    /// Which store it is: files kept beside the store carry this.
+    pub fn store_id(&self) -> StoreId {
+        self.store.id()
+    }
+
+    /// Whether the store is a copy of one that is still there. Nothing is done on its behalf: what is kept beside it is
+    /// the other one's.
+    pub fn is_copy(&self) -> bool {
+        matches!(self.store.identity().standing, segno_store::Standing::Copy { .. })
     }
 
     /// What takes secrets out.

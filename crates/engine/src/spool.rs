@@ -113,7 +113,7 @@ impl Engine {
     /// Takes the spool in, if there is one. A store that is still busy leaves it where it is.
     pub fn take_in_spool(&self) -> Result<TakenIn, Error> {
         let mut taken = TakenIn::default();
-        let Some(dir) = self.options.spool.clone() else { return Ok(taken) };
+        let Some(dir) = self.options.spool.clone().filter(|_| !self.is_copy()) else { return Ok(taken) };
         for path in waiting(&dir) {
             match self.take_in(&path) {
                 Ok(facts) => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use segno_engine::core::{Command, EventKey, SessionId, State, Summary};
 use segno_engine::redact::{self, Redactor};
+use segno_engine::store::Standing;
 use segno_engine::store::sqlite::{self, SqliteStore};
 use segno_engine::tree::TreeOptions;
 use segno_engine::{Acted, Actor, Choice, Engine, EngineOptions, view};
@@ -84,6 +85,22 @@ impl<'a> Desk<'a> {
     /// There is no daemon: whoever opens the store takes in what waits and settles what died.
     fn look_around(&self) {
         let printer = &self.context.printer;
+        match self.engine.store().identity().standing {
+            Standing::Original => {}
+            Standing::Restored { from } => printer.warn(format!(
+                "this store has taken the place of {}, which is gone: it was moved or restored from a copy, and what \
+                 came after that copy is not in it",
+                from.display()
+            )),
+            Standing::Copy { of } => {
+                let hint = ["segno doctor --adopt   makes it a store of its own".to_owned()];
+                let text = format!(
+                    "this store is a copy of {}: it is shown as it is, and nothing is changed, settled or taken in",
+                    of.display()
+                );
+                return printer.warn_with(text, &hint);
+            }
+        }
         match self.engine.take_in_spool() {
             Ok(taken) => {
                 if taken.facts > 0 {
@@ -440,6 +457,10 @@ impl From<segno_engine::Error> for CommandError {
             E::Store(S::NoStore(_)) => {
                 (ExitCode::SessionNotFound, Some("segno new \"what it is about\"".to_owned()))
             }
+            E::Store(S::Copy { .. }) => (
+                ExitCode::Refused,
+                Some("segno doctor --adopt   makes the copy a store of its own".to_owned()),
+            ),
             E::Store(S::ReadOnly { .. }) => (
                 ExitCode::Environment,
                 Some("its file and its directory must be writable, for looking too".to_owned()),

@@ -107,6 +107,14 @@ pub enum Error {
         /// Where it is.
         place: String,
     },
+    /// The store is a copy of another that is still there.
+    #[error("the store {place} is a copy of {of}, and is not changed")]
+    Copy {
+        /// Where it is.
+        place: String,
+        /// Where the store is that it is a copy of.
+        of: String,
+    },
     /// No room, and nothing was written.
     #[error("no room left for the store {place}")]
     Full {
@@ -152,6 +160,7 @@ impl Error {
             Self::NoStore(_) => "no_store",
             Self::BadPlace { .. } => "bad_place",
             Self::ReadOnly { .. } => "read_only",
+            Self::Copy { .. } => "store_is_copy",
             Self::Full { .. } => "no_room",
             Self::Failed { .. } => "write_error",
         }

@@ -18,12 +18,24 @@ pub use types::*;
 
 use segno_core::List;
 use segno_core::SessionId;
+use segno_core::StoreId;
 use std::time::Duration;
 
 /// What every backend can do. Calls block; a long-lived process gives them a thread.
 pub trait Store: Send + Sync {
     /// Where it is, for people.
     fn place(&self) -> String;
+
+    /// Which store it is.
+    fn identity(&self) -> Identity;
+
+    /// Its id, which everything that is kept beside it carries.
+    fn id(&self) -> StoreId {
+        self.identity().id
+    }
+
+    /// Makes a copy a store of its own, with an id of its own.
+    fn adopt(&self) -> Result<Identity, Error>;
 
     /// Makes a session: the first event and its state, durable when this returns.
     fn create(&self, create: Create) -> Result<Loaded, Error>;

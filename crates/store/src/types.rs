@@ -1,5 +1,7 @@
 //! What goes into a store and what comes out.
 
+use std::path::PathBuf;
+
 use segno_core::Event;
 use segno_core::EventKey;
 use segno_core::Mark;
@@ -7,6 +9,7 @@ use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::StoreId;
 use segno_core::Timestamp;
 use segno_core::event::DecodeError;
 use segno_core::event::Holder;
@@ -248,6 +251,32 @@ pub struct Listing {
     pub sessions: Vec<String>,
     /// How many match in all.
     pub total: u64,
+}
+
+/// Which store it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its id, which no other store has.
+    pub id: StoreId,
+    /// Whether it is the store itself.
+    pub standing: Standing,
+}
+
+/// Whether a database is the store whose id it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is.
+    Original,
+    /// It is now: it took the place of a file that is gone, such as a backup that was restored. Told once.
+    Restored {
+        /// The file that was the store before.
+        from: PathBuf,
+    },
+    /// It is a copy, and the store is still there. Nothing is written to it.
+    Copy {
+        /// The store.
+        of: PathBuf,
+    },
 }
 
 /// The right to drive.

@@ -18,6 +18,8 @@ mod files;
 mod foreign;
 #[path = "sqlite/handles.rs"]
 mod handles;
+#[path = "sqlite/identity.rs"]
+mod identity;
 #[path = "sqlite/migrations.rs"]
 mod migrations;
 #[path = "sqlite/room.rs"]

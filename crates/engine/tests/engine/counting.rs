@@ -40,6 +40,12 @@ impl<S: Store> Store for Counting<S> {
     fn place(&self) -> String {
         self.store.place()
     }
+    fn identity(&self) -> Identity {
+        self.store.identity()
+    }
+    fn adopt(&self) -> Result<Identity, Error> {
+        self.store.adopt()
+    }
     fn create(&self, create: Create) -> Result<Loaded, Error> {
         self.store.create(create)
     }

@@ -28,6 +28,13 @@ pub struct Args {
     /// Check the indexes of the store too
     #[arg(long)]
     pub deep: bool,
+    /// Make a copy of a store a store of its own
+    ///
+    /// A copy is shown and not changed as long as the store that it was made from is there. Adopted, it has an id of
+    /// its own: what is kept beside the other store (facts in the spool, output of running agents, snapshots of files)
+    /// stays the other's.
+    #[arg(long)]
+    pub adopt: bool,
 }
 
 /// Copy the store while it is in use
@@ -66,6 +73,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         other => other?,
     };
+    if args.adopt {
+        if desk.engine.is_copy() {
+            let adopted = desk.engine.store().adopt().map_err(segno_engine::Error::from)?;
+            printer.talk(format!("this store is its own now: {}", adopted.id));
+        } else {
+            printer.talk("nothing to adopt: this store is no copy of another");
+        }
+    }
     let examined = match examine(&desk, args) {
         // Some damage shows only when everything is read.
         Err(error) if error.code() == "store_damaged" && args.repair && salvaged.is_none() => {
@@ -83,7 +98,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     // A new store that is sound is not well if the damaged one held more.
     let well = examined.is_well() && salvaged.as_ref().is_none_or(Salvaged::is_complete);
     if printer.is_json() {
-        printer.json(&json!({ "store": path, "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
+        printer.json(&json!({ "store": path, "id": examined.store_id, "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
     } else {
         show(context, &path, &examined, salvaged.as_ref())?;
     }
@@ -142,6 +157,9 @@ fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Sal
         }
     }
     printer.data(line(found.report.store.is_empty(), "store", path.display().to_string()))?;
+    if let Some(of) = &found.copy_of {
+        printer.data(line(false, "copy", format!("of {}; it is not changed", of.display())))?;
+    }
     for problem in &found.report.store {
         printer.data(line(false, "", problem.clone()))?;
     }

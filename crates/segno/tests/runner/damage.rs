@@ -18,8 +18,14 @@ fn store(env: &TestEnv) -> Vec<u8> {
     env.ok(&["backup", "../whole.db"]);
     // A copy is one file; opened as a store it becomes one that has a log beside it, once.
     let url = plant(env, "whole", &fs::read(env.path("whole.db")).unwrap());
-    env.ok(&["--store", &url, "ls"]);
-    fs::read(env.path("whole/segno.db")).unwrap()
+    env.ok(&["--store", &url, "doctor", "--adopt"]);
+    let database = rusqlite::Connection::open(env.path("whole/segno.db")).unwrap();
+    database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(database);
+    // It is planted elsewhere: beside the store that it was made from it would be a copy.
+    let bytes = fs::read(env.path("whole/segno.db")).unwrap();
+    fs::remove_file(env.path("whole/segno.db")).unwrap();
+    bytes
 }
 
 fn plant(env: &TestEnv, name: &str, bytes: &[u8]) -> String {
@@ -182,6 +188,8 @@ fn copies() {
         &["backup", "none/copy.db"],
         &["backup", "."],
         &["--store", "sqlite:copy.db", "ls"],
+        &["--store", "sqlite:copy.db", "note", "not in a copy"],
+        &["--store", "sqlite:copy.db", "doctor", "--adopt"],
         &["--store", "sqlite:copy.db", "note", "in the copy only"],
         &["doctor"],
         &["--store", "sqlite:copy.db", "doctor"],

@@ -3,6 +3,7 @@
 mod append;
 mod busy;
 mod create;
+mod identity;
 mod journal;
 mod lease;
 mod lists;
@@ -29,6 +30,8 @@ pub use open::Purpose;
 
 use crate::Error;
 use crate::error::Certainty;
+use crate::types::Identity;
+use crate::types::Standing;
 use session::Cache;
 use writer::Writer;
 
@@ -56,6 +59,7 @@ pub struct SqliteStore {
     reader: Mutex<Direct>,
     writer: Option<Writer>,
     purpose: Purpose,
+    identity: Mutex<Identity>,
 }
 
 /// A connection with what is remembered about it.
@@ -113,6 +117,15 @@ impl Direct {
         self.connection()
     }
 
+    /// Makes a copy a store of its own.
+    fn adopt(&mut self) -> Result<Identity, Error> {
+        let (path, place) = (self.path.clone(), self.place.clone());
+        let (connection, _, _) = self.connection()?;
+        let adopted = identity::adopt(connection, &path, &place)?;
+        self.file.becomes(adopted.clone());
+        Ok(adopted)
+    }
+
     /// After a failed write nothing that this connection remembers can be trusted.
     fn distrust(&mut self) {
         self.connection = None;
@@ -145,7 +158,8 @@ impl SqliteStore {
             Purpose::OneShot | Purpose::Inspect => None,
         };
         let place = path.display().to_string();
-        Ok(Self { path: path.to_owned(), place, reader: Mutex::new(reader), writer, purpose })
+        let identity = Mutex::new(reader.file.identity().clone());
+        Ok(Self { path: path.to_owned(), place, reader: Mutex::new(reader), writer, purpose, identity })
     }
 
     /// The database file.
@@ -184,6 +198,9 @@ impl SqliteStore {
 fn check_form(connection: &Connection, place: &str, file: &open::OpenFile) -> Result<(), Error> {
     if file.has_moved() {
         return Err(Error::Busy { place: place.to_owned() });
+    }
+    if let Standing::Copy { of } = &file.identity().standing {
+        return Err(Error::Copy { place: place.to_owned(), of: of.display().to_string() });
     }
     let found = schema::version(connection).map_err(|e| fault(place, e))?;
     if found > schema::NEWEST {

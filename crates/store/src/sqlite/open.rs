@@ -12,9 +12,13 @@ use rusqlite::Connection;
 use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
 
+use segno_core::StoreId;
+
 use super::fault;
 use super::schema;
 use crate::Error;
+use crate::types::Identity;
+use crate::types::Standing;
 
 /// Before this version SQLite could corrupt a database that several processes write (WAL reset).
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -58,20 +62,33 @@ pub enum Purpose {
 pub(super) struct OpenFile {
     path: PathBuf,
     file: Option<(u64, u64)>,
+    identity: Identity,
 }
 
 impl OpenFile {
     fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: identity(path) }
+        // Until it is known which store this is.
+        let identity = Identity { id: StoreId::new(uuid::Uuid::nil()), standing: Standing::Original };
+        Self { path: path.to_owned(), file: identity_of(path), identity }
+    }
+
+    /// Which store it is.
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// It became a store of its own.
+    pub(super) fn becomes(&mut self, identity: Identity) {
+        self.identity = identity;
     }
 
     /// Whether its path is another file's now, or nobody's. Writing on would be writing into nowhere.
     pub(super) fn has_moved(&self) -> bool {
-        identity(&self.path) != self.file
+        identity_of(&self.path) != self.file
     }
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
@@ -134,7 +151,7 @@ fn open_once(
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|e| fault(place, e))?;
-    let file = OpenFile::at(path);
+    let mut file = OpenFile::at(path);
     super::busy::wait(&mut connection).map_err(|e| fault(place, e))?;
     if let Err(why) = check_ours(&connection, place) {
         // What is not ours is left as it was.
@@ -148,6 +165,7 @@ fn open_once(
     if found < schema::NEWEST {
         bring_up(&mut connection, path, place, found)?;
     }
+    file.becomes(super::identity::settle(&mut connection, path, place)?);
     Ok((connection, file))
 }
 
@@ -258,11 +276,22 @@ fn inspect(path: &Path, place: &str) -> Result<(Connection, OpenFile), Error> {
     if !path.exists() {
         return Err(Error::NoStore(place.to_owned()));
     }
+    let connection = peek(path, place)?;
+    let mut file = OpenFile::at(path);
+    // An older one, or a damaged one, may not say.
+    if let Ok(identity) = super::identity::look(&connection, path, place) {
+        file.becomes(identity);
+    }
+    Ok((connection, file))
+}
+
+/// A look at a database that takes no lock and leaves no file beside it, so that it works on read-only media. What is in
+/// its log only is not seen.
+pub(super) fn peek(path: &Path, place: &str) -> Result<Connection, Error> {
     let readable = path.to_str().ok_or_else(|| Error::BadPlace {
         place: place.to_owned(),
         why: "its path is not valid UTF-8".to_owned(),
     })?;
-    // `immutable` reads without locks and without files beside the database, so it works on read-only media.
     let encoded = readable.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -273,7 +302,7 @@ fn inspect(path: &Path, place: &str) -> Result<(Connection, OpenFile), Error> {
             "PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;",
         )
         .map_err(|e| fault(place, e))?;
-    Ok((connection, OpenFile::at(path)))
+    Ok(connection)
 }
 
 /// What can be seen without opening the file. Only SQLite may open it: closing it once more would let go of every lock

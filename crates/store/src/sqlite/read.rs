@@ -1,6 +1,7 @@
 //! Reading, and the trait put together.
 
 use std::path::Path;
+use std::sync::PoisonError;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -27,6 +28,17 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 impl Store for SqliteStore {
     fn place(&self) -> String {
         self.place.clone()
+    }
+
+    fn identity(&self) -> Identity {
+        self.identity.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn adopt(&self) -> Result<Identity, Error> {
+        let adopted = self.write(super::Direct::adopt)?;
+        self.direct().file.becomes(adopted.clone());
+        *self.identity.lock().unwrap_or_else(PoisonError::into_inner) = adopted.clone();
+        Ok(adopted)
     }
 
     fn create(&self, create: Create) -> Result<Loaded, Error> {

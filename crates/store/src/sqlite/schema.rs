@@ -25,10 +25,15 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/sqlite/0001_journal.sql"),
     },
     Migration { version: 2, name: "0002_lists", sql: include_str!("../../migrations/sqlite/0002_lists.sql") },
+    Migration {
+        version: 3,
+        name: "0003_identity",
+        sql: include_str!("../../migrations/sqlite/0003_identity.sql"),
+    },
 ];
 
 /// The form this program writes.
-pub const NEWEST: u32 = 2;
+pub const NEWEST: u32 = 3;
 
 /// `segn` as a number: says that a database is ours.
 pub const APPLICATION_ID: i32 = 0x7365_676e;

@@ -52,6 +52,7 @@ fn a_copy_is_a_whole_prefix_while_others_write() {
             let [one, two] = [sessions[0], sessions[1]].map(|s| copy.load(s).unwrap().state.seq);
             assert_eq!(one, two, "half a transaction");
             lengths.push(one);
+            copy.adopt().unwrap();
             assert_eq!(jot(&copy, sessions[2], "in the copy".replace(' ', "-").as_str()), 2);
         }
         assert!(lengths.is_sorted(), "{lengths:?}");

@@ -29,6 +29,7 @@ use super::Options;
 use super::Purpose;
 use super::SqliteStore;
 use super::fault;
+use super::identity;
 use super::open;
 use super::schema;
 use crate::Error;
@@ -154,7 +155,7 @@ fn save_into(path: &Path, kept_in: &Path) -> Result<Salvaged, Error> {
     }
     let mut salvaged = Salvaged { kept_in: kept_in.to_owned(), ..Salvaged::default() };
     let saved = kept_in.join(SAVED);
-    build(&copy, &saved, &mut salvaged)?;
+    build(&copy, &saved, path, &mut salvaged)?;
     check::saved(&saved, &copy, &salvaged)?;
     // Where there is no lock to be had somebody may have written meanwhile.
     if lock.is_none() && check::Look::at(path).map_err(io)? != before {
@@ -264,18 +265,22 @@ fn sync_folder(folder: &Path) -> std::io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
-fn build(copy: &Path, fresh_path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
+fn build(copy: &Path, fresh_path: &Path, path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
     let place = fresh_path.display().to_string();
     let mut fresh = empty(fresh_path)?;
+    let mut kept = None;
     match readable(copy, salvaged) {
-        Ok(old) => rows::copy(&old, &mut fresh, &place, salvaged)?,
+        Ok(old) => {
+            kept = identity::kept(&old, path, fresh_path, &place)?;
+            rows::copy(&old, &mut fresh, &place, salvaged)?;
+        }
         Err(Unreadable::Damaged(why)) => {
             salvaged.lose(format!("the database cannot be read at all: {why}"));
         }
         Err(Unreadable::Fault(why)) => return Err(why),
     }
     fresh.close().map_err(|(_, e)| fault(&place, e))?;
-    refold(fresh_path, salvaged)
+    refold(fresh_path, kept, salvaged)
 }
 
 /// A new database of the newest form.
@@ -339,7 +344,7 @@ fn look(copy: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Folds every saved session anew, and says which are whole.
-fn refold(path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
+fn refold(path: &Path, kept: Option<identity::Kept>, salvaged: &mut Salvaged) -> Result<(), Error> {
     let store =
         SqliteStore::open(path, Options { purpose: Purpose::OneShot, create: false, ..Options::default() })?;
     let summaries = store.list(&crate::types::Filter::default())?.sessions;
@@ -376,6 +381,10 @@ fn refold(path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
     // The log goes into the file, so that moving the file moves everything.
     let place = path.display().to_string();
     let connection = open::scratch(path, &place)?;
+    // Last of all: what was saved from a copy is a copy, and could not be written to from here on.
+    if let Some(kept) = kept {
+        kept.write(&connection).map_err(|e| fault(&place, e))?;
+    }
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(|e| fault(&place, e))?;
     connection.close().map_err(|(_, e)| fault(&place, e))?;
     for suffix in ["-wal", "-shm"] {
