@@ -73,7 +73,7 @@ impl Bench {
             let end = |calls: &[String]| ok(end_calls(driver.store(), session, calls));
             let door = Door::open(&self.home).unwrap_or_else(|| fail("no door"));
             std::thread::scope(|scope| {
-                let actor = Actor { run: Some("bench".to_owned()), epoch: None };
+                let actor = Actor { run: Some("bench".to_owned()), ..Actor::default() };
                 let _porter = door.attend(scope, &driver, Resident { session, actor });
                 let hook = Hook { door: Some(self.home.join(door::NAME)), ..hook.clone() };
                 for (name, size) in PAYLOADS {

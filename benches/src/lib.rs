@@ -109,8 +109,10 @@ pub fn add_session(store: &dyn Store, project: &str, number: u64) -> Result<Sess
 pub fn fill(path: &Path, session: SessionId, events: u64) -> Result<(), Error> {
     let store =
         SqliteStore::open(path, StoreOptions { purpose: Purpose::LongLived, ..StoreOptions::default() })?;
-    let count =
-        redacted(TokensRecorded { tokens: TokenUse::of(1), estimated: false, source: Source::Hand }.into());
+    let count = redacted(
+        TokensRecorded { tokens: TokenUse::of(1), estimated: false, source: Source::Hand, below: None }
+            .into(),
+    );
     let noted = redacted(note(200));
     let mut seq = store.load(session)?.state.seq;
     while seq < events {

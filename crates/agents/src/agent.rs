@@ -93,6 +93,11 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether it says what it used only when it ends: until then no cap can be held against it.
+    fn tells_use_late(&self) -> bool {
+        false
+    }
+
     /// How to end it.
     fn stop_ladder(&self) -> &[StopStep] {
         &STOP_LADDER

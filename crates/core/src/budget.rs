@@ -8,7 +8,29 @@ pub const DEFAULT_TOKENS: u64 = 100_000;
 /// At how many percent of a budget the warning comes if nobody says otherwise.
 pub const DEFAULT_WARN_PERCENT: u8 = 80;
 
-/// Tokens by kind. Agents bill the kinds differently; the budget counts their sum.
+/// Which tokens count towards a budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counting {
+    /// All but those that were read from the vendor's cache: these are most of what a long run sends, and cost a tenth.
+    #[default]
+    Uncached,
+    /// All of them, as budgets counted that were stored without saying how.
+    All,
+}
+
+impl Counting {
+    /// What a budget means that does not say how it counts.
+    fn unsaid() -> Self {
+        Self::All
+    }
+
+    fn is_unsaid(&self) -> bool {
+        *self == Self::unsaid()
+    }
+}
+
+/// Tokens by kind. Agents bill the kinds differently; [`Counting`] says which of them a budget counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenUse {
     /// Sent to the model, not from a cache.
@@ -45,6 +67,26 @@ impl TokenUse {
             .fold(0, u64::saturating_add)
     }
 
+    /// Those that count towards a budget.
+    pub fn counted(&self, counting: Counting) -> u64 {
+        match counting {
+            Counting::All => self.total(),
+            Counting::Uncached => Self { cache_read: 0, ..*self }.total(),
+        }
+    }
+
+    /// What was added since `earlier`, kind by kind.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(earlier.input),
+            output: self.output.saturating_sub(earlier.output),
+            cache_read: self.cache_read.saturating_sub(earlier.cache_read),
+            cache_write: self.cache_write.saturating_sub(earlier.cache_write),
+            other: self.other.saturating_sub(earlier.other),
+        }
+    }
+
     /// Both together, kind by kind.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
@@ -74,11 +116,20 @@ pub struct TokenBudget {
     pub warn_percent: u8,
     /// Whether the user set it as a cap that stops, not only warns.
     pub hard: bool,
+    /// Which tokens count.
+    #[serde(default = "Counting::unsaid", skip_serializing_if = "Counting::is_unsaid")]
+    pub count: Counting,
 }
 
 impl Default for TokenBudget {
     fn default() -> Self {
-        Self { total_budget: DEFAULT_TOKENS, tokens_used: 0, warn_percent: DEFAULT_WARN_PERCENT, hard: false }
+        Self {
+            total_budget: DEFAULT_TOKENS,
+            tokens_used: 0,
+            warn_percent: DEFAULT_WARN_PERCENT,
+            hard: false,
+            count: Counting::default(),
+        }
     }
 }
 
@@ -118,6 +169,20 @@ impl TokenBudget {
         self.tokens_used = self.tokens_used.saturating_add(tokens);
     }
 
+    /// Counts in another way from now on, what was used before included; `used` is that, by kind.
+    pub fn count_as(&mut self, count: Counting, used: &TokenUse) {
+        let elsewhere = self.tokens_used.saturating_sub(used.counted(self.count));
+        self.tokens_used = elsewhere.saturating_add(used.counted(count));
+        self.count = count;
+    }
+
+    /// The budget of a session that goes on from one with this budget. What was used of a cap goes along, or a fresh
+    /// start would be a way round it.
+    #[must_use]
+    pub fn carried_over(&self) -> Self {
+        Self { tokens_used: if self.hard { self.tokens_used } else { 0 }, ..*self }
+    }
+
     /// Allows more.
     pub fn extend(&mut self, additional: u64) {
         self.total_budget = self.total_budget.saturating_add(additional);
@@ -144,6 +209,13 @@ impl Default for CostBudget {
 }
 
 impl CostBudget {
+    /// The budget of a session that goes on from one with this budget; see [`TokenBudget::carried_over`].
+    #[must_use]
+    pub fn carried_over(&self) -> Self {
+        let cap = self.hard && self.limit_micros.is_some();
+        Self { used_micros: if cap { self.used_micros } else { 0 }, ..*self }
+    }
+
     /// What is left, if there is a limit.
     pub fn remaining_micros(&self) -> Option<u64> {
         self.limit_micros.map(|limit| limit.saturating_sub(self.used_micros))
@@ -204,6 +276,34 @@ mod tests {
         assert_eq!(budget.tokens_remaining(), 0);
         let all = TokenUse { input: u64::MAX, output: 1, ..TokenUse::default() };
         assert_eq!(all.plus(&all).total(), u64::MAX);
+    }
+
+    #[test]
+    fn reading_from_a_cache_counts_only_if_somebody_says_so() {
+        let used = TokenUse { input: 1, output: 2, cache_read: 1_000, cache_write: 4, other: 8 };
+        assert_eq!((used.counted(Counting::Uncached), used.counted(Counting::All)), (15, 1_015));
+        let mut budget = TokenBudget { tokens_used: 15 + 5, ..TokenBudget::default() };
+        budget.count_as(Counting::All, &used);
+        assert_eq!(budget.tokens_used, 1_020, "what came from elsewhere stays");
+        budget.count_as(Counting::Uncached, &used);
+        assert_eq!(budget.tokens_used, 20);
+    }
+
+    #[test]
+    fn an_older_budget_keeps_its_meaning() {
+        let stored = r#"{"total_budget":10,"tokens_used":1,"warn_percent":80,"hard":true}"#;
+        let budget: TokenBudget = serde_json::from_str(stored).unwrap();
+        assert_eq!(budget.count, Counting::All);
+        assert_eq!(serde_json::to_string(&budget).unwrap(), stored);
+        let new = serde_json::to_value(TokenBudget::default()).unwrap();
+        assert_eq!(new["count"], "uncached");
+    }
+
+    #[test]
+    fn a_cap_goes_along_with_what_was_used_of_it() {
+        let soft = TokenBudget { total_budget: 10, tokens_used: 7, ..TokenBudget::default() };
+        assert_eq!(soft.carried_over().tokens_used, 0);
+        assert_eq!(TokenBudget { hard: true, ..soft }.carried_over().tokens_used, 7);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::budget::Counting;
 use crate::budget::TokenUse;
 use crate::event::CallEnd;
 use crate::event::Change;
@@ -29,6 +30,7 @@ use crate::event::Workflow;
 use crate::id::SessionId;
 use crate::id::Uid;
 use crate::text::Text;
+use crate::time::Timestamp;
 
 /// What a new session is to be.
 #[derive(Clone, Debug)]
@@ -66,7 +68,7 @@ pub enum Command {
     /// Go on.
     Resume { reset_breaker: bool, details: Option<Text> },
     /// The driver died.
-    Interrupt { reason: InterruptReason, details: Option<Text> },
+    Interrupt { reason: InterruptReason, details: Option<Text>, at: Option<Timestamp> },
     /// The breaker opened.
     Halt { reason: Text },
     /// The work is done.
@@ -91,6 +93,8 @@ pub enum Command {
     SetIntent { intent: Text },
     /// Correct what it works on.
     SetProject { project: Project },
+    /// The branch of the project's repository that it works on.
+    SetGitBranch { branch: Option<String>, commit: Option<String> },
     /// Follow a workflow.
     SetWorkflow { workflow: Workflow },
     /// Go into a phase.
@@ -113,7 +117,15 @@ pub enum Command {
     /// Money was spent.
     RecordCost { micros: u64, source: Source },
     /// Set a budget; what is not said stays.
-    SetBudget { unit: Unit, total: Option<u64>, hard: Option<bool>, warn_percent: Option<u8> },
+    SetBudget {
+        unit: Unit,
+        total: Option<u64>,
+        hard: Option<bool>,
+        warn_percent: Option<u8>,
+        count: Option<Counting>,
+    },
+    /// What a run of another session, started by an agent of this one, has used so far.
+    CountBelow { run: String, tokens: TokenUse, micros: u64 },
     /// Allow more.
     ExtendBudget { unit: Unit, added: u64 },
 
@@ -272,8 +284,10 @@ impl Command {
             | Self::AnswerRequest { .. }
             | Self::SetTopic { .. }
             | Self::SetProject { .. }
+            | Self::SetGitBranch { .. }
             | Self::RecordTokens { .. }
             | Self::RecordCost { .. }
+            | Self::CountBelow { .. }
             | Self::RecordFile { .. }
             | Self::NoteHistory { .. }
             | Self::StartTool { .. }
@@ -297,6 +311,18 @@ impl Command {
         }
     }
 
+    /// Whether it takes the work further: what a breakpoint stops.
+    pub fn moves_on(&self) -> bool {
+        matches!(
+            self,
+            Self::AdvancePhase { .. }
+                | Self::SetStep { .. }
+                | Self::StartIteration
+                | Self::StartAttempt
+                | Self::SwitchAgent { .. }
+        )
+    }
+
     /// What it does, as a verb for messages such as "a session that is paused cannot …".
     pub fn verb(&self) -> &'static str {
         match self {
@@ -313,6 +339,7 @@ impl Command {
             Self::SetTopic { .. } => "be renamed",
             Self::SetIntent { .. } => "change its intent",
             Self::SetProject { .. } => "change its project",
+            Self::SetGitBranch { .. } => "change its branch",
             Self::SetWorkflow { .. } => "change its workflow",
             Self::AdvancePhase { .. } => "change phase",
             Self::SetStep { .. } => "change step",
@@ -321,7 +348,7 @@ impl Command {
             Self::VerifyPhase { .. } => "be verified",
             Self::SetWorkflowState { .. } => "change its workflow state",
             Self::SetProgress { .. } => "change its progress",
-            Self::RecordTokens { .. } => "record tokens",
+            Self::RecordTokens { .. } | Self::CountBelow { .. } => "record tokens",
             Self::RecordCost { .. } => "record costs",
             Self::SetBudget { .. } | Self::ExtendBudget { .. } => "change its budget",
             Self::RecordArtifact { .. } => "take artifacts",

@@ -14,6 +14,7 @@ use check::check_percent;
 use check::check_project;
 use check::check_step;
 use check::check_workflow;
+use check::known_phase;
 use check::not_empty;
 use check::room;
 pub use fact::decide_fact;
@@ -46,6 +47,7 @@ pub fn create(creation: Creation) -> Result<Event, Refusal> {
     }
     if let Some(phase) = &creation.phase {
         limits::name("phase", phase)?;
+        known_phase(creation.workflow.as_ref(), phase)?;
     }
     if creation.budget.total_budget == 0 {
         return Err(Refusal::bad("budget", "a budget is more than 0"));
@@ -90,11 +92,11 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
                 details,
             })
         }
-        Command::Interrupt { reason, details } => {
+        Command::Interrupt { reason, details, at } => {
             if state.driver.is_none() {
                 return Err(Refusal::NoDriver);
             }
-            Ok(in_doubt(state).chain([ev::SessionInterrupted { reason, details }.into()]).collect())
+            Ok(in_doubt(state).chain([ev::SessionInterrupted { reason, details, at }.into()]).collect())
         }
         Command::Halt { reason } => one(ev::SessionHalted { reason }),
         Command::Complete { summary } => Ok(vec![
@@ -127,12 +129,14 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             one(ev::RequestAnswered { request, obeyed, details })
         }
         Command::RecordTokens { .. }
+        | Command::CountBelow { .. }
         | Command::RecordCost { .. }
         | Command::SetBudget { .. }
         | Command::ExtendBudget { .. } => decide_budget(state, command),
         Command::SetTopic { .. }
         | Command::SetIntent { .. }
         | Command::SetProject { .. }
+        | Command::SetGitBranch { .. }
         | Command::SetWorkflow { .. }
         | Command::AdvancePhase { .. }
         | Command::SetStep { .. }
@@ -179,7 +183,12 @@ pub fn check_need(state: &State, command: &Command) -> Result<(), Refusal> {
     match command.need() {
         Need::Step(to) if status.may_become(to) => Ok(()),
         Need::Step(to) => Err(Refusal::InvalidTransition { from: status, to }),
-        Need::Active if status == Status::Active => Ok(()),
+        Need::Active if status == Status::Active => match &state.breakpoint {
+            Some(waiting) if command.moves_on() => {
+                Err(Refusal::AtBreakpoint { name: waiting.name.clone(), doing: command.verb() })
+            }
+            _ => Ok(()),
+        },
         Need::Active if matches!(command, Command::AdvancePhase { .. }) => {
             Err(Refusal::InvalidForPhaseAdvance { status })
         }
@@ -214,12 +223,18 @@ fn decide_plan(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             check_project(&project)?;
             one(ev::ProjectSet { project })
         }
+        Command::SetGitBranch { branch, commit } => {
+            limits::optional_line("branch", branch.as_deref())?;
+            limits::optional_name("commit", commit.as_deref())?;
+            one(ev::GitBranchSet { branch, commit })
+        }
         Command::SetWorkflow { workflow } => {
             check_workflow(&workflow)?;
             one(ev::WorkflowSet { workflow })
         }
         Command::AdvancePhase { to, step, of } => {
             limits::name("phase", &to)?;
+            known_phase(state.workflow.as_ref(), &to)?;
             if state.phase.as_deref() == Some(&to) {
                 return Err(Refusal::Already(format!("the session is in phase {to} already")));
             }
@@ -405,7 +420,8 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             limits::optional_name("error kind", error_kind.as_deref())?;
             let fingerprint = fingerprint(message.excerpt());
             let (phase, iteration) = (state.phase.clone(), state.iteration);
-            one(ev::ErrorRecorded { message, error_kind, phase, iteration, fingerprint })
+            let history = true;
+            one(ev::ErrorRecorded { message, error_kind, phase, iteration, fingerprint, history })
         }
         Command::CreateCheckpoint { name, reason } => {
             limits::optional_name("checkpoint name", name.as_deref())?;

@@ -23,12 +23,19 @@ pub const JSON: usize = 64 * 1024;
 pub const DEPTH: usize = 100;
 /// Most ways to go on that are offered at once.
 pub const WAYS: usize = 16;
+/// How many of the newest restores are remembered.
+pub const RESTORES: usize = 16;
 /// How many runs before the newest are remembered by the source of their tokens.
 pub const EARLIER_RUNS: usize = 16;
 
 /// A name: not empty, on one line, not too long.
 pub fn name(field: &'static str, text: &str) -> Result<(), Refusal> {
     bounded(field, text, NAME)
+}
+
+/// A line of text that need not be there.
+pub fn optional_line(field: &'static str, text: Option<&str>) -> Result<(), Refusal> {
+    text.map_or(Ok(()), |text| line(field, text))
 }
 
 /// A line of text: not empty, on one line, not too long.

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::event::CheckpointReason;
 use crate::event::Event;
 
 /// What made the newest save.
@@ -26,6 +27,8 @@ impl SaveTrigger {
     /// What an event was a save for.
     pub fn of(event: &Event) -> Self {
         match event {
+            Event::CheckpointCreated(e) if e.reason == CheckpointReason::AgentSwitch => Self::AgentSwitch,
+            Event::CheckpointCreated(e) if e.reason == CheckpointReason::Breakpoint => Self::Breakpoint,
             Event::CheckpointCreated(_) | Event::CheckpointReady(_) | Event::CheckpointFailed(_) => {
                 Self::Checkpoint
             }

@@ -214,7 +214,8 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
                 "timestamp": at, "message": e.message, "error_kind": e.error_kind, "phase": e.phase,
                 "iteration": e.iteration, "fingerprint": e.fingerprint,
             });
-            put(List::Errors, log_key, fields);
+            put(List::Errors, log_key.clone(), fields);
+            put_history(&mut put, state, mark, event, log_key);
         }
         Event::MemoryUsed(e) => {
             let fields = json!({
@@ -318,7 +319,7 @@ fn run_row(mark: &Mark, event: &Event) -> Option<(String, Value)> {
             if e.native_id.is_none() {
                 fields.as_object_mut()?.remove("native_id");
             }
-            fields["ended_at"] = json!(mark.at);
+            fields["ended_at"] = json!(e.at.unwrap_or(mark.at));
             fields["state"] = json!("ended");
             Some((e.run.clone(), fields))
         }
@@ -418,6 +419,11 @@ fn history(event: &Event) -> Option<(String, Value)> {
             let why = e.why.short(crate::limits::NAME);
             ("resume_attempted", json!(format!("attempt {} of {}: {why}", e.attempt, e.of)))
         }
+        // Older ones have no such line.
+        Event::ErrorRecorded(e) if e.history => {
+            ("error_recorded", json!(e.message.short(crate::limits::NAME)))
+        }
+        Event::GitBranchSet(e) => ("git_branch_set", json!(e.branch)),
         Event::MilestoneReached(e) => ("milestone_reached", json!(e.name)),
         Event::BreakpointReached(e) => ("breakpoint_reached", json!(e.name)),
         Event::BreakpointContinued(e) => ("breakpoint_continued", json!(e.name)),

@@ -80,16 +80,23 @@ fn the_other_lines_of_a_history() {
         total: Some(10),
         hard: Some(true),
         warn_percent: None,
+        count: None,
     });
     story.ok(tokens(11, Source::Hand));
-    story.ok(Command::SetBudget { unit: Unit::Cost, total: Some(500), hard: None, warn_percent: None });
+    story.ok(Command::SetBudget {
+        unit: Unit::Cost,
+        total: Some(500),
+        hard: None,
+        warn_percent: None,
+        count: None,
+    });
     story.ok(extend(Unit::Cost, 5));
     story.ok(Command::SwitchAgent { to: "coder".to_owned() });
     story.ok(Command::ReachMilestone { name: "first green".to_owned(), details: None });
     story.ok(Command::ReachBreakpoint { name: "look".to_owned(), details: None });
     story.ok(Command::ContinueBreakpoint { details: None });
     story.ok(attach(1));
-    story.ok(Command::Interrupt { reason: InterruptReason::PowerLoss, details: None });
+    story.ok(Command::Interrupt { reason: InterruptReason::PowerLoss, details: None, at: None });
     story.ok(resume());
     story.ok(Command::Halt { reason: "no progress".into() });
     story.ok(Command::Resume { reset_breaker: true, details: None });

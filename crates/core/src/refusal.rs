@@ -71,6 +71,24 @@ pub enum Refusal {
         /// Its id as asked for.
         id: String,
     },
+    /// Somebody is to look before work goes on.
+    #[error("the session waits at breakpoint {name} and cannot {doing} before somebody has looked")]
+    AtBreakpoint {
+        /// Which.
+        name: String,
+        /// What was asked for, as a verb.
+        doing: &'static str,
+    },
+    /// The workflow lists its phases, and this is none of them.
+    #[error("workflow {workflow} has no phase {phase}; its phases are {phases}")]
+    UnknownPhase {
+        /// The phase asked for.
+        phase: String,
+        /// The workflow.
+        workflow: String,
+        /// Those it has, joined by commas.
+        phases: String,
+    },
     /// The thing is there already, or is what it should become.
     #[error("{0}")]
     Already(String),
@@ -95,6 +113,8 @@ impl Refusal {
             Self::BadValue { .. } => "bad_value",
             Self::TooMany { .. } => "too_many",
             Self::Unknown { .. } => "unknown_item",
+            Self::AtBreakpoint { .. } => "at_breakpoint",
+            Self::UnknownPhase { .. } => "unknown_phase",
             Self::Already(_) => "already",
         }
     }

@@ -18,6 +18,7 @@ use crate::event::Maker;
 use crate::event::Metric;
 use crate::event::Project;
 use crate::event::Verdict;
+use crate::event::WorkItemMark;
 use crate::event::Workflow;
 use crate::id::SessionId;
 use crate::id::Uid;
@@ -25,13 +26,14 @@ use crate::status::Status;
 use crate::time::Timestamp;
 
 pub use apply::Applied;
+pub use apply::BRIEF_BEGINS;
 pub use apply::FoldError;
 pub use apply::Mark;
 pub(crate) use apply::place;
 pub use parts::*;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 4;
+pub const FOLD_VERSION: u32 = 5;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,9 @@ pub struct State {
     /// The ended session it goes on from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<SessionId>,
+    /// The branch of the project's repository that it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
 
     /// Where it stands.
     pub status: Status,
@@ -107,6 +112,9 @@ pub struct State {
     pub tokens: TokenUse,
     /// Money allowed and spent.
     pub cost: CostBudget,
+    /// What runs of other sessions have used so far that an agent of this one started, by run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub below: BTreeMap<String, BelowMark>,
     /// Which warnings were given since the budgets last changed.
     #[serde(default)]
     pub warned: Warned,
@@ -175,6 +183,12 @@ pub struct State {
     /// The file that says what is to be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The item of a tracker that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item: Option<WorkItemMark>,
+    /// The event with what the agent was asked to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
     /// The newest stop, and what became of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Box<RecoveryMark>>,
@@ -208,6 +222,11 @@ impl State {
     /// Whether a budget is passed; the mark stays until it is extended.
     pub fn is_over_budget(&self) -> bool {
         self.budget.is_over() || self.cost.is_over()
+    }
+
+    /// Whether a budget is nearly used up, or more than that.
+    pub fn is_low_on_budget(&self) -> bool {
+        self.budget.is_warning() || self.cost.is_warning()
     }
 
     /// Whether work may be picked up again after a stop.

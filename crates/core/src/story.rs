@@ -124,7 +124,7 @@ pub(crate) fn resume() -> Command {
 }
 
 pub(crate) fn interrupt() -> Command {
-    Command::Interrupt { reason: Default::default(), details: None }
+    Command::Interrupt { reason: Default::default(), details: None, at: None }
 }
 
 pub(crate) fn phase(to: &str) -> Command {

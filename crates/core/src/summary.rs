@@ -35,12 +35,24 @@ pub struct Summary {
     pub tokens_used: u64,
     pub token_budget: u64,
     pub over_budget: bool,
+    #[serde(default)]
+    pub budget_warning: bool,
+    #[serde(default)]
+    pub budget_hard: bool,
     pub cost_micros: u64,
+    #[serde(default)]
+    pub cost_limit_micros: Option<u64>,
     pub open_tasks: u64,
     pub open_calls: u64,
     pub in_doubt: u64,
     pub resumable: bool,
     pub checkpoint: Option<String>,
+    #[serde(default)]
+    pub branch: Option<String>,
+    #[serde(default)]
+    pub file: Option<String>,
+    #[serde(default)]
+    pub work_item: Option<String>,
     pub seq: u64,
 }
 
@@ -67,12 +79,18 @@ impl From<&State> for Summary {
             tokens_used: state.budget.tokens_used,
             token_budget: state.budget.total_budget,
             over_budget: state.is_over_budget(),
+            budget_warning: state.is_low_on_budget(),
+            budget_hard: state.budget.hard,
             cost_micros: state.cost.used_micros,
+            cost_limit_micros: state.cost.limit_micros,
             open_tasks: state.tasks.open.len() as u64,
             open_calls: (state.calls.open.len() as u64).saturating_add(state.calls.open_beyond),
             in_doubt: state.calls.in_doubt.len() as u64,
             resumable: state.is_resumable(),
             checkpoint: state.checkpoint.as_ref().map(|mark| mark.id.to_string()),
+            branch: state.branch.clone(),
+            file: state.file.clone(),
+            work_item: state.work_item.as_ref().map(|item| item.id.clone()),
             seq: state.seq,
         }
     }

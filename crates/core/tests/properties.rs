@@ -147,7 +147,7 @@ fn a_flood_leaves_a_bounded_state() {
     };
     flood(&attach, 1);
     flood(&start, 1_100);
-    flood(&|_| Command::Interrupt { reason: InterruptReason::Crash, details: Some(text(0)) }, 1);
+    flood(&|_| Command::Interrupt { reason: InterruptReason::Crash, details: Some(text(0)), at: None }, 1);
     flood(&|_| Command::Resume { reset_breaker: false, details: None }, 1);
     flood(&|n| start(n + 10_000), 1_100);
     flood(&attach, 1);

@@ -24,7 +24,7 @@ use crate::view;
 impl Engine {
     /// Does one thing to a session.
     pub fn act(&self, session: SessionId, command: Command) -> Result<Acted, Error> {
-        self.act_with(session, vec![command], None, self.options.actor.epoch)
+        self.act_all(session, vec![command], None)
     }
 
     /// Does several things at once: all of them, or none. With a key, doing it twice does it once.
@@ -34,9 +34,10 @@ impl Engine {
         commands: Vec<Command>,
         key: Option<EventKey>,
     ) -> Result<Acted, Error> {
-        self.act_with(session, commands, key, self.options.actor.epoch)
+        self.act_by(session, commands, key, self.options.actor.epoch, false)
     }
 
+    /// Does something as the driver of that epoch, which nobody need be asked for.
     pub(crate) fn act_with(
         &self,
         session: SessionId,
@@ -44,17 +45,30 @@ impl Engine {
         key: Option<EventKey>,
         epoch: Option<u64>,
     ) -> Result<Acted, Error> {
+        self.act_by(session, commands, key, epoch, true)
+    }
+
+    /// Whoever acts below a run has its epoch, and asks its driver all the same: the agent is the driver's to stop.
+    fn act_by(
+        &self,
+        session: SessionId,
+        commands: Vec<Command>,
+        key: Option<EventKey>,
+        epoch: Option<u64>,
+        drives: bool,
+    ) -> Result<Acted, Error> {
+        let own = epoch.filter(|_| drives);
         let key = key.unwrap_or_else(fresh_key);
         let at = self.now();
         let commands: Vec<Command> =
             commands.into_iter().map(|command| self.without_secrets_in_names(command)).collect();
-        let driven = self.is_driven(session, &commands, epoch)?;
+        let driven = self.is_driven(session, &commands, own)?;
         let facts_only = commands.iter().all(|command| command.need() == segno_core::command::Need::Nothing);
         let append = Append {
             run: self.options.actor.run.clone(),
             epoch,
             want_state: true,
-            ..Append::new(session, key.clone(), at, self.decider(commands.clone(), epoch, driven))
+            ..Append::new(session, key.clone(), at, self.decider(commands.clone(), own, driven))
         };
         match self.append_one(append) {
             Ok(appended) => {

@@ -41,6 +41,8 @@ pub struct Actor {
     pub run: Option<String>,
     /// The epoch.
     pub epoch: Option<u64>,
+    /// The session of that run.
+    pub session: Option<SessionId>,
 }
 
 /// How an engine works.

@@ -3,6 +3,7 @@
 use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::Status;
+use segno_core::event::Unit;
 use segno_store::Certainty;
 
 /// Why something was not done.
@@ -48,6 +49,18 @@ pub enum Error {
     /// A hard budget has nothing left.
     #[error("Token budget exceeded. Consider extending budget or completing session.")]
     BudgetExceeded,
+    /// A cap is used up, so nothing is started.
+    #[error("{} of session {session} is used up; nothing was started", cap(*unit, *used, *total))]
+    CapReached {
+        /// Whose cap it is.
+        session: SessionId,
+        /// Tokens or money.
+        unit: Unit,
+        /// Used so far.
+        used: u64,
+        /// The allowance.
+        total: u64,
+    },
     /// It could not be written.
     #[error("the change could not be written: {details}")]
     WriteError {
@@ -97,6 +110,14 @@ pub enum Error {
         /// Where it stands.
         status: Status,
     },
+    /// The repository is on another branch than the session.
+    #[error("the session works on branch {branch}, and the repository is on {present}")]
+    OtherBranch {
+        /// The session's.
+        branch: String,
+        /// Where the repository is.
+        present: String,
+    },
     /// The working tree cannot be captured or brought anywhere.
     #[error("{0}")]
     NoTree(String),
@@ -133,6 +154,7 @@ impl Error {
             Self::SessionNotFound { .. } => "session_not_found",
             Self::SessionCorrupted { .. } => "session_corrupted",
             Self::BudgetExceeded => "budget_exceeded",
+            Self::CapReached { .. } => "cap_reached",
             Self::WriteError { .. } => "write_error",
             Self::Refused(refusal) => refusal.code(),
             Self::Store(error) => error.code(),
@@ -143,6 +165,7 @@ impl Error {
             Self::NotLaunched { .. } => "not_launched",
             Self::AgentAlive { .. } => "agent_alive",
             Self::NotResumable { .. } => "not_resumable",
+            Self::OtherBranch { .. } => "other_branch",
             Self::NoRun(_) => "no_run",
             Self::NoTree(_) => "no_tree",
             Self::RestorePending(_) => "restore_pending",
@@ -152,6 +175,14 @@ impl Error {
 
     pub(crate) fn file(path: &std::path::Path, why: impl std::fmt::Display) -> Self {
         Self::File { path: path.display().to_string(), why: why.to_string() }
+    }
+}
+
+/// A cap and what was used of it, for a sentence.
+fn cap(unit: Unit, used: u64, total: u64) -> String {
+    match unit {
+        Unit::Tokens => format!("the token budget ({used} of {total})"),
+        Unit::Cost => format!("the cost budget (${:.2} of ${:.2})", used as f64 / 1e6, total as f64 / 1e6),
     }
 }
 

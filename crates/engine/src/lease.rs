@@ -127,7 +127,8 @@ impl Engine {
             // What it was doing is in doubt from now on, and its session goes on with us.
             let details = format!("{} fell silent", described(&before.holder));
             let reason = InterruptReason::Unknown;
-            commands.push(Command::Interrupt { reason, details: Some(details.into()) });
+            let at = Some(before.heartbeat_at);
+            commands.push(Command::Interrupt { reason, details: Some(details.into()), at });
             commands.push(Command::Resume { reset_breaker: false, details: Some(what.into()) });
         }
         commands.push(Command::AttachDriver { epoch: lease.epoch, holder });
@@ -155,6 +156,14 @@ impl Engine {
         Ok(settled)
     }
 
+    /// Marks one session as interrupted if its driver died; true if it was.
+    pub(crate) fn settle_one(&self, session: SessionId) -> Result<bool, Error> {
+        match self.store().lease(session)? {
+            Some(lease) => self.settle_lease(session, &lease),
+            None => Ok(false),
+        }
+    }
+
     pub(crate) fn settle_session(&self, session: SessionId) -> Result<(), Error> {
         if let Some(lease) = self.store().lease(session)? {
             self.settle_lease(session, &lease)?;
@@ -178,6 +187,9 @@ impl Engine {
             return Ok(false);
         };
         let epoch = lease.epoch;
+        // When it was last known to live. Whoever took its place to settle it has a heartbeat of its own.
+        let heartbeat = (driver.epoch == epoch).then_some(lease.heartbeat_at);
+        let at = Some(self.store().load(session)?.state.updated_at).max(heartbeat);
         self.take_in_unrecorded(session, driver.epoch, epoch)?;
         let mut details = described(&driver.holder);
         if let Some(agent) = self.living_agent(session) {
@@ -187,7 +199,7 @@ impl Engine {
             Death::Ended => InterruptReason::Crash,
             Death::Rebooted => InterruptReason::PowerLoss,
         };
-        let command = Command::Interrupt { reason, details: Some(details.into()) };
+        let command = Command::Interrupt { reason, details: Some(details.into()), at };
         // Of several that find it dead at once, one says so.
         let key = format!("dead-driver-{epoch}").parse().ok();
         let said = match self.act_with(session, vec![command], key, Some(epoch)) {

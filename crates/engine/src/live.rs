@@ -100,13 +100,20 @@ impl Engine {
 
     /// What the newest event was a save for.
     pub(crate) fn save_trigger(&self, state: &State) -> Result<SaveTrigger, Error> {
-        let newest = self.store().events(state.session_id, state.seq.saturating_sub(1), 1)?.pop();
-        Ok(match newest {
-            Some(EventRow::Whole(stored)) => {
-                stored.event().map_or(SaveTrigger::Auto, |event| SaveTrigger::of(&event))
-            }
-            _ => SaveTrigger::Auto,
-        })
+        let at = |seq: u64| -> Result<Option<Event>, Error> {
+            let row = self.store().events(state.session_id, seq.saturating_sub(1), 1)?.pop();
+            Ok(match row {
+                Some(EventRow::Whole(stored)) => stored.event().ok(),
+                _ => None,
+            })
+        };
+        let mut newest = at(state.seq)?;
+        // That a checkpoint is on disk now says nothing of what it was made for.
+        let completes = matches!(newest, Some(Event::CheckpointReady(_) | Event::CheckpointFailed(_)));
+        if let Some(mark) = state.checkpoint.as_ref().filter(|_| completes) {
+            newest = at(mark.seq)?.or(newest);
+        }
+        Ok(newest.map_or(SaveTrigger::Auto, |event| SaveTrigger::of(&event)))
     }
 
     /// What the agent said last.

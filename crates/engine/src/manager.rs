@@ -186,9 +186,14 @@ impl SessionManager {
             Ok(id) => id,
             Err(_) => return Ok(None),
         };
+        // One whose driver died is interrupted, whoever looks first: it can be resumed then.
+        let settled = self.engine.settle_one(id)?;
         match self.engine.load(id) {
             Ok(loaded) => {
                 self.notices = loaded.notices;
+                if settled {
+                    self.notices.push("the session was interrupted: its driver died".to_owned());
+                }
                 Ok(Some(self.current.insert(loaded.state)))
             }
             Err(Error::SessionNotFound { .. }) => self.explain_view(id).map(|()| None),
@@ -242,7 +247,8 @@ impl SessionManager {
         self.save()
     }
 
-    /// Pauses the current session.
+    /// Pauses the current session. If somebody drives it, its driver is only asked to: the session stays active until
+    /// that has stopped its agent, and [`SessionManager::notices`] says so.
     pub fn pause(&mut self) -> Result<&State, Error> {
         self.act(Command::Pause { reason: PauseReason::Asked, details: None })
     }
@@ -451,6 +457,10 @@ impl SessionManager {
     pub fn act(&mut self, command: Command) -> Result<&State, Error> {
         let acted = self.engine.act(self.id()?, command)?;
         self.notices = acted.notices;
+        if let Some(request) = acted.requested {
+            let what = format!("{request:?}").to_lowercase();
+            self.notices.push(format!("somebody drives the session: its driver was asked to {what}"));
+        }
         Ok(self.current.insert(acted.state))
     }
 

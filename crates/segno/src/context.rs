@@ -39,6 +39,8 @@ pub struct UnderRun {
     pub run: RunId,
     /// The fencing number, from `SEGNO_EPOCH`.
     pub epoch: Option<u64>,
+    /// The session of that run, from `SEGNO_SESSION`.
+    pub session: Option<segno_engine::core::SessionId>,
 }
 
 impl Context {
@@ -137,7 +139,8 @@ impl Context {
         let epoch = self.environment.non_empty(env::EPOCH).map(str::parse).transpose().map_err(|_| {
             CommandError::config("config_invalid", format!("${} is not a number", env::EPOCH))
         })?;
-        Ok(Some(UnderRun { run, epoch }))
+        let session = self.environment.non_empty(env::SESSION).and_then(|id| id.parse().ok());
+        Ok(Some(UnderRun { run, epoch, session }))
     }
 
     /// The URL of the store: as configured, or the default one.

@@ -51,7 +51,10 @@ fn commands_under_an_agent_know_their_run() {
     let (_temp, free) = context(&[], GlobalArgs::default());
     assert_eq!(free.under_run().unwrap(), None);
     let (_temp, bound) = context(&[("SEGNO_RUN", RUN), ("SEGNO_EPOCH", "7")], GlobalArgs::default());
-    assert_eq!(bound.under_run().unwrap(), Some(UnderRun { run: RUN.parse().unwrap(), epoch: Some(7) }));
+    assert_eq!(
+        bound.under_run().unwrap(),
+        Some(UnderRun { run: RUN.parse().unwrap(), epoch: Some(7), session: None })
+    );
     let (_temp, wrong) = context(&[("SEGNO_RUN", RUN), ("SEGNO_EPOCH", "x")], GlobalArgs::default());
     assert!(wrong.under_run().is_err());
     let (_temp, wrong) = context(&[("SEGNO_RUN", "../x")], GlobalArgs::default());

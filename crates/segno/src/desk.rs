@@ -56,7 +56,9 @@ impl<'a> Desk<'a> {
             sqlite::Options { purpose, create, busy: Duration::from_millis(config.store.busy_timeout_ms) };
         let store = SqliteStore::open(&path, options).map_err(segno_engine::Error::from)?;
         let actor = match context.under_run()? {
-            Some(under) => Actor { run: Some(under.run.to_string()), epoch: under.epoch },
+            Some(under) => {
+                Actor { run: Some(under.run.to_string()), epoch: under.epoch, session: under.session }
+            }
             None => Actor::default(),
         };
         let options = EngineOptions {
@@ -203,16 +205,17 @@ impl<'a> Desk<'a> {
 
     /// Does something to a session.
     pub fn act(&self, session: SessionId, commands: Vec<Command>) -> Outcome<Acted> {
-        let key = match &self.context.global.key {
-            Some(text) => Some(
-                text.parse::<EventKey>()
-                    .map_err(|bad| CommandError::usage(format!("bad --key: {}", bad.why)))?,
-            ),
-            None => None,
-        };
-        self.engine.act_all(session, commands, key).map_err(|error| {
+        self.engine.act_all(session, commands, self.key()?).map_err(|error| {
             CommandError::from(error).map_message(|text| self.engine.redactor().text(text).into_owned())
         })
+    }
+
+    /// The key that was given, under which doing something twice does it once.
+    pub fn key(&self) -> Outcome<Option<EventKey>> {
+        let parse = |text: &String| {
+            text.parse::<EventKey>().map_err(|bad| CommandError::usage(format!("bad --key: {}", bad.why)))
+        };
+        self.context.global.key.as_ref().map(parse).transpose()
     }
 
     /// Says what came of a change: a document for programs, a line for people.
@@ -274,10 +277,7 @@ impl<'a> Desk<'a> {
                     format!("cost budget {word}: {} of {}", units::dollars(used), units::dollars(total))
                 }
             };
-            let extend = match unit {
-                Unit::Tokens => "segno budget extend 50k",
-                Unit::Cost => "segno budget cost 5 --extend",
-            };
+            let extend = extend_hint(unit, None);
             self.context.printer.warn_with(message, &[format!("{extend}   (or: segno complete)")]);
         }
     }
@@ -381,6 +381,16 @@ fn redactor(context: &Context) -> Outcome<Redactor> {
     })
 }
 
+/// How to allow more.
+pub fn extend_hint(unit: segno_engine::core::event::Unit, session: Option<SessionId>) -> String {
+    use segno_engine::core::event::Unit;
+    let session = session.map_or(String::new(), |session| format!(" --session {}", tail(session)));
+    match unit {
+        Unit::Tokens => format!("segno budget extend 50k{session}"),
+        Unit::Cost => format!("segno budget cost 5 --extend{session}"),
+    }
+}
+
 /// The last part of an id, enough to tell sessions apart in daily use.
 pub fn tail(id: SessionId) -> String {
     let text = id.to_string();
@@ -427,6 +437,9 @@ impl From<segno_engine::Error> for CommandError {
             ),
             E::SessionCorrupted { .. } => (ExitCode::StoreDamaged, Some("segno doctor".to_owned())),
             E::BudgetExceeded => (ExitCode::BudgetExhausted, Some("segno budget extend N".to_owned())),
+            E::CapReached { session, unit, .. } => {
+                (ExitCode::BudgetExhausted, Some(extend_hint(*unit, Some(*session))))
+            }
             E::WriteError { .. } => {
                 (ExitCode::Environment, Some("free some room or mend the disk, then try again".to_owned()))
             }
@@ -440,6 +453,9 @@ impl From<segno_engine::Error> for CommandError {
                     _ => None,
                 };
                 (ExitCode::Refused, list.map(ToOwned::to_owned))
+            }
+            E::Refused(Refusal::AtBreakpoint { .. }) => {
+                (ExitCode::Refused, Some("segno breakpoint continue".to_owned()))
             }
             E::Refused(_) => (ExitCode::Refused, None),
             E::Store(S::Held(_) | S::StaleEpoch { .. }) => (ExitCode::HeldElsewhere, None),
@@ -481,6 +497,9 @@ impl From<segno_engine::Error> for CommandError {
                 ExitCode::HeldElsewhere,
                 Some("segno attach   follows it   (or: segno kill   ends it)".to_owned()),
             ),
+            E::OtherBranch { .. } => {
+                (ExitCode::Refused, Some("segno resume --checkout-branch   (or: --any-branch)".to_owned()))
+            }
             E::NoRun(_) | E::NoTree(_) | E::NotResumable { .. } => (ExitCode::Refused, None),
             E::RestorePending(_) | E::Workspace(W::Pending | W::Halfway(_)) => {
                 let hint = "segno checkpoint pending --leave   keeps the files as they are   (or: --finish, --take-back)";

@@ -124,7 +124,7 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
         Ok(store) => {
             let options = EngineOptions {
                 redactor,
-                actor: Actor { run, epoch },
+                actor: Actor { run, epoch, ..Actor::default() },
                 view: view::Options { enabled: false, ..view::Options::default() },
                 spool: Some(file.spool),
                 tree: file.tree,

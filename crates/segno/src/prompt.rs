@@ -32,14 +32,14 @@ pub struct WorkItem {
 }
 
 impl WorkItem {
-    /// Reads an item as trackers print it: an object, an array whose first element it is, or either of them under a
-    /// name such as `issue` or `items`.
+    /// Reads an item as trackers print it: an object, an array of which the most urgent open one is taken, or either of
+    /// them under a name such as `issue` or `items`.
     ///
     /// # Errors
     /// What is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text).map_err(|why| format!("it is not JSON: {why}"))?;
-        let item = find(&value, 0).ok_or("there is no item with an id or a title in it")?;
+        let item = find(&value, 0)?.ok_or("there is no item with an id or a title in it")?;
         let text = |names: &[&str]| {
             names.iter().find_map(|name| item.get(*name).and_then(as_text)).unwrap_or_default()
         };
@@ -65,19 +65,65 @@ impl WorkItem {
     }
 }
 
-fn find(value: &Value, depth: usize) -> Option<&serde_json::Map<String, Value>> {
+type Fields = serde_json::Map<String, Value>;
+
+fn find(value: &Value, depth: usize) -> Result<Option<&Fields>, String> {
     match value {
-        Value::Array(items) => items.first().filter(|_| depth < 3).and_then(|item| find(item, depth + 1)),
+        Value::Array(items) if depth < 3 => {
+            let mut found = Vec::new();
+            for item in items {
+                found.extend(find(item, depth + 1)?);
+            }
+            choose(&found)
+        }
         Value::Object(fields) if ["id", "key", "title"].iter().any(|name| fields.contains_key(*name)) => {
-            Some(fields)
+            Ok(Some(fields))
         }
         Value::Object(fields) if depth < 3 => {
             const WRAPPERS: &[&str] =
                 &["issue", "item", "bead", "task", "issues", "items", "beads", "tasks", "data", "result"];
-            WRAPPERS.iter().find_map(|name| find(fields.get(*name)?, depth + 1))
+            match WRAPPERS.iter().find_map(|name| fields.get(*name)) {
+                Some(inside) => find(inside, depth + 1),
+                None => Ok(None),
+            }
         }
-        _ => None,
+        _ => Ok(None),
     }
+}
+
+/// Of several the one to be done first: open and no epic, the most urgent, of these the oldest. One alone is meant
+/// whatever it says of itself.
+fn choose<'a>(items: &[&'a Fields]) -> Result<Option<&'a Fields>, String> {
+    if let [only] = items {
+        return Ok(Some(only));
+    }
+    let word = |item: &Fields, names: &[&str]| {
+        names.iter().find_map(|name| item.get(*name)?.as_str().map(str::to_lowercase)).unwrap_or_default()
+    };
+    let is_open = |item: &&&Fields| {
+        let done = ["closed", "done", "completed", "resolved", "cancelled", "canceled", "tombstone"];
+        let epic = word(item, &["issue_type", "type"]) == "epic";
+        !done.contains(&word(item, &["status", "state"]).as_str()) && !epic
+    };
+    let urgency = |item: &Fields| match item.get("priority") {
+        Some(Value::Number(number)) => number.as_f64().unwrap_or(f64::MAX),
+        // As in P1.
+        Some(Value::String(text)) => text.trim_start_matches(['P', 'p']).parse().unwrap_or(f64::MAX),
+        _ => f64::MAX,
+    };
+    let mut open: Vec<&Fields> = items.iter().filter(is_open).copied().collect();
+    if open.is_empty() && !items.is_empty() {
+        return Err("every item in it is done, or an epic".to_owned());
+    }
+    // Stable: those that say nothing stay in their order.
+    open.sort_by(|a, b| {
+        urgency(a).total_cmp(&urgency(b)).then_with(|| {
+            let made = |item: &Fields| word(item, &["created_at", "created"]);
+            let (a, b) = (made(a), made(b));
+            if a.is_empty() || b.is_empty() { std::cmp::Ordering::Equal } else { a.cmp(&b) }
+        })
+    });
+    Ok(open.first().copied())
 }
 
 fn as_text(value: &Value) -> Option<String> {
@@ -157,6 +203,16 @@ mod tests {
         for wrong in ["", "1", "[]", "{}", "{\"issues\":[]}", "[[[[{\"id\":1}]]]]"] {
             assert!(WorkItem::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_most_urgent_open_one_is_taken() {
+        let taken = |text: &str| WorkItem::parse(text).map(|item| item.id);
+        let list = r#"[{"id":"a","status":"closed"},{"id":"b","priority":2},{"id":"c","priority":"P1"},{"id":"d","priority":1}]"#;
+        assert_eq!(taken(list).unwrap(), "c");
+        assert_eq!(taken(r#"[{"id":"a"},{"id":"b"}]"#).unwrap(), "a", "nothing says otherwise");
+        assert_eq!(taken(r#"[{"id":"a","status":"closed"}]"#).unwrap(), "a", "one alone is meant");
+        assert!(taken(r#"[{"id":"a","status":"done"},{"id":"b","issue_type":"epic"}]"#).is_err());
     }
 
     #[test]

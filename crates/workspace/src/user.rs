@@ -120,6 +120,21 @@ impl Workspace {
         Ok(whole)
     }
 
+    /// Goes to a branch as its user would: the files go with it. Fails, and changes nothing, if something that is not
+    /// committed would be lost. No hook is run.
+    pub fn checkout_branch(&self, name: &str) -> Result<(), Error> {
+        let refuse = |why: &str| Error::Repository(format!("{name}: {why}"));
+        let head = self.head()?.ok_or_else(|| Error::Repository("there is none".to_owned()))?;
+        if name.starts_with('-') {
+            return Err(refuse("that cannot name a branch"));
+        }
+        let git = self.git.in_dir(&head.git_dir).with("GIT_WORK_TREE", &head.top);
+        git.run(&["checkout", "--quiet", "--no-guess", name, "--"]).map(drop).map_err(|why| match why {
+            Error::Git { said, .. } => refuse(said.lines().next().unwrap_or("it cannot be checked out")),
+            other => other,
+        })
+    }
+
     /// Moves the present branch to `to` and keeps where it was as `refs/segno/<keep_as>`. Files and index stay as they
     /// are. Fails if the branch is not at `from` any more.
     pub fn move_branch(&self, from: &str, to: &str, keep_as: &str) -> Result<Moved, Error> {

@@ -54,6 +54,10 @@ impl Agent for Gemini {
         Some(transcript::read(bytes))
     }
 
+    fn tells_use_late(&self) -> bool {
+        true
+    }
+
     fn bypass_flags(&self) -> &[&str] {
         BYPASS_FLAGS
     }

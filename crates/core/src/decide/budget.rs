@@ -7,6 +7,7 @@ use crate::command::Command;
 use crate::event as ev;
 use crate::event::Event;
 use crate::event::Unit;
+use crate::limits;
 use crate::refusal::Refusal;
 use crate::state::State;
 
@@ -17,14 +18,34 @@ pub(super) fn decide_budget(state: &State, command: Command) -> Result<Vec<Event
     let (mut tokens, mut cost) = (state.budget, state.cost);
     match command {
         Command::RecordTokens { tokens: used, estimated, source } => {
-            tokens.record_usage(used.total());
-            events.push(ev::TokensRecorded { tokens: used, estimated, source }.into());
+            tokens.record_usage(used.counted(tokens.count));
+            events.push(ev::TokensRecorded { tokens: used, estimated, source, below: None }.into());
         }
         Command::RecordCost { micros, source } => {
             cost.used_micros = cost.used_micros.saturating_add(micros);
-            events.push(ev::CostRecorded { micros, source }.into());
+            events.push(ev::CostRecorded { micros, source, below: None }.into());
         }
-        Command::SetBudget { unit, total, hard, warn_percent } => {
+        Command::CountBelow { run, tokens: all, micros: whole } => {
+            limits::name("run", &run)?;
+            // What is told is a total, so telling it again counts nothing twice.
+            let known = state.below.get(&run).copied().unwrap_or_default();
+            let used = all.since(&known.tokens);
+            let micros = whole.saturating_sub(known.micros);
+            if used.total() == 0 && micros == 0 {
+                return Err(Refusal::Already(format!("what run {run} used is counted already")));
+            }
+            let (estimated, source) = (false, ev::Source::Hand);
+            if used.total() > 0 {
+                tokens.record_usage(used.counted(tokens.count));
+                let below = Some(run.clone());
+                events.push(ev::TokensRecorded { tokens: used, estimated, source, below }.into());
+            }
+            if micros > 0 {
+                cost.used_micros = cost.used_micros.saturating_add(micros);
+                events.push(ev::CostRecorded { micros, source, below: Some(run) }.into());
+            }
+        }
+        Command::SetBudget { unit, total, hard, warn_percent, count } => {
             let (old_total, old_hard, old_warn) = match unit {
                 Unit::Tokens => (Some(tokens.total_budget), tokens.hard, tokens.warn_percent),
                 Unit::Cost => (cost.limit_micros, cost.hard, cost.warn_percent),
@@ -33,7 +54,8 @@ pub(super) fn decide_budget(state: &State, command: Command) -> Result<Vec<Event
             let total = total.ok_or_else(|| Refusal::bad("budget", "a budget is more than 0"))?;
             let (hard, warn_percent) = (hard.unwrap_or(old_hard), warn_percent.unwrap_or(old_warn));
             check_percent(warn_percent)?;
-            return one(ev::BudgetSet { unit, total, hard, warn_percent });
+            let count = count.filter(|_| unit == Unit::Tokens);
+            return one(ev::BudgetSet { unit, total, hard, warn_percent, count });
         }
         Command::ExtendBudget { unit, added } => {
             if added == 0 {

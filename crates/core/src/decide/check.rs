@@ -27,6 +27,18 @@ pub(super) fn check_workflow(workflow: &ev::Workflow) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// A workflow that lists its phases has no others.
+pub(super) fn known_phase(workflow: Option<&ev::Workflow>, phase: &str) -> Result<(), Refusal> {
+    match workflow.filter(|workflow| !workflow.phases.is_empty()) {
+        Some(workflow) if !workflow.phases.iter().any(|known| known == phase) => Err(Refusal::UnknownPhase {
+            phase: phase.to_owned(),
+            workflow: workflow.name.clone(),
+            phases: workflow.phases.join(", "),
+        }),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn check_step(step: Option<u32>, of: Option<u32>) -> Result<(), Refusal> {
     if step == Some(0) || of == Some(0) {
         return Err(Refusal::bad("step", "steps count from 1"));

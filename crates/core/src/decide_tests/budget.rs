@@ -15,7 +15,7 @@ fn spend(micros: u64) -> Command {
 }
 
 fn set(unit: Unit, total: u64) -> Command {
-    Command::SetBudget { unit, total: Some(total), hard: None, warn_percent: None }
+    Command::SetBudget { unit, total: Some(total), hard: None, warn_percent: None, count: None }
 }
 
 fn warnings(events: &[Event]) -> Vec<&str> {
@@ -95,11 +95,29 @@ fn a_budget_set_below_what_is_used_warns_with_the_next_record() {
 #[test]
 fn what_is_not_said_of_a_budget_stays() {
     let mut story = Story::new();
-    let hard = Command::SetBudget { unit: Unit::Tokens, total: None, hard: Some(true), warn_percent: None };
+    let hard = Command::SetBudget {
+        unit: Unit::Tokens,
+        total: None,
+        hard: Some(true),
+        warn_percent: None,
+        count: None,
+    };
     story.ok(hard);
-    story.ok(Command::SetBudget { unit: Unit::Tokens, total: Some(10), hard: None, warn_percent: Some(50) });
+    story.ok(Command::SetBudget {
+        unit: Unit::Tokens,
+        total: Some(10),
+        hard: None,
+        warn_percent: Some(50),
+        count: None,
+    });
     story.ok(set(Unit::Tokens, 20));
-    let expected = TokenBudget { total_budget: 20, tokens_used: 0, warn_percent: 50, hard: true };
+    let expected = TokenBudget {
+        total_budget: 20,
+        tokens_used: 0,
+        warn_percent: 50,
+        hard: true,
+        ..TokenBudget::default()
+    };
     assert_eq!(story.state.budget, expected);
     assert_eq!(warnings(&story.ok(tokens(10, Source::Hand))), ["budget_warned"]);
     story.ok(tokens(10, Source::Hand));
@@ -111,7 +129,13 @@ fn money_has_no_limit_until_one_is_set() {
     let mut story = Story::told([spend(9_000_000)]);
     let refusal = story.refused(extend(Unit::Cost, 1));
     assert_eq!(refusal, Refusal::bad("extension", "no cost budget is set"));
-    let nothing = Command::SetBudget { unit: Unit::Cost, total: None, hard: Some(true), warn_percent: None };
+    let nothing = Command::SetBudget {
+        unit: Unit::Cost,
+        total: None,
+        hard: Some(true),
+        warn_percent: None,
+        count: None,
+    };
     assert_eq!(story.refused(nothing), Refusal::bad("budget", "a budget is more than 0"));
     story.ok(set(Unit::Cost, 10_000_000));
     assert_eq!(story.state.cost.remaining_micros(), Some(1_000_000));
@@ -130,7 +154,7 @@ fn money_has_no_limit_until_one_is_set() {
 #[case::no_money(set(Unit::Cost, 0), "bad budget: a budget is more than 0")]
 #[case::no_extension(extend(Unit::Tokens, 0), "bad extension: it is 0")]
 #[case::percent(
-    Command::SetBudget { unit: Unit::Tokens, total: None, hard: None, warn_percent: Some(101) },
+    Command::SetBudget { unit: Unit::Tokens, total: None, hard: None, warn_percent: Some(101), count: None },
     "bad percentage: 101 is more than 100"
 )]
 fn nonsense_is_refused(#[case] command: Command, #[case] why: &str) {

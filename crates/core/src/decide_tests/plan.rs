@@ -66,8 +66,32 @@ fn going_back_counts_a_phase_once_and_starts_it_anew() {
     assert_eq!((story.state.iteration, story.state.attempt), (2, 2));
     story.ok(phase("red"));
     story.ok(phase("green"));
-    assert_eq!(story.state.phases_completed, ["red", "green"]);
+    assert_eq!(story.state.phases_completed, ["red"], "green was left backwards: it is not done");
     assert_eq!((story.state.iteration, story.state.attempt, story.state.step), (0, 1, Some(2)));
+}
+
+#[test]
+fn what_is_gone_back_to_is_before_one_again() {
+    let mut story = Story::told([tdflow(), phase("red"), phase("green"), phase("refactor")]);
+    assert_eq!(story.state.phases_completed, ["red", "green"]);
+    story.ok(phase("red"));
+    assert!(story.state.phases_completed.is_empty());
+    // Without a list of phases, one that was done before is gone back to.
+    let mut story = Story::told([phase("a"), phase("b"), phase("c")]);
+    assert_eq!(story.state.phases_completed, ["a", "b"]);
+    story.ok(phase("b"));
+    assert_eq!(story.state.phases_completed, ["a"]);
+}
+
+#[test]
+fn a_phase_that_failed_its_check_is_not_done() {
+    let mut story = Story::told([tdflow(), phase("red")]);
+    let fail = Verdict::Fail;
+    story.ok(Command::VerifyPhase { phase: None, check: "tests".into(), verdict: fail, details: None });
+    story.ok(phase("green"));
+    assert!(story.state.phases_completed.is_empty());
+    story.ok(phase("refactor"));
+    assert_eq!(story.state.phases_completed, ["green"]);
 }
 
 #[test]
@@ -78,11 +102,23 @@ fn the_phase_a_session_is_in_is_no_step() {
 }
 
 #[test]
-fn a_phase_outside_the_workflow_has_no_step() {
-    let story = Story::told([tdflow(), phase("red"), phase("lunch")]);
-    assert_eq!((story.state.step, story.state.of), (None, Some(3)));
-    assert_eq!(story.state.phase_label().as_deref(), Some("lunch"));
-    assert_eq!(story.state.progress(), None);
+fn a_phase_outside_the_workflow_is_refused() {
+    let story = Story::told([tdflow(), phase("red")]);
+    let why = story.refused(phase("lunch")).to_string();
+    assert_eq!(why, "workflow tdflow has no phase lunch; its phases are red, green, refactor");
+}
+
+#[test]
+fn a_breakpoint_stops_what_moves_on() {
+    let mut story =
+        Story::told([phase("red"), Command::ReachBreakpoint { name: "look".into(), details: None }]);
+    let why = story.refused(phase("green")).to_string();
+    assert!(why.contains("waits at breakpoint look"), "{why}");
+    story.refused(Command::StartIteration);
+    story.refused(Command::SwitchAgent { to: "b".into() });
+    story.ok(Command::NoteHistory { action: "note".into(), phase: None, details: None });
+    story.ok(Command::ContinueBreakpoint { details: None });
+    story.ok(phase("green"));
 }
 
 #[test]

@@ -33,6 +33,7 @@ AnswerRequest       ok          ok          ok          ok          unknown     
 SetTopic            ok          ok          ok          ok          ok          ok          ok
 SetIntent           ok          ok          ok          ok          ended       ended       ended
 SetProject          ok          ok          ok          ok          ok          ok          ok
+SetGitBranch        ok          ok          ok          ok          ok          ok          ok
 SetWorkflow         ok          ok          ok          ok          ended       ended       ended
 AdvancePhase        ok          phase       phase       phase       phase       phase       phase
 SetStep             ok          not-active  not-active  not-active  not-active  not-active  not-active
@@ -43,6 +44,7 @@ SetWorkflowState    ok          ok          ok          ok          ended       
 SetProgress         ok          ok          ok          ok          ended       ended       ended
 RecordTokens        ok          ok          ok          ok          ok          ok          ok
 RecordCost          ok          ok          ok          ok          ok          ok          ok
+CountBelow          ok          ok          ok          ok          ok          ok          ok
 SetBudget           ok          ok          ok          ok          ended       ended       ended
 ExtendBudget        ok          ok          ok          ok          ended       ended       ended
 RecordArtifact      ok          ok          ok          ok          ended       ended       ended
@@ -111,8 +113,8 @@ macro_rules! commands {
 
 commands! {
     Pause Resume Interrupt Halt Complete Abort Fail AttachDriver DetachDriver MakeRequest AnswerRequest
-    SetTopic SetIntent SetProject SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
-    SetWorkflowState SetProgress RecordTokens RecordCost SetBudget ExtendBudget RecordArtifact RecordFile
+    SetTopic SetIntent SetProject SetGitBranch SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
+    SetWorkflowState SetProgress RecordTokens RecordCost CountBelow SetBudget ExtendBudget RecordArtifact RecordFile
     NoteHistory RecordOutput SetMetric AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone
     ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool SettleCall UseMemory SetCache RemoveCache
     RecordError CreateCheckpoint ReadyCheckpoint FailCheckpoint PinCheckpoint DropCheckpoint InvalidateCheckpoints
@@ -138,6 +140,7 @@ fn commands() -> Vec<(String, Command)> {
         Command::SetTopic { topic: text() },
         Command::SetIntent { intent: "x".into() },
         Command::SetProject { project: Project { path: text(), ..Project::default() } },
+        Command::SetGitBranch { branch: Some(text()), commit: None },
         Command::SetWorkflow { workflow: Workflow { name: text(), phases: vec![] } },
         phase("x"),
         Command::SetStep { step: 1, of: None },
@@ -148,7 +151,14 @@ fn commands() -> Vec<(String, Command)> {
         Command::SetProgress { percent: 1 },
         tokens(1, Source::Hand),
         Command::RecordCost { micros: 1, source: Source::Hand },
-        Command::SetBudget { unit: Unit::Tokens, total: Some(1), hard: None, warn_percent: None },
+        Command::CountBelow { run: text(), tokens: TokenUse::of(1), micros: 1 },
+        Command::SetBudget {
+            unit: Unit::Tokens,
+            total: Some(1),
+            hard: None,
+            warn_percent: None,
+            count: None,
+        },
         extend(Unit::Tokens, 1),
         Command::RecordArtifact { path: text(), artifact_type: Change::Created, phase: None },
         Command::RecordFile { path: text(), change: Change::Deleted, call: None },
@@ -234,6 +244,8 @@ fn word(verdict: &Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::NewerEvents { .. }) => "newer",
         Err(Refusal::BadValue { .. }) => "bad",
         Err(Refusal::TooMany { .. }) => "too-many",
+        Err(Refusal::AtBreakpoint { .. }) => "breakpoint",
+        Err(Refusal::UnknownPhase { .. }) => "unknown-phase",
         Err(Refusal::Already(_)) => "already",
     }
 }

@@ -239,7 +239,13 @@ fn a_new_session_is_active_with_the_default_budget() {
     assert_eq!(state.status, Status::Active);
     assert_eq!(
         state.budget,
-        TokenBudget { total_budget: 100_000, tokens_used: 0, warn_percent: 80, hard: false }
+        TokenBudget {
+            total_budget: 100_000,
+            tokens_used: 0,
+            warn_percent: 80,
+            hard: false,
+            ..TokenBudget::default()
+        }
     );
     assert_eq!(state.session_id.to_string(), "session_20261115_143512_804211");
     assert_eq!((state.created_at, state.updated_at, state.completed_at), (at(0), at(0), None));
@@ -301,6 +307,7 @@ fn an_imported_session_goes_on_here() {
     assert_eq!((here.status, &here.reason, here.budget), (there.status, &there.reason, there.budget));
     let mut story = Story::of(here);
     story.ok(resume());
+    story.ok(Command::ContinueBreakpoint { details: None });
     story.ok(phase("refactor"));
     assert_eq!(story.state.checkpoint.as_ref().unwrap().id.as_str(), "cp-03-green");
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::budget::Counting;
 use crate::budget::TokenUse;
 
 /// Where a count of tokens comes from. Within one run only the first source counts.
@@ -27,6 +28,9 @@ pub struct TokensRecorded {
     pub estimated: bool,
     /// Who says so.
     pub source: Source,
+    /// The run of another session that used them, started by an agent of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
 }
 
 /// Money was spent.
@@ -36,6 +40,9 @@ pub struct CostRecorded {
     pub micros: u64,
     /// Who says so.
     pub source: Source,
+    /// The run of another session that spent it, started by an agent of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
 }
 
 /// Which budget.
@@ -59,6 +66,9 @@ pub struct BudgetSet {
     pub hard: bool,
     /// From which percentage on a warning is due.
     pub warn_percent: u8,
+    /// Which tokens count from now on; none leaves that as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<Counting>,
 }
 
 /// A budget was extended.

@@ -165,7 +165,7 @@ fn unknown_events_forbid_driving_but_not_recording() {
     assert_eq!(decide(&state, attach.clone()), Err(Refusal::NewerEvents { count: 2 }));
     let tokens = TokenUse::of(10);
     let record = Command::RecordTokens { tokens, estimated: false, source: Source::Hand };
-    let recorded = TokensRecorded { tokens, estimated: false, source: Source::Hand };
+    let recorded = TokensRecorded { tokens, estimated: false, source: Source::Hand, below: None };
     assert_eq!(decide(&state, record), Ok(vec![recorded.into()]));
     assert!(decide(&bare_state(), attach).is_ok());
 }

@@ -10,6 +10,7 @@ use crate::id::SessionId;
 use crate::id::Uid;
 use crate::project::List;
 use crate::text::Text;
+use crate::time::Timestamp;
 
 /// What a session works on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,6 +197,9 @@ pub struct SessionInterrupted {
     pub reason: InterruptReason,
     /// More about it.
     pub details: Option<Text>,
+    /// When it happened, as far as is known: the last sign of life. None: when it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
 }
 
 /// The circuit breaker opened.

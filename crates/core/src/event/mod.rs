@@ -163,6 +163,7 @@ events! {
     TopicSet = "topic_set" v 1,
     IntentSet = "intent_set" v 1,
     ProjectSet = "project_set" v 1,
+    GitBranchSet = "git_branch_set" v 1,
     WorkflowSet = "workflow_set" v 1,
     PhaseAdvanced = "phase_advanced" v 1,
     StepSet = "step_set" v 1,

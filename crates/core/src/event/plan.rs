@@ -29,6 +29,15 @@ pub struct ProjectSet {
     pub project: Project,
 }
 
+/// The session works on another branch of the project's repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitBranchSet {
+    /// Its name; none for a repository whose HEAD is on no branch.
+    pub branch: Option<String>,
+    /// Where it stood.
+    pub commit: Option<String>,
+}
+
 /// The session follows a workflow from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowSet {

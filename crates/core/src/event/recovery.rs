@@ -42,6 +42,9 @@ pub struct WayOffered {
     pub loses: String,
     /// How many actions are lost.
     pub actions_lost: u64,
+    /// How many files would be changed or removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_lost: Option<u64>,
     /// Whether it is the one to take.
     pub recommended: bool,
 }

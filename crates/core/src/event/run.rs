@@ -5,7 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::budget::TokenUse;
+use crate::id::SessionId;
 use crate::text::Text;
+use crate::time::Timestamp;
 
 /// Whether tool calls are known before they run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +67,24 @@ pub struct RunStarted {
     /// The file that says what is to be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The item of a tracker that it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_item: Option<WorkItemMark>,
+    /// The session whose agent started it: what it uses counts there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<SessionId>,
+    /// The prompt tells where work stands; what is to be done was said before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub briefed: bool,
+}
+
+/// An item of a tracker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkItemMark {
+    /// The tracker's id.
+    pub id: String,
+    /// What it is about.
+    pub title: String,
 }
 
 /// The agent said who it is. It may do so several times.
@@ -125,6 +145,9 @@ pub struct RunEnded {
     pub error: Option<Text>,
     /// The last of what it wrote to standard error.
     pub stderr: Option<Text>,
+    /// When it was last known to live, for one whose end was found out later. None: when that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
 }
 
 /// Where something was said.

@@ -69,7 +69,13 @@ fn created() -> [Event; 2] {
         project: project(),
         workflow: Some(workflow()),
         phase: Some("red".into()),
-        budget: TokenBudget { total_budget: 50_000, tokens_used: 0, warn_percent: 75, hard: true },
+        budget: TokenBudget {
+            total_budget: 50_000,
+            tokens_used: 0,
+            warn_percent: 75,
+            hard: true,
+            count: crate::budget::Counting::All,
+        },
         cost: CostBudget { limit_micros: Some(5_000_000), used_micros: 0, warn_percent: 90, hard: true },
         continues: Some(SessionId::at(at(-86_400))),
     };
@@ -108,6 +114,7 @@ pub(crate) fn full_state() -> State {
         intent: Some("Make it work offline.".into()),
         project: project(),
         continues: Some(SessionId::at(at(-86_400))),
+        branch: Some("segno/shop".into()),
         status: Status::Paused,
         reason: Some(Reason { what: "limit reached".into(), details: Some("resets 3pm".into()) }),
         created_at: at(0),
@@ -124,7 +131,13 @@ pub(crate) fn full_state() -> State {
         verification: BTreeMap::from([("tests".into(), Verdict::Fail), ("build".into(), Verdict::Pass)]),
         workflow_state: Some(json!({ "gate": { "open": false } })),
         progress_set: Some(40),
-        budget: TokenBudget { total_budget: 50_000, tokens_used: 41_000, warn_percent: 80, hard: true },
+        budget: TokenBudget {
+            total_budget: 50_000,
+            tokens_used: 41_000,
+            warn_percent: 80,
+            hard: true,
+            count: crate::budget::Counting::All,
+        },
         tokens: TokenUse {
             input: 1_000,
             output: 4_000,
@@ -139,6 +152,7 @@ pub(crate) fn full_state() -> State {
             hard: false,
         },
         warned: Warned { tokens: true, tokens_over: false, cost: false, cost_over: false },
+        below: [("run-9".to_owned(), BelowMark { tokens: TokenUse::of(7), micros: 1 })].into(),
         token_source: Some(token_source("run-2", Source::Stream)),
         earlier_token_sources: [token_source("run-1", Source::Hook)].into(),
         metrics: BTreeMap::from([
@@ -169,7 +183,12 @@ pub(crate) fn full_state() -> State {
             closed: [305_419_896, 7].into(),
         },
         cache: BTreeMap::from([("greeting".into(), json!(["hi", null, 1.5]))]),
-        errors: Errors { count: 3, last: Some("00ab54a98ceb1f0a".into()), in_a_row: 2 },
+        errors: Errors {
+            count: 3,
+            last: Some("00ab54a98ceb1f0a".into()),
+            in_a_row: 2,
+            message: Some("2 of 14 fail".into()),
+        },
         counts: Counts {
             history: 12,
             artifacts: 2,
@@ -184,11 +203,19 @@ pub(crate) fn full_state() -> State {
             turns: 5,
         },
         checkpoint: Some(CheckpointMark { id: "cp-02-red".parse().unwrap(), seq: 40, at: at(40) }),
-        tree: TreeMark { at: Some(2), tree: Some("t2".into()), redo: vec![4, 3], restores: 1 },
+        tree: TreeMark {
+            at: Some(2),
+            tree: Some("t2".into()),
+            redo: vec![4, 3],
+            restores: 1,
+            restored: Default::default(),
+        },
         actions_since_checkpoint: 6,
         actions: 30,
         last_action: Some("modified src/cart.rs".into()),
         file: Some("docs/task.md".into()),
+        work_item: Some(WorkItemMark { id: "seg-7".into(), title: "Fix it".into() }),
+        asked: Some(3),
         recovery: Some(Box::new(RecoveryMark {
             interrupted_at: at(60),
             interrupt_reason: "limit reached".into(),
@@ -198,6 +225,7 @@ pub(crate) fn full_state() -> State {
                 iteration: 4,
                 agent: Some("claude".into()),
                 action: Some("modified src/cart.rs".into()),
+                error: Some("2 of 14 fail".into()),
             },
             in_doubt: 2,
             settled: 1,
@@ -224,6 +252,8 @@ pub(crate) fn full_state() -> State {
             ended_at: None,
             outcome: None,
             turns: 1,
+            below: Some(SessionId::at(at(-3_600))),
+            before: BelowMark { tokens: TokenUse::of(1), micros: 2 },
         }),
         driver: Some(Driver { epoch: 7, holder: holder(), since: at(10) }),
         requests: vec![OpenRequest { seq: 60, request: Request::Pause }],
@@ -260,8 +290,13 @@ fn lifecycle() -> Vec<Event> {
         SessionPaused { reason: PauseReason::Asked, details: None }.into(),
         SessionResumed { breaker_reset: true, details: text("looked at it") }.into(),
         SessionResumed { breaker_reset: false, details: None }.into(),
-        SessionInterrupted { reason: InterruptReason::PowerLoss, details: text("boot id changed") }.into(),
-        SessionInterrupted { reason: InterruptReason::Unknown, details: None }.into(),
+        SessionInterrupted {
+            reason: InterruptReason::PowerLoss,
+            details: text("boot id changed"),
+            at: Some(Timestamp::from_micros(1)),
+        }
+        .into(),
+        SessionInterrupted { reason: InterruptReason::Unknown, details: None, at: None }.into(),
         SessionHalted { reason: "no progress in 3 iterations".into() }.into(),
         SessionCompleted { summary: text("all tests pass") }.into(),
         SessionCompleted { summary: None }.into(),
@@ -284,6 +319,8 @@ fn plan() -> Vec<Event> {
     vec![
         TopicSet { topic: "checkout".into() }.into(),
         IntentSet { intent: aside() }.into(),
+        GitBranchSet { branch: Some("segno/shop".into()), commit: Some("1f".into()) }.into(),
+        GitBranchSet { branch: None, commit: None }.into(),
         ProjectSet { project: project() }.into(),
         ProjectSet { project: Project { kind: None, ..project() } }.into(),
         WorkflowSet { workflow: workflow() }.into(),
@@ -311,11 +348,25 @@ fn plan() -> Vec<Event> {
 fn budget() -> Vec<Event> {
     let tokens = TokenUse { input: 10, output: 20, cache_read: 300, cache_write: 40, other: 5 };
     vec![
-        TokensRecorded { tokens, estimated: false, source: Source::Stream }.into(),
-        TokensRecorded { tokens: TokenUse::of(u64::MAX), estimated: true, source: Source::Hand }.into(),
-        CostRecorded { micros: 12_345, source: Source::Hook }.into(),
-        BudgetSet { unit: Unit::Tokens, total: 200_000, hard: true, warn_percent: 80 }.into(),
-        BudgetSet { unit: Unit::Cost, total: 5_000_000, hard: false, warn_percent: 90 }.into(),
+        TokensRecorded { tokens, estimated: false, source: Source::Stream, below: None }.into(),
+        TokensRecorded {
+            tokens: TokenUse::of(u64::MAX),
+            estimated: true,
+            source: Source::Hand,
+            below: Some("run-9".into()),
+        }
+        .into(),
+        CostRecorded { micros: 12_345, source: Source::Hook, below: None }.into(),
+        CostRecorded { micros: 1, source: Source::Hand, below: Some("run-9".into()) }.into(),
+        BudgetSet {
+            unit: Unit::Tokens,
+            total: 200_000,
+            hard: true,
+            warn_percent: 80,
+            count: Some(crate::budget::Counting::Uncached),
+        }
+        .into(),
+        BudgetSet { unit: Unit::Cost, total: 5_000_000, hard: false, warn_percent: 90, count: None }.into(),
         BudgetExtended { unit: Unit::Tokens, added: 50_000 }.into(),
         BudgetWarned { unit: Unit::Tokens, used: 80_000, total: 100_000 }.into(),
         BudgetExceeded { unit: Unit::Cost, used: 5_000_001, total: 5_000_000 }.into(),
@@ -391,6 +442,7 @@ fn work() -> Vec<Event> {
             phase: Some("green".into()),
             iteration: 4,
             fingerprint: "00ab54a98ceb1f0a".into(),
+            history: true,
         }
         .into(),
         ErrorRecorded {
@@ -399,6 +451,7 @@ fn work() -> Vec<Event> {
             phase: None,
             iteration: 0,
             fingerprint: "00ab54a98ceb1f0a".into(),
+            history: false,
         }
         .into(),
     ]
@@ -533,6 +586,9 @@ fn runs() -> Vec<Event> {
             interactive: false,
             args: vec!["--add-dir".into()],
             file: Some("docs/task.md".into()),
+            work_item: Some(WorkItemMark { id: "seg-7".into(), title: "Fix it".into() }),
+            below: Some(SessionId::at(at(-3_600))),
+            briefed: true,
         }
         .into(),
         RunStarted { run: "run-1".into(), agent: "plain".into(), ..RunStarted::default() }.into(),
@@ -561,6 +617,7 @@ fn runs() -> Vec<Event> {
             text: Some(aside()),
             error: text("529 overloaded"),
             stderr: text("warning: slow"),
+            at: Some(Timestamp::from_micros(2)),
         }
         .into(),
         RunEnded {
@@ -591,6 +648,7 @@ fn runs() -> Vec<Event> {
                 text: "last checkpoint cp-03-green".into(),
                 loses: "loses 2 actions".into(),
                 actions_lost: 2,
+                files_lost: Some(2),
                 recommended: true,
             }],
             automatic: true,

@@ -44,6 +44,7 @@ impl Event {
             | Self::LateRecorded(_)
             | Self::IntentSet(_)
             | Self::ProjectSet(_)
+            | Self::GitBranchSet(_)
             | Self::WorkflowSet(_)
             | Self::PhaseAdvanced(_)
             | Self::StepSet(_)

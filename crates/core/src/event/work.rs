@@ -285,4 +285,7 @@ pub struct ErrorRecorded {
     pub iteration: u64,
     /// The same for the same error, whatever its line numbers, addresses, times, paths and ids.
     pub fingerprint: String,
+    /// Whether it is a line of the history too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub history: bool,
 }

@@ -1,6 +1,7 @@
 //! The fold: one event into the state. It decides nothing and refuses nothing.
 
 use super::AgentMark;
+use super::BelowMark;
 use super::Breakpoint;
 use super::CheckpointMark;
 use super::Driver;
@@ -10,6 +11,7 @@ use super::OutputMark;
 use super::Position;
 use super::Reason;
 use super::RecoveryMark;
+use super::RestoreMark;
 use super::RunMark;
 use super::State;
 use super::TokenSource;
@@ -17,16 +19,21 @@ use crate::event::Change;
 use crate::event::Event;
 use crate::event::FilesRestored;
 use crate::event::MemoryUse;
+use crate::event::Recovery;
 use crate::event::RestoreKind;
 use crate::event::SessionCreated;
 use crate::event::Source;
 use crate::event::Unit;
+use crate::event::Verdict;
 use crate::event::Workflow;
 use crate::limits;
 use crate::status::Status;
 use crate::text::Text;
 use crate::text::shorten;
 use crate::time::Timestamp;
+
+/// How every brief begins.
+pub const BRIEF_BEGINS: &str = "You are resuming work that was interrupted.";
 
 /// Where an event stands in its journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +119,7 @@ impl State {
             intent: created.intent.as_ref().map(|intent| intent.short(limits::LINE)),
             project: created.project.clone(),
             continues: created.continues,
+            branch: None,
             status: Status::Active,
             reason: None,
             created_at: mark.at,
@@ -131,6 +139,7 @@ impl State {
             budget: created.budget,
             tokens: Default::default(),
             cost: created.cost,
+            below: Default::default(),
             warned: Default::default(),
             token_source: None,
             earlier_token_sources: Default::default(),
@@ -153,6 +162,8 @@ impl State {
             actions: 0,
             last_action: None,
             file: None,
+            work_item: None,
+            asked: None,
             recovery: None,
             run: None,
             driver: None,
@@ -186,22 +197,28 @@ impl State {
             Event::SessionCreated(_) | Event::SessionImported(_) => return Applied::Repeated,
             Event::ItemsImported(_) => {}
             Event::SessionPaused(e) => {
-                self.stop_at(mark, e.reason.as_str());
+                self.stop_at(mark.at, e.reason.as_str());
                 self.stand(Status::Paused, mark, Some(e.reason.as_str()), e.details.as_ref())
             }
             Event::SessionResumed(e) => {
                 self.stand(Status::Active, mark, None, None);
+                // Whoever only goes on takes what is there.
+                if let Some(recovery) = self.recovery.as_mut().filter(|stop| stop.recovery_type.is_none()) {
+                    recovery.recovery_type = Some(Recovery::Live);
+                    recovery.recovered_at = Some(mark.at);
+                }
                 if e.breaker_reset {
                     self.errors.in_a_row = 0;
                 }
             }
             Event::SessionInterrupted(e) => {
-                self.stop_at(mark, e.reason.as_str());
+                let at = e.at.map_or(mark.at, |at| at.clamp(self.created_at, mark.at.max(self.created_at)));
+                self.stop_at(at, e.reason.as_str());
                 self.stand(Status::Interrupted, mark, Some(e.reason.as_str()), e.details.as_ref());
                 self.driver = None;
             }
             Event::SessionHalted(e) => {
-                self.stop_at(mark, "circuit breaker");
+                self.stop_at(mark.at, "circuit breaker");
                 self.stand(Status::Halted, mark, Some("circuit breaker"), Some(&e.reason))
             }
             Event::SessionCompleted(e) => self.stand(Status::Completed, mark, None, e.summary.as_ref()),
@@ -225,17 +242,13 @@ impl State {
             Event::TopicSet(e) => self.topic = Some(e.topic.clone()),
             Event::IntentSet(e) => self.intent = Some(e.intent.short(limits::LINE)),
             Event::ProjectSet(e) => self.project = e.project.clone(),
+            Event::GitBranchSet(e) => self.branch.clone_from(&e.branch),
             Event::WorkflowSet(e) => {
                 (self.step, self.of) = place(Some(&e.workflow), self.phase.as_deref());
                 self.workflow = Some(e.workflow.clone());
             }
             Event::PhaseAdvanced(e) => {
-                if let Some(left) = &e.from
-                    && !self.phases_completed.contains(left)
-                    && self.phases_completed.len() < limits::PHASES
-                {
-                    self.phases_completed.push(left.clone());
-                }
+                self.leave_phase(e.from.as_deref(), &e.to);
                 self.phase = Some(e.to.clone());
                 self.phase_since = mark.at;
                 (self.step, self.of) = (e.step, e.of);
@@ -262,14 +275,25 @@ impl State {
                     return Applied::Repeated;
                 }
                 self.tokens = self.tokens.plus(&e.tokens);
-                self.budget.record_usage(e.tokens.total());
+                self.budget.record_usage(e.tokens.counted(self.budget.count));
+                if let Some(below) = self.below(e.below.as_deref()) {
+                    below.tokens = below.tokens.plus(&e.tokens);
+                }
             }
-            Event::CostRecorded(e) => self.cost.used_micros = self.cost.used_micros.saturating_add(e.micros),
+            Event::CostRecorded(e) => {
+                self.cost.used_micros = self.cost.used_micros.saturating_add(e.micros);
+                if let Some(below) = self.below(e.below.as_deref()) {
+                    below.micros = below.micros.saturating_add(e.micros);
+                }
+            }
             Event::BudgetSet(e) => match e.unit {
                 Unit::Tokens => {
                     self.budget.total_budget = e.total;
                     self.budget.hard = e.hard;
                     self.budget.warn_percent = e.warn_percent;
+                    if let Some(count) = e.count {
+                        self.budget.count_as(count, &self.tokens);
+                    }
                     self.rearm();
                 }
                 Unit::Cost => {
@@ -403,6 +427,7 @@ impl State {
                 let same = self.errors.last.as_deref() == Some(&e.fingerprint);
                 self.errors.in_a_row = if same { self.errors.in_a_row.saturating_add(1) } else { 1 };
                 self.errors.last = Some(e.fingerprint.clone());
+                self.errors.message = Some(e.message.short(limits::NAME));
             }
             Event::CheckpointCreated(e) => {
                 self.counts.checkpoints = self.counts.checkpoints.max(e.ordinal);
@@ -423,12 +448,21 @@ impl State {
             | Event::CheckpointPinned(_)
             | Event::CheckpointDropped(_)
             | Event::CheckpointsInvalidated(_) => {}
-            Event::FilesRestored(e) => self.went(e),
+            Event::FilesRestored(e) => self.went(mark, e),
             Event::StateRestored(e) => self.take_plan_of(&e.state, mark),
             Event::RunStarted(e) => {
                 count(&mut self.counts.runs);
                 if e.file.is_some() {
                     self.file.clone_from(&e.file);
+                }
+                if e.work_item.is_some() {
+                    self.work_item.clone_from(&e.work_item);
+                }
+                // Older programs did not say that a prompt was a brief; its first words do.
+                let tells_only = e.briefed
+                    || e.prompt.as_ref().is_some_and(|prompt| prompt.excerpt().starts_with(BRIEF_BEGINS));
+                if e.prompt.is_some() && !tells_only {
+                    self.asked = Some(mark.seq);
                 }
                 if self.agent.is_none() {
                     self.agents.entry(e.agent.clone()).or_default().active = true;
@@ -451,6 +485,8 @@ impl State {
                     ended_at: None,
                     outcome: None,
                     turns: 0,
+                    below: e.below,
+                    before: BelowMark { tokens: self.tokens, micros: self.cost.used_micros },
                 });
             }
             Event::RunNamed(e) => {
@@ -468,7 +504,8 @@ impl State {
             Event::RunEnded(e) => {
                 let run = self.run.as_mut().filter(|run| run.id == e.run && run.is_running());
                 let Some(run) = run else { return Applied::Repeated };
-                run.ended_at = Some(mark.at.max(run.started_at));
+                let last = mark.at.max(run.started_at);
+                run.ended_at = Some(e.at.map_or(last, |at| at.clamp(run.started_at, last)));
                 run.outcome = Some(e.outcome.clone());
                 if e.native_id.is_some() {
                     run.native_id.clone_from(&e.native_id);
@@ -504,10 +541,10 @@ impl State {
     }
 
     /// Work stopped in a way that it can be taken up after. How often that was tried counts on until somebody asks.
-    fn stop_at(&mut self, mark: &Mark, reason: &str) {
+    fn stop_at(&mut self, at: Timestamp, reason: &str) {
         let attempts = self.recovery.as_ref().map_or(0, |before| before.attempts);
         self.recovery = Some(Box::new(RecoveryMark {
-            interrupted_at: mark.at,
+            interrupted_at: at,
             interrupt_reason: reason.to_owned(),
             last_known_state: LastKnown {
                 phase: self.phase.clone(),
@@ -515,6 +552,7 @@ impl State {
                 iteration: self.iteration,
                 agent: self.run.as_ref().map(|run| run.agent.clone()).or_else(|| self.agent.clone()),
                 action: self.last_action.clone(),
+                error: self.errors.message.clone(),
             },
             in_doubt: (self.calls.in_doubt.len() + self.calls.open.len()) as u64,
             settled: 0,
@@ -526,9 +564,60 @@ impl State {
         }));
     }
 
+    /// A phase that is left forward is done, unless a check of it failed. Whoever goes back has what they go back to,
+    /// and all after it, before them again.
+    fn leave_phase(&mut self, from: Option<&str>, to: &str) {
+        let place = |phase: &str| {
+            let declared = self
+                .workflow
+                .as_ref()
+                .and_then(|workflow| workflow.phases.iter().position(|known| known == phase));
+            declared.or_else(|| self.phases_completed.iter().position(|done| done == phase))
+        };
+        let declared = self.workflow.as_ref().is_some_and(|workflow| !workflow.phases.is_empty());
+        let back = match (from.and_then(place), place(to)) {
+            (Some(from), Some(to)) if declared => to < from,
+            // Without a list, a phase that was done before is one that is gone back to.
+            (_, to) => !declared && to.is_some(),
+        };
+        if back {
+            let ahead = place(to).unwrap_or(0);
+            let still: Vec<String> = self
+                .phases_completed
+                .iter()
+                .filter(|done| place(done).is_some_and(|at| at < ahead))
+                .cloned()
+                .collect();
+            self.phases_completed = still;
+            return;
+        }
+        let failed = self.verification.values().any(|verdict| *verdict == Verdict::Fail);
+        if let Some(left) = from.filter(|_| !failed)
+            && !self.phases_completed.iter().any(|done| done == left)
+            && self.phases_completed.len() < limits::PHASES
+        {
+            self.phases_completed.push(left.to_owned());
+        }
+    }
+
+    /// What a run below this session has used so far.
+    fn below(&mut self, run: Option<&str>) -> Option<&mut BelowMark> {
+        let run = run?;
+        if self.below.len() >= limits::ENTRIES && !self.below.contains_key(run) {
+            // Ids of runs sort by time: the oldest has ended long ago.
+            self.below.pop_first();
+        }
+        Some(self.below.entry(run.to_owned()).or_default())
+    }
+
     /// The tree was brought to a checkpoint, wholly or in part.
-    fn went(&mut self, restored: &FilesRestored) {
+    fn went(&mut self, mark: &Mark, restored: &FilesRestored) {
         count(&mut self.tree.restores);
+        if self.tree.restored.len() >= limits::RESTORES {
+            self.tree.restored.pop_front();
+        }
+        let FilesRestored { to, kind, whole, .. } = *restored;
+        self.tree.restored.push_back(RestoreMark { to, seq: mark.seq, at: mark.at, kind, whole });
         if !restored.whole {
             return;
         }
@@ -564,6 +653,11 @@ impl State {
         self.position.clone_from(&then.position);
         self.milestone.clone_from(&then.milestone);
         self.breakpoint.clone_from(&then.breakpoint);
+        self.outputs.clone_from(&then.outputs);
+        self.agent.clone_from(&then.agent);
+        for (name, agent) in &mut self.agents {
+            agent.active = then.agents.get(name).is_some_and(|before| before.active);
+        }
     }
 
     /// Tokens said by hand always count; those of a run count from the source that spoke first.

@@ -7,14 +7,17 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::budget::TokenUse;
 use crate::event::Holder;
 use crate::event::Ledger;
 use crate::event::OutputKind;
 use crate::event::Recovery;
 use crate::event::Request;
+use crate::event::RestoreKind;
 use crate::event::Source;
 use crate::event::WayOffered;
 use crate::id::CheckpointId;
+use crate::id::SessionId;
 use crate::time::Timestamp;
 
 /// Why a session stands where it stands.
@@ -51,6 +54,17 @@ pub struct TokenSource {
     pub run: String,
     /// The source that spoke first.
     pub source: Source,
+}
+
+/// What a run of another session has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BelowMark {
+    /// Tokens by kind.
+    #[serde(default)]
+    pub tokens: TokenUse,
+    /// Money, in millionths of a dollar.
+    #[serde(default)]
+    pub micros: u64,
 }
 
 /// That there is an output, and how large it is.
@@ -185,6 +199,9 @@ pub struct Errors {
     /// How often that one came in a row.
     #[serde(default)]
     pub in_a_row: u64,
+    /// What it says, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// How much was recorded of what.
@@ -241,6 +258,24 @@ pub struct TreeMark {
     /// How often something was restored.
     #[serde(default)]
     pub restores: u64,
+    /// The newest restores, the last one last.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub restored: VecDeque<RestoreMark>,
+}
+
+/// A restore of files: what was done between the checkpoint and it is done no more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreMark {
+    /// The checkpoint that was gone to.
+    pub to: u64,
+    /// The event that says so.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub kind: RestoreKind,
+    /// Whether all files were meant.
+    pub whole: bool,
 }
 
 /// The newest run.
@@ -288,6 +323,12 @@ pub struct RunMark {
     /// Turns it completed.
     #[serde(default)]
     pub turns: u64,
+    /// The session whose agent started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<SessionId>,
+    /// What its session had used before it.
+    #[serde(default)]
+    pub before: BelowMark,
 }
 
 impl RunMark {
@@ -354,6 +395,9 @@ pub struct LastKnown {
     /// What was last done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
+    /// What last went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Who drives.

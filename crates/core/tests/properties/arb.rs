@@ -131,7 +131,7 @@ fn lifecycle() -> Vec<(u32, BoxedStrategy<Command>)> {
         (
             6,
             (select(interrupts.to_vec()), details())
-                .prop_map(|(reason, details)| Command::Interrupt { reason, details })
+                .prop_map(|(reason, details)| Command::Interrupt { reason, details, at: None })
                 .boxed(),
         ),
         (4, text().prop_map(|reason| Command::Halt { reason }).boxed()),
@@ -164,6 +164,7 @@ fn plan() -> Vec<BoxedStrategy<Command>> {
         word().prop_map(|topic| Command::SetTopic { topic }).boxed(),
         text().prop_map(|intent| Command::SetIntent { intent }).boxed(),
         project.prop_map(|project| Command::SetProject { project }).boxed(),
+        option::of(word()).prop_map(|branch| Command::SetGitBranch { branch, commit: None }).boxed(),
         workflow.prop_map(|workflow| Command::SetWorkflow { workflow }).boxed(),
         (word(), option::of(small()), option::of(small()))
             .prop_map(|(to, step, of)| Command::AdvancePhase { to, step, of })
@@ -206,12 +207,20 @@ fn budget() -> Vec<BoxedStrategy<Command>> {
             })
             .boxed(),
         (number(), source()).prop_map(|(micros, source)| Command::RecordCost { micros, source }).boxed(),
+        (0..400_u32, 0..5_000_u64, 0..5_000_u64)
+            .prop_map(|(run, tokens, micros)| Command::CountBelow {
+                run: format!("run-{run:03}"),
+                tokens: TokenUse::of(tokens),
+                micros,
+            })
+            .boxed(),
         (unit(), option::of(number()), option::of(any::<bool>()), option::of(0..120_u8))
             .prop_map(|(unit, total, hard, warn_percent)| Command::SetBudget {
                 unit,
                 total,
                 hard,
                 warn_percent,
+                count: None,
             })
             .boxed(),
         (unit(), number()).prop_map(|(unit, added)| Command::ExtendBudget { unit, added }).boxed(),

@@ -130,7 +130,7 @@ impl Journal {
             Some(_) | None => true,
         };
         if counts {
-            self.tokens = self.tokens.saturating_add(recorded.tokens.total());
+            self.tokens = self.tokens.saturating_add(recorded.tokens.counted(Default::default()));
         }
     }
 

@@ -18,7 +18,8 @@ const NEWEST: usize = 100;
 impl Engine {
     /// What to do about the session that a project has; `wanted` is the file with the work that is asked for.
     ///
-    /// The newest open session is meant, one about the wanted file before others; without any, the newest that ended.
+    /// One about the wanted file is meant, an open one before one that ended; without such, the newest open session, and
+    /// without any of these the newest that ended.
     pub fn detect(&self, project: &Path, wanted: Option<&str>) -> Result<Detection, Error> {
         let of = |statuses: Vec<Status>, limit: usize| Filter {
             project: Some(project.display().to_string()),
@@ -29,9 +30,15 @@ impl Engine {
         let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();
         let open: Vec<SessionId> =
             self.list(&of(open, NEWEST))?.iter().map(|summary| summary.session_id).collect();
-        let about = open.iter().copied().find(|id| {
-            wanted.is_some() && self.load(*id).is_ok_and(|loaded| loaded.state.file.as_deref() == wanted)
-        });
+        let is_about =
+            |id: &SessionId| self.load(*id).is_ok_and(|loaded| loaded.state.file.as_deref() == wanted);
+        let mut about = open.iter().copied().find(|id| wanted.is_some() && is_about(id));
+        // What was done with it counts more than other work that is open.
+        if about.is_none() && wanted.is_some() {
+            let ended = Status::ALL.into_iter().filter(|status| !status.is_open()).collect();
+            let ended = self.list(&of(ended, NEWEST))?;
+            about = ended.iter().map(|summary| summary.session_id).find(is_about);
+        }
         let newest = about.or_else(|| open.first().copied());
         let session = match newest {
             Some(session) => Some(session),

@@ -4,6 +4,7 @@ mod brief;
 mod detect;
 mod evidence;
 mod options;
+pub(crate) mod plan;
 mod words;
 
 pub use brief::Brief;
@@ -11,5 +12,9 @@ pub use brief::BriefLimits;
 pub use evidence::Settled;
 pub use options::Options;
 pub use options::RecoveryReport;
+pub use plan::BranchWish;
+pub use plan::ResumeWish;
+pub use plan::ResumedAgent;
+pub use plan::Resumption;
 pub use segno_core::event::Recovery;
 pub use segno_core::event::WayOffered as Way;

@@ -83,12 +83,16 @@ impl Engine {
     /// What can be gone on from.
     pub fn recovery_options(&self, session: SessionId) -> Result<(State, Options), Error> {
         let state = self.load(session)?.state;
-        let options = self.options_of(&state)?;
+        let options = self.options_of(&state, true)?;
         Ok((state, options))
     }
 
-    fn options_of(&self, state: &State) -> Result<Options, Error> {
+    /// `looks` counts the files that going back would change, which takes a look at the whole tree.
+    fn options_of(&self, state: &State, looks: bool) -> Result<Options, Error> {
         let checkpoint = self.checkpoint_to_resume(state.session_id)?;
+        let files = checkpoint.as_ref().filter(|checkpoint| looks && checkpoint.snapshot.is_some());
+        // Where the tree cannot be looked at, going back will say so.
+        let files = files.and_then(|before| Some(self.changed_files(state, before).ok()?.len() as u64));
         let reason = match (&state.reason, state.status) {
             (Some(reason), _) => {
                 let details = reason.details.as_deref().map_or(String::new(), |more| format!(", {more}"));
@@ -117,7 +121,7 @@ impl Engine {
                     (call.tool.clone(), input)
                 })
                 .collect(),
-            ways: ways(state, checkpoint.as_ref()),
+            ways: ways(state, checkpoint.as_ref(), files),
         })
     }
 
@@ -126,7 +130,7 @@ impl Engine {
         let Some(mark) = &state.recovery else { return Ok(None) };
         let offered = match mark.recovery_type {
             Some(_) => mark.offered.clone(),
-            None if state.status.is_open() => self.options_of(state)?.ways,
+            None if state.status.is_open() => self.options_of(state, false)?.ways,
             None => Vec::new(),
         };
         Ok(Some(RecoveryReport {
@@ -172,7 +176,7 @@ impl Engine {
 }
 
 /// The ways to go on from a state, with the checkpoint that can be gone on from.
-fn ways(state: &State, checkpoint: Option<&Checkpoint>) -> Vec<WayOffered> {
+fn ways(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>) -> Vec<WayOffered> {
     let in_doubt = state.calls.in_doubt.len();
     let mut ways = Vec::new();
     if let Some(checkpoint) = checkpoint {
@@ -184,12 +188,9 @@ fn ways(state: &State, checkpoint: Option<&Checkpoint>) -> Vec<WayOffered> {
             recovery: Recovery::Checkpoint,
             target: Some(checkpoint.id.clone()),
             text: format!("last checkpoint {}", shorten(&checkpoint.id, 100)),
-            loses: match actions {
-                0 => "loses nothing".to_owned(),
-                1 => "loses 1 action".to_owned(),
-                n => format!("loses {n} actions"),
-            },
+            loses: loses(actions, files),
             actions_lost: actions,
+            files_lost: files,
             recommended: in_doubt > 0,
         });
     }
@@ -203,6 +204,7 @@ fn ways(state: &State, checkpoint: Option<&Checkpoint>) -> Vec<WayOffered> {
             n => format!("loses nothing; {n} calls in doubt"),
         },
         actions_lost: 0,
+        files_lost: None,
         recommended: in_doubt == 0 || checkpoint.is_none(),
     });
     ways.push(WayOffered {
@@ -211,7 +213,21 @@ fn ways(state: &State, checkpoint: Option<&Checkpoint>) -> Vec<WayOffered> {
         text: "fresh start".to_owned(),
         loses: "gives this session up; its record stays".to_owned(),
         actions_lost: state.calls.total,
+        files_lost: None,
         recommended: false,
     });
     ways
+}
+
+/// What going back costs, in words.
+fn loses(actions: u64, files: Option<u64>) -> String {
+    let things = |n: u64, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+    let mut lost = Vec::new();
+    if actions > 0 {
+        lost.push(things(actions, "action"));
+    }
+    if let Some(files) = files.filter(|files| *files > 0) {
+        lost.push(format!("changes to {}", things(files, "file")));
+    }
+    if lost.is_empty() { "loses nothing".to_owned() } else { format!("loses {}", lost.join(" and ")) }
 }

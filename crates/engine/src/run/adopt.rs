@@ -30,6 +30,9 @@ use super::tree::Member;
 use crate::Engine;
 use crate::Error;
 
+/// How long an agent that is asked to stop may take for each step.
+const POLITE: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// The agent a note tells of.
 pub(super) fn agent(note: &Note) -> Box<dyn Agent> {
     match &note.plain {
@@ -158,6 +161,34 @@ impl Engine {
     pub fn settle_run_if_dead(&self, session: SessionId) -> Result<(), Error> {
         let running = self.store().load(session)?.state.run.is_some_and(|run| run.is_running());
         if running { self.settle_run(session) } else { Ok(()) }
+    }
+
+    /// Stops the agent of a session that nobody drives: politely first, so that it writes down what it still can, then
+    /// at once, with all its processes.
+    pub(crate) fn stop_run(&self, state: &State) {
+        let Some(member) = living_agent(state) else { return };
+        let agent = state.run.as_ref().and_then(|run| segno_agents::by_name(&run.agent));
+        let ladder = agent.as_ref().map_or(&[][..], |agent| agent.stop_ladder());
+        for step in ladder {
+            match step.signal {
+                segno_agents::Signal::Interrupt => member.signal(rustix::process::Signal::INT),
+                segno_agents::Signal::Terminate => member.signal(rustix::process::Signal::TERM),
+                segno_agents::Signal::Kill => break,
+            }
+            let until = Instant::now() + POLITE;
+            while member.is_alive() && Instant::now() < until {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            if !member.is_alive() {
+                break;
+            }
+        }
+        self.kill_run(state);
+        // A killed process is gone a moment later.
+        let until = Instant::now() + POLITE;
+        while member.is_alive() && Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
     }
 
     /// Ends the processes of a session's newest run at once, whoever drives it. Answers with how many there were.

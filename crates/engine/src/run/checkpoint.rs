@@ -1,6 +1,8 @@
 //! The checkpoints that a run makes by itself: before it begins, now and then, and at its end.
 
 use segno_agents::OutcomeKind;
+use segno_core::Command;
+use segno_core::State;
 use segno_core::Status;
 use segno_core::event::CheckpointReason;
 
@@ -10,6 +12,8 @@ use super::journal::Recorder;
 use super::settle::End;
 use crate::Engine;
 use crate::Error;
+use crate::engine::fresh_key;
+use crate::resume::plan::short_branch;
 use crate::tree::At;
 
 impl Engine {
@@ -17,6 +21,7 @@ impl Engine {
     pub(super) fn checkpoint_start(&self, request: &Request, epoch: u64, run: &str) -> Result<(), Error> {
         let Some(options) = &self.options.tree else { return Ok(()) };
         let at = At { epoch: Some(epoch), run: Some(run.to_owned()), ..At::default() };
+        self.note_branch(&self.load(request.session)?.state, &at);
         let name = Some("run start".to_owned());
         let acted = self.checkpoint(request.session, name, CheckpointReason::RunStart, &at)?;
         match acted.notices.first() {
@@ -27,6 +32,22 @@ impl Engine {
                 }
                 Ok(())
             }
+        }
+    }
+}
+
+impl Engine {
+    /// Notes the branch that the project's repository is on, if it is another one than was known. Only while somebody
+    /// drives: afterwards a person may be anywhere.
+    pub(super) fn note_branch(&self, state: &State, at: &At) {
+        let Ok(Some(head)) = self.workspace(state).and_then(|workspace| Ok(workspace.head()?)) else {
+            return;
+        };
+        let branch = head.branch.map(|name| short_branch(&name).to_owned());
+        if branch.is_some() && branch != state.branch {
+            let command = Command::SetGitBranch { branch, commit: head.commit };
+            // Without it, nothing is compared later on; the run goes on.
+            let _ = self.act_at(state.session_id, vec![command], fresh_key(), at);
         }
     }
 }
@@ -56,6 +77,7 @@ pub(super) fn at_end(recorder: &mut Recorder<'_>, end: &End, at: &At) {
     if recorder.engine.options.tree.is_none() || recorder.is_behind() {
         return;
     }
+    recorder.engine.note_branch(&recorder.state, at);
     let (name, reason) = match end.outcome.outcome {
         OutcomeKind::Completed if end.completes && recorder.state.status == Status::Active => return,
         OutcomeKind::Completed => ("run end", CheckpointReason::RunEnd),

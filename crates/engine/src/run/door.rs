@@ -277,7 +277,7 @@ mod tests {
 
         fn with_door<T>(&self, epoch: Option<u64>, visit: impl FnOnce(&Path) -> T) -> T {
             let door = Door::open(self.dir.path()).unwrap();
-            let actor = Actor { run: Some("r1".to_owned()), epoch };
+            let actor = Actor { run: Some("r1".to_owned()), epoch, ..Actor::default() };
             std::thread::scope(|scope| {
                 let resident = Resident { session: self.session, actor };
                 let _porter = door.attend(scope, &self.engine, resident).unwrap();

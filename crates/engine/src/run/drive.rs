@@ -74,6 +74,8 @@ impl Engine {
         let what = format!("segno run {}", request.agent.name());
         let driver = self.drive(request.session, &what)?;
         self.end_dead_run(request.session, driver.epoch(), driver.may_leave_agent())?;
+        self.check_start(&self.load(request.session)?.state)?;
+        request.below = self.started_below(request.session);
         let run = RunId::new(uuid::Uuid::now_v7());
         self.checkpoint_start(&request, driver.epoch(), run.as_str())?;
         let started = Instant::now();
@@ -219,7 +221,7 @@ impl Running<'_> {
     pub(super) fn follow_with(self, door: Option<Door>, started: Instant) -> Result<Report, Error> {
         let engine = self.recorder.engine;
         let run = Some(self.recorder.run.clone());
-        let actor = Actor { run, epoch: Some(self.driver.epoch()) };
+        let actor = Actor { run, epoch: Some(self.driver.epoch()), ..Actor::default() };
         let resident = Resident { session: self.recorder.session, actor };
         std::thread::scope(|scope| {
             let porter = door.and_then(|door| door.attend(scope, engine, resident));
@@ -555,6 +557,7 @@ impl Running<'_> {
             completes: self.completes && self.person.is_none(),
             pauses: self.completes && self.person.is_some(),
             moves_session: true,
+            last_seen: None,
         };
         super::checkpoint::at_end(&mut recorder, &end, &at);
         let (outcome, kept) = if drained {

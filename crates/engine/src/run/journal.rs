@@ -83,6 +83,8 @@ pub(super) struct Recorder<'a> {
     view_stale: bool,
     view_written: Option<Instant>,
     view_rest: Duration,
+    /// What was last told to the session whose agent started this run.
+    told_above: (TokenUse, u64),
 }
 
 /// What the store was given and has not answered yet.
@@ -136,6 +138,7 @@ impl<'a> Recorder<'a> {
             view_stale: false,
             view_written: None,
             view_rest: VIEW,
+            told_above: Default::default(),
         }
     }
 
@@ -382,8 +385,17 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Counts what was used where the caps are that this run is below. A store that cannot take it now is told again.
+    pub(super) fn tell_above(&mut self) {
+        let used = (self.state.tokens, self.state.cost.used_micros);
+        if used != self.told_above && self.engine.count_above(&self.state).is_ok() {
+            self.told_above = used;
+        }
+    }
+
     /// Looks at what others recorded.
     pub(super) fn refresh(&mut self) -> Result<(), Error> {
+        self.tell_above();
         // The answer to what is under way brings the newest state.
         if self.under_way.is_some() {
             return Ok(());

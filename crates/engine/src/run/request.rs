@@ -11,6 +11,7 @@ use segno_agents::Outcome;
 use segno_agents::plain::PlainConfig;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::event::WorkItemMark;
 
 use super::Feed;
 use super::Stop;
@@ -37,6 +38,12 @@ pub struct Request {
     pub given_args: Vec<String>,
     /// The file that says what is to be done.
     pub file: Option<String>,
+    /// The item of a tracker that it works on.
+    pub work_item: Option<WorkItemMark>,
+    /// The session whose agent asks for this run; the engine knows it by itself.
+    pub below: Option<SessionId>,
+    /// Whether the prompt only tells where work stands.
+    pub briefed: bool,
     /// What the conversation had used before.
     pub baseline: Baseline,
     /// Where it works.

@@ -11,6 +11,7 @@ use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::Timestamp;
 use segno_core::event::Holder;
 use segno_core::event::InterruptReason;
 use segno_core::event::PauseReason;
@@ -48,6 +49,8 @@ pub(super) struct End {
     pub(super) pauses: bool,
     /// Whether the session's status follows from it.
     pub(super) moves_session: bool,
+    /// When it was last known to live, if its end was found out later.
+    pub(super) last_seen: Option<Timestamp>,
 }
 
 /// Records the end and what follows from it. Answers with the outcome, and whether something could not be journaled
@@ -82,6 +85,7 @@ pub(super) fn record_end(
     loop {
         match recorder.flush()? {
             Flushed::All => {
+                recorder.tell_above();
                 evidence(recorder);
                 return Ok((outcome, false));
             }
@@ -145,6 +149,7 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
         text: outcome.text.as_deref().filter(|text| !text.is_empty()).map(Into::into),
         error: outcome.error.as_ref().map(|error| error.text.as_str().into()),
         stderr: (!end.stderr.trim().is_empty()).then(|| end.stderr.as_str().into()),
+        at: end.last_seen,
     }
 }
 
@@ -170,7 +175,7 @@ fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command
                 (None, Some(_)) => InterruptReason::Crash,
                 (None, None) => InterruptReason::Unknown,
             };
-            Some(Command::Interrupt { reason, details })
+            Some(Command::Interrupt { reason, details, at: None })
         }
         OutcomeKind::TimedOut => pause(PauseReason::Timeout),
         OutcomeKind::Stopped => match &end.cause {
@@ -272,7 +277,11 @@ impl Engine {
                 (outcome, None)
             }
         };
-        let took = Duration::from_micros(self.now().micros_since(run.started_at));
+        // It was last seen alive when its driver was; nobody knows better.
+        let seen = recorder.state.recovery.as_ref().map(|stop| stop.interrupted_at);
+        let last_seen = seen.filter(|at| *at >= run.started_at);
+        let took =
+            Duration::from_micros(last_seen.unwrap_or_else(|| self.now()).micros_since(run.started_at));
         // The session was interrupted when its driver died; that the agent may have finished is in its own account.
         // What the tree is like now is the last that is known of this run's work.
         if self.options.tree.is_some() {
@@ -290,6 +299,7 @@ impl Engine {
             pauses: false,
             // It stands where it was brought to when its driver died, or since.
             moves_session: false,
+            last_seen,
         };
         let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
         if let Some((capture, note)) = capture.filter(|_| !kept && !left) {

@@ -263,5 +263,8 @@ pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &RunId, member:
         interactive: request.launch.interactive,
         args: request.given_args.clone(),
         file: request.file.clone(),
+        work_item: request.work_item.clone(),
+        below: request.below,
+        briefed: request.briefed,
     }
 }

@@ -19,6 +19,7 @@ use crate::Acted;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
+use crate::resume::plan::short_branch;
 
 /// Under whom a checkpoint is made, and what is known of the conversation.
 #[derive(Clone, Debug, Default)]
@@ -51,8 +52,12 @@ impl Engine {
         let state = self.load(session)?.state;
         let name = name.replace("{id}", &session.to_string()).replace("<id>", &session.to_string());
         let branch = self.workspace(&state)?.start_branch(&name)?;
-        let details = Some(branch.into());
-        self.act(session, Command::NoteHistory { action: "branch_started".to_owned(), phase: None, details })
+        let details = Some(branch.as_str().into());
+        let commands = vec![
+            Command::NoteHistory { action: "branch_started".to_owned(), phase: None, details },
+            Command::SetGitBranch { branch: Some(short_branch(&branch).to_owned()), commit: None },
+        ];
+        self.act_all(session, commands, None)
     }
 
     /// Takes the snapshots of the checkpoints among these events, which were just recorded. What fails is recorded

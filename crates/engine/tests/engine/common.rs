@@ -68,7 +68,7 @@ impl Room {
     }
 
     pub(crate) fn engine_as(&self, epoch: u64) -> Engine {
-        let actor = Actor { run: Some("run-1".to_owned()), epoch: Some(epoch) };
+        let actor = Actor { run: Some("run-1".to_owned()), epoch: Some(epoch), ..Actor::default() };
         Engine::new(Box::new(self.store()), EngineOptions { actor, ..self.options() })
     }
 

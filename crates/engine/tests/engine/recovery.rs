@@ -215,7 +215,7 @@ fn play(plan: &Plan) -> (Vec<Command>, Model) {
     commands.extend(match plan.stand {
         Stand::Active => None,
         Stand::Paused(reason) => Some(Command::Pause { reason, details: None }),
-        Stand::Interrupted(reason) => Some(Command::Interrupt { reason, details: None }),
+        Stand::Interrupted(reason) => Some(Command::Interrupt { reason, details: None, at: None }),
         Stand::Halted => Some(Command::Halt { reason: "stuck".into() }),
         // It sets a last sign, which is of no interest to a session that has ended.
         Stand::Completed => Some(Command::Complete { summary: None }),
@@ -295,19 +295,19 @@ fn check(room: &Room, engine: &Engine, plan: &Plan) -> Result<(), TestCaseError>
     let brief = engine.brief(id, limits).unwrap().text(limits);
     prop_assert_eq!(brief.contains("IN DOUBT"), !model.open.is_empty(), "{}", brief);
     for call in &model.open {
-        let line = format!("Bash: do no. {call}.");
+        let line = format!("Bash: `do no. {call}.`");
         prop_assert!(brief.contains(&line), "{} of {}", line, brief);
     }
     let told: Vec<(usize, CallEnd)> =
         model.ended.iter().rev().copied().filter(|(_, end)| *end != CallEnd::Denied).take(12).collect();
     let mut from = 0;
     for (call, end) in &told {
-        let line = format!("Bash do no. {call}. ({})", end.as_str());
+        let line = format!("Bash `do no. {call}.` ({})", end.as_str());
         let at = brief[from..].find(&line);
         prop_assert!(at.is_some(), "the newest first: {} of {}", line, brief);
         from += at.unwrap();
     }
-    prop_assert_eq!(brief.matches("- Bash do no.").count(), told.len());
+    prop_assert_eq!(brief.matches("- Bash `do no.").count(), told.len());
     let phase = model.phase.map(|at| format!("Phase: {}\n", PHASES[at]));
     prop_assert_eq!(brief.contains("Phase: "), phase.is_some());
     prop_assert!(phase.is_none_or(|phase| brief.contains(&phase)), "{}", brief);

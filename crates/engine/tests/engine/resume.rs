@@ -51,7 +51,7 @@ fn end(call: &str) -> Command {
 fn interrupt() -> Vec<Command> {
     vec![
         Command::AttachDriver { epoch: 1, holder: here("test") },
-        Command::Interrupt { reason: InterruptReason::Crash, details: None },
+        Command::Interrupt { reason: InterruptReason::Crash, details: None, at: None },
     ]
 }
 
@@ -99,7 +99,7 @@ fn what_is_read_does_not_grow_with_the_session() {
         engine.recovery_report(&state).unwrap();
         let for_report = counts.take();
         assert_eq!(options.in_doubt.len(), 2);
-        assert!(brief.contains("Bash: deploy") && brief.contains("Write: a.txt"), "{brief}");
+        assert!(brief.contains("Bash: `deploy`") && brief.contains("Write: `a.txt`"), "{brief}");
         assert!(brief.contains(&format!("echo {}", calls - 1)), "the newest is told: {brief}");
         (for_options, for_brief, for_report)
     };
@@ -164,7 +164,7 @@ fn died(
     let mut commands =
         vec![Command::AttachDriver { epoch: lease.epoch, holder }, Command::StartRun(Box::new(run))];
     commands.extend(calls.iter().map(|(call, input)| start(call, "Bash", input.clone())));
-    let interrupt = Command::Interrupt { reason: InterruptReason::Crash, details: None };
+    let interrupt = Command::Interrupt { reason: InterruptReason::Crash, details: None, at: None };
     let ended = RunEnded { run: "run-1".into(), outcome: "interrupted".into(), ..RunEnded::default() };
     commands.extend([interrupt, Command::EndRun(Box::new(ended))]);
     under.act_all(id, commands, None).unwrap();
@@ -245,8 +245,8 @@ fn the_agents_own_record_settles_calls_in_doubt() {
     );
     assert!(row["output"].as_str().unwrap().starts_with("made, "), "{row}");
     let brief = engine.brief(id, BriefLimits::default()).unwrap().text(BriefLimits::default());
-    assert!(brief.contains("Bash make it (completed, says claude's own record"), "{brief}");
-    assert!(brief.contains("Bash: sleep") && !brief.contains("Bash: make it"), "{brief}");
+    assert!(brief.contains("Bash `make it` (completed, says claude's own record"), "{brief}");
+    assert!(brief.contains("Bash: `sleep`") && !brief.contains("Bash: `make it`"), "{brief}");
     assert_eq!(engine.gather_evidence(id).unwrap(), [], "found out once");
 }
 
@@ -302,7 +302,7 @@ fn a_run_without_recorded_variables_is_looked_for_with_ours() {
     let under = Engine::new(
         Box::new(room.store()),
         EngineOptions {
-            actor: segno_engine::Actor { run: Some("run-2".into()), epoch: None },
+            actor: segno_engine::Actor { run: Some("run-2".into()), ..Default::default() },
             ..room.options()
         },
     );

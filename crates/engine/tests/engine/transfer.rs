@@ -280,6 +280,7 @@ fn what_a_file_claims_grants_nothing() {
         total: Some(total),
         hard: Some(true),
         warn_percent: Some(1),
+        count: None,
     };
     engine.act(id, set(Unit::Tokens, 900_000_000)).unwrap();
     engine.act(id, set(Unit::Cost, 900_000_000)).unwrap();

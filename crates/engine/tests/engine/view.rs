@@ -60,7 +60,9 @@ pub(crate) fn full_session(room: &Room) -> SessionManager {
     manager.record_tokens(84_200).unwrap();
     manager.act(Command::RecordCost { micros: 1_250_000, source: Source::Hand }).unwrap();
     let (unit, total) = (Unit::Cost, Some(5_000_000));
-    manager.act(Command::SetBudget { unit, total, hard: Some(true), warn_percent: None }).unwrap();
+    manager
+        .act(Command::SetBudget { unit, total, hard: Some(true), warn_percent: None, count: None })
+        .unwrap();
     manager.set_metric("test_coverage", Metric::Number(87.5)).unwrap();
     manager.set_metric("build_passes", Metric::Flag(true)).unwrap();
     let long =

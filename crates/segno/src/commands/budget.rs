@@ -1,21 +1,25 @@
 //! `segno budget`: caps on tokens and money.
 
 use clap::{Args as ClapArgs, Subcommand};
+use segno_engine::core::budget::Counting;
 use segno_engine::core::event::Unit;
 use segno_engine::core::{Command as Act, State};
 
 use super::args::{count, dollars};
 use super::doing::{look, record};
 use crate::context::Context;
-use crate::error::Outcome;
+use crate::desk::extend_hint;
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
 use crate::output::units;
 
 /// Show or change the budget
 ///
-/// A budget that you set stops the work and leaves the session resumable; the default one, and one that is set with
-/// --advisory, only warns.
+/// A budget that you set stops the session's agent, lets none be started, and leaves the session resumable; the default
+/// one, and one that is set with --advisory, only warns. What counts is input, cache writes and output, of sub-agents and
+/// of runs that the agent starts too; budget.count = "all" counts what is read from the vendor's cache as well.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno budget extend 50k")]
+#[command(after_help = "Examples:\n  segno budget extend 50k\n  segno budget check 20k || segno pause")]
 pub struct Args {
     /// What to do; shows the budget if nothing is said
     #[command(subcommand)]
@@ -27,6 +31,14 @@ pub struct Args {
 pub enum Command {
     /// Show what is used and what is left
     Show,
+    /// Say whether so many more tokens fit; exit code 8 if they do not
+    ///
+    /// Looks at both caps. Without a number: whether anything is left.
+    Check {
+        /// How many
+        #[arg(value_name = "N", value_parser = count)]
+        tokens: Option<u64>,
+    },
     /// Add tokens
     Extend {
         /// How many
@@ -74,12 +86,14 @@ pub struct Hold {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let command = match &args.command {
         None | Some(Command::Show) => return show(context),
+        Some(Command::Check { tokens }) => return check(context, *tokens),
         Some(Command::Extend { tokens }) => Act::ExtendBudget { unit: Unit::Tokens, added: *tokens },
         Some(Command::Set { tokens, hold }) => Act::SetBudget {
             unit: Unit::Tokens,
             total: Some(*tokens),
             hard: hold.hard(),
             warn_percent: hold.warn,
+            count: Some(context.config()?.budget.count),
         },
         Some(Command::Cost { dollars, extend: true, .. }) => {
             Act::ExtendBudget { unit: Unit::Cost, added: *dollars }
@@ -89,6 +103,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             total: Some(*dollars),
             hard: hold.hard(),
             warn_percent: hold.warn,
+            count: None,
         },
     };
     record(context, vec![command], |acted| line(&acted.state).into())
@@ -114,6 +129,7 @@ pub fn show(context: &Context) -> Outcome {
                 "warning": budget.is_warning(),
                 "over_budget": budget.is_over(),
                 "hard": budget.hard,
+                "count": budget.count,
                 "by_kind": state.tokens,
             },
             "cost": {
@@ -129,20 +145,76 @@ pub fn show(context: &Context) -> Outcome {
     printer.data(line(&state))
 }
 
-fn line(state: &State) -> String {
+/// Answers a script: whether so many more tokens fit, and money is left.
+fn check(context: &Context, tokens: Option<u64>) -> Outcome {
+    let (_desk, state) = look(context)?;
+    let (budget, cost) = (&state.budget, &state.cost);
+    let required = tokens.unwrap_or(1);
+    let fits = budget.can_continue(required);
+    let spent = cost.remaining_micros() == Some(0);
+    let printer = &context.printer;
+    if printer.is_json() {
+        printer.json(&serde_json::json!({
+            "session_id": state.session_id,
+            "can_continue": fits && !spent,
+            "required_tokens": required,
+            "tokens_remaining": budget.tokens_remaining(),
+            "cost_remaining_micros": cost.remaining_micros(),
+        }))?;
+    } else {
+        printer.data(line(&state))?;
+    }
+    let unit = match (fits, spent) {
+        (true, false) => return Ok(()),
+        (false, _) => Unit::Tokens,
+        (true, true) => Unit::Cost,
+    };
+    let why = match unit {
+        Unit::Tokens => {
+            let left = units::count(budget.tokens_remaining());
+            format!("{} do not fit: {left} left", units::tokens(required))
+        }
+        Unit::Cost => "the cost budget is used up".to_owned(),
+    };
+    Err(CommandError::new(ExitCode::BudgetExhausted, "budget_exceeded", why)
+        .hint(extend_hint(unit, Some(state.session_id))))
+}
+
+/// How much of the tokens is used, in words for people.
+pub(super) fn tokens_used(state: &State) -> String {
     let budget = &state.budget;
+    let low = match (budget.is_over(), budget.is_exhausted(), budget.is_warning()) {
+        (true, ..) => ", over budget",
+        (_, true, _) => ", used up",
+        (.., true) => ", runs low",
+        _ => "",
+    };
+    let stops = if budget.hard { ", stops there" } else { "" };
     let mut text = format!(
-        "{} of {} used ({:.0} %), {} left{}",
+        "{} of {} used ({:.0} %), {} left{low}{stops}",
         units::count(budget.tokens_used),
         units::tokens(budget.total_budget),
         budget.utilization_percent(),
         units::count(budget.tokens_remaining()),
-        if budget.hard { ", stops there" } else { "" },
     );
+    let cached = state.tokens.cache_read;
+    if cached > 0 {
+        let counted = match budget.count {
+            Counting::All => "counted",
+            Counting::Uncached => "not counted",
+        };
+        text += &format!("; {} read from cache, {counted}", units::count(cached));
+    }
+    text
+}
+
+fn line(state: &State) -> String {
+    let mut text = tokens_used(state);
     match state.cost.limit_micros {
         Some(limit) => {
-            text +=
-                &format!("   {} of {} spent", units::dollars(state.cost.used_micros), units::dollars(limit));
+            let low = if state.cost.is_warning() { ", runs low" } else { "" };
+            let (used, limit) = (units::dollars(state.cost.used_micros), units::dollars(limit));
+            text += &format!("   {used} of {limit} spent{low}");
         }
         None if state.cost.used_micros > 0 => {
             text += &format!("   {} spent", units::dollars(state.cost.used_micros));

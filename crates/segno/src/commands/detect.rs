@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::args::OneSession;
 use crate::context::Context;
 use crate::desk::{Desk, short, tail};
-use crate::error::Outcome;
+use crate::error::{CommandError, Outcome};
 use crate::output::Text;
 use crate::output::style::Meaning;
 
@@ -35,7 +35,7 @@ pub struct Args {
 /// # Errors
 /// If the store cannot be read.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let wanted = work_file(context, args.file.as_deref());
+    let wanted = work_file(context, args.file.as_deref())?;
     let desk = match Desk::open(context) {
         Ok(desk) => Some(desk),
         // No store is an empty store to somebody who only looks.
@@ -89,12 +89,20 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 /// How the file with the work is named in the record: from the project on, if it is in it.
-pub(super) fn work_file(context: &Context, file: Option<&Path>) -> Option<String> {
-    let file = file.filter(|file| *file != Path::new("-"))?;
-    let whole = std::path::absolute(file).ok()?;
+pub(super) fn work_file(context: &Context, file: Option<&Path>) -> Outcome<Option<String>> {
+    let Some(file) = file.filter(|file| *file != Path::new("-")) else { return Ok(None) };
+    let unfit = || {
+        CommandError::usage(format!(
+            "{file:?} cannot be the name of a work file: it is empty, no text, or has control characters"
+        ))
+    };
+    let whole = std::path::absolute(file).map_err(|_| unfit())?;
     let whole = whole.canonicalize().unwrap_or(whole);
     let root = context.project.root.canonicalize().unwrap_or_else(|_| context.project.root.clone());
-    let shown = whole.strip_prefix(&root).unwrap_or(&whole).to_str()?;
+    let shown = whole.strip_prefix(&root).unwrap_or(&whole).to_str().ok_or_else(unfit)?;
     // What cannot be kept on a line is no name to compare with either.
-    (!shown.is_empty() && !shown.chars().any(char::is_control)).then(|| shown.to_owned())
+    if shown.is_empty() || shown.chars().any(char::is_control) {
+        return Err(unfit());
+    }
+    Ok(Some(shown.to_owned()))
 }

@@ -4,8 +4,8 @@ use std::io::{BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
+use segno_engine::core::SessionId;
 use segno_engine::core::event::Project;
-use segno_engine::core::{SessionId, TokenBudget};
 use segno_engine::transfer::{self, Options, Packing, export, import as take_in};
 use serde_json::json;
 
@@ -176,7 +176,7 @@ impl From<Format> for segno_engine::transfer::Format {
 /// If the command cannot do what it was asked.
 pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
     let desk = Desk::open_or_make(context)?;
-    let config = &context.config()?.session;
+    let config = context.config()?;
     let root = &context.project.root;
     let mut taken = Vec::new();
     for path in &args.files {
@@ -190,12 +190,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
             source: path.display().to_string(),
             project,
             keep_budget: args.keep_budget,
-            budget: TokenBudget {
-                total_budget: config.budget,
-                warn_percent: config.warn_percent,
-                hard: config.hard,
-                tokens_used: 0,
-            },
+            budget: config.token_budget(None, false),
         };
         let imported = take_in(&desk.engine, &text, &options).map_err(untaken)?;
         for notice in &imported.notices {

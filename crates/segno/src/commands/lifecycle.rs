@@ -8,7 +8,7 @@ use super::args::OneSession;
 use crate::context::Context;
 use crate::desk::{Desk, tail, title};
 use crate::error::{CommandError, Outcome};
-use crate::output::Text;
+use crate::output::{Text, units};
 
 /// Pause a session
 ///
@@ -95,7 +95,42 @@ pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
-    change(context, &args.session, Command::Complete { summary: text(args.summary.as_deref()) }, "completed")
+    let desk = Desk::open(context)?;
+    let id = desk.session(args.session.id.as_ref())?;
+    let before = desk.load(id)?;
+    let command = Command::Complete { summary: text(args.summary.as_deref()) };
+    let acted = desk.act(id, vec![command]).map_err(|error| explain(&desk, id, error))?;
+    let state = &acted.state;
+    let mut line = Text::new().plain("completed ").then(title(state));
+    if let Some(ended) = state.completed_at {
+        let took = std::time::Duration::from_micros(ended.micros_since(state.created_at));
+        line = line.plain(format!("   took {}", units::duration(took)));
+    }
+    if !state.metrics.is_empty() {
+        line = line.plain(format!("   {}", super::resume::metrics(state)));
+    }
+    desk.report(&acted, line)?;
+    if state.status == Status::Completed && !acted.repeated {
+        warn_open(context, &before);
+    }
+    Ok(())
+}
+
+/// What a session leaves open that is completed all the same.
+fn warn_open(context: &Context, before: &segno_engine::core::State) {
+    let mut open = Vec::new();
+    let tasks = before.tasks.open.len() as u64;
+    if tasks > 0 {
+        open.push(format!("{} open", units::things(tasks, "task")));
+    }
+    if let (Some(step), Some(of)) = (before.step, before.of)
+        && step < of
+    {
+        open.push(format!("it was at step {step} of {of}"));
+    }
+    if !open.is_empty() {
+        context.printer.warn(format!("completed with {}", open.join(", and ")));
+    }
 }
 
 /// Runs `segno abort`.

@@ -252,10 +252,7 @@ fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
             status(context, summary.status, summary.reason.as_ref(), lease),
             summary.progress.map_or_else(nothing, |percent| format!("{percent} %").into()),
             Text::new().painted(Meaning::Dim, age),
-            Text::new().painted(
-                if summary.over_budget { Meaning::Lost } else { Meaning::Plain },
-                units::count(summary.tokens_used),
-            ),
+            used(summary),
             if summary.cost_micros == 0 { nothing() } else { units::dollars(summary.cost_micros).into() },
         ];
         if everywhere {
@@ -264,6 +261,19 @@ fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
         table.row(row);
     }
     context.printer.table(&table)
+}
+
+/// The tokens of a session; of what, if that is a cap or runs low.
+fn used(summary: &Summary) -> Text {
+    let used = units::count(summary.tokens_used);
+    let of = || units::count(summary.token_budget);
+    let (meaning, text) = match (summary.over_budget, summary.budget_warning) {
+        (true, _) => (Meaning::Lost, format!("{used} of {}, over", of())),
+        (_, true) => (Meaning::Waiting, format!("{used} of {}, low", of())),
+        _ if summary.budget_hard => (Meaning::Plain, format!("{used} of {}", of())),
+        _ => (Meaning::Plain, used),
+    };
+    Text::new().painted(meaning, text)
 }
 
 /// A status with its symbol, its reason and who drives.

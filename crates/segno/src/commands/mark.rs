@@ -2,6 +2,7 @@
 
 use clap::{Args as ClapArgs, Subcommand};
 use segno_engine::core::Command;
+use segno_engine::core::event::PauseReason;
 
 use super::doing::{look, record};
 use crate::context::Context;
@@ -62,6 +63,9 @@ pub struct ErrorArgs {
 pub struct NoteArgs {
     /// The note
     pub text: String,
+    /// What was done, in a word, as the history names it
+    #[arg(long, value_name = "NAME", default_value = "note")]
+    pub action: String,
 }
 
 /// Runs `segno milestone`.
@@ -82,9 +86,13 @@ pub fn breakpoint(context: &Context, args: &BreakpointArgs) -> Outcome {
     match &args.command {
         Some(BreakpointCommand::Wait { name }) => {
             let said = format!("waiting at {name}   to go on: segno breakpoint continue");
-            record(context, vec![Command::ReachBreakpoint { name: name.clone(), details: None }], |_| {
-                said.into()
-            })
+            let mut commands = vec![Command::ReachBreakpoint { name: name.clone(), details: None }];
+            // An agent at work stops; its driver is asked to.
+            if is_driven(context)? {
+                let details = Some(format!("breakpoint {name}").into());
+                commands.push(Command::Pause { reason: PauseReason::Asked, details });
+            }
+            record(context, commands, |_| said.into())
         }
         Some(BreakpointCommand::Continue { details }) => {
             let details = details.as_deref().map(Into::into);
@@ -106,6 +114,12 @@ pub fn breakpoint(context: &Context, args: &BreakpointArgs) -> Outcome {
             }
         }
     }
+}
+
+fn is_driven(context: &Context) -> Outcome<bool> {
+    let (desk, state) = look(context)?;
+    let lease = desk.engine.store().lease(state.session_id).map_err(segno_engine::Error::from)?;
+    Ok(lease.is_some() && state.driver.is_some())
 }
 
 /// Runs `segno error`.
@@ -131,7 +145,7 @@ pub fn error(context: &Context, args: &ErrorArgs) -> Outcome {
 /// If the command cannot do what it was asked.
 pub fn note(context: &Context, args: &NoteArgs) -> Outcome {
     let command = Command::NoteHistory {
-        action: "note".to_owned(),
+        action: args.action.clone(),
         phase: None,
         details: Some(args.text.as_str().into()),
     };

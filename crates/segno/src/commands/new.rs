@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use segno_engine::NewSession;
 use segno_engine::core::event::{Maker, Project, Workflow};
-use segno_engine::core::{CostBudget, Status, Summary, TokenBudget};
+use segno_engine::core::{Status, Summary};
 
 use super::args::{count, dollars};
 use crate::context::Context;
@@ -31,13 +31,13 @@ pub struct Args {
     /// Start in this phase instead of the first one
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
-    /// Tokens the session may use, like 50000 or 50k; using them up stops the work
+    /// Tokens the session may use, like 50000 or 50k; when they are used up, its agent is stopped and none is started any more
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
     pub budget: Option<u64>,
-    /// Only warn when that budget is used up, instead of stopping the work
+    /// Only warn when a budget is used up; stop and refuse nothing
     #[arg(long)]
     pub advisory: bool,
-    /// Dollars the session may cost; reaching them stops the work
+    /// Dollars the session may cost; when they are spent, its agent is stopped and none is started any more
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub cost: Option<u64>,
     /// What should be true when the work is done
@@ -82,27 +82,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         },
         workflow,
         phase: args.phase.clone(),
-        budget: TokenBudget {
-            total_budget: args.budget.unwrap_or(config.session.budget),
-            tokens_used: 0,
-            warn_percent: config.session.warn_percent,
-            // A budget that somebody set on purpose is a cap that stops; the default only warns.
-            hard: !args.advisory && (args.budget.is_some() || config.session.hard),
-        },
-        cost: CostBudget {
-            limit_micros: args.cost,
-            used_micros: 0,
-            warn_percent: config.session.warn_percent,
-            hard: !args.advisory && args.cost.is_some(),
-        },
+        budget: config.token_budget(args.budget, args.advisory),
+        cost: config.cost_budget(args.cost, args.advisory),
         made_by: Maker::New,
         continues: None,
         alone: !args.parallel,
     });
     let acted = acted.map_err(|error| in_the_way(&desk, error))?;
-    if let Some(name) = &args.branch {
-        desk.engine.start_branch(acted.state.session_id, name)?;
-    }
+    super::run::start_branch(&desk, acted.state.clone(), args.branch.as_deref())?;
     let printer = &context.printer;
     for notice in &acted.notices {
         printer.warn(notice.clone());

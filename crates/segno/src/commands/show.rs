@@ -142,6 +142,10 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'stat
     let kind = state.project.kind.as_ref().map_or(String::new(), |kind| format!(" ({kind})"));
     fact("project", format!("{}{kind}", state.project.path).into());
     fact("continues", state.continues.map(|id| id.to_string().into()).unwrap_or_default());
+    fact("branch", state.branch.as_ref().map(Text::from).unwrap_or_default());
+    fact("file", state.file.as_ref().map(Text::from).unwrap_or_default());
+    let item = state.work_item.as_ref().map(|item| Text::from(format!("{}  {}", item.id, item.title)));
+    fact("work item", item.unwrap_or_default());
     fact("intent", state.intent.as_ref().map(Text::from).unwrap_or_default());
     fact("workflow", workflow(context, state));
     if let Some(phase) = state.phase_label() {
@@ -157,25 +161,12 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'stat
     } else {
         Meaning::Plain
     };
-    let over = if budget.is_over() { ", over budget" } else { "" };
-    let stops = if budget.hard { ", stops there" } else { "" };
-    fact(
-        "tokens",
-        Text::new().painted(
-            meaning,
-            format!(
-                "{} of {} ({:.0} %), {} left{over}{stops}",
-                units::count(budget.tokens_used),
-                units::tokens(budget.total_budget),
-                budget.utilization_percent(),
-                units::count(budget.tokens_remaining()),
-            ),
-        ),
-    );
+    fact("tokens", Text::new().painted(meaning, super::budget::tokens_used(state)));
     if state.cost.used_micros > 0 || state.cost.limit_micros.is_some() {
         let limit =
             state.cost.limit_micros.map_or(String::new(), |limit| format!(" of {}", units::dollars(limit)));
-        fact("cost", format!("{}{limit}", units::dollars(state.cost.used_micros)).into());
+        let low = if state.cost.is_warning() { ", runs low" } else { "" };
+        fact("cost", format!("{}{limit}{low}", units::dollars(state.cost.used_micros)).into());
     }
     fact("agent", state.agent.as_ref().map(Text::from).unwrap_or_default());
     if let Some(position) = &state.position {

@@ -4,10 +4,11 @@ use clap::{Args as ClapArgs, Subcommand};
 use segno_engine::core::{Command as Act, List};
 
 use super::args::Page;
-use super::doing::record;
+use super::doing::{look, record};
 use super::lists;
 use crate::context::Context;
-use crate::error::Outcome;
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
 
 /// Keep a list of what is left to do
 #[derive(ClapArgs, Clone, Debug)]
@@ -38,6 +39,8 @@ pub enum Command {
     },
     /// List the tasks
     List,
+    /// Print what the agent was asked to do, all of it
+    Show,
 }
 
 /// Runs `segno task`.
@@ -53,8 +56,26 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                     .into()
             })
         }
+        Some(Command::Show) => show(context),
         Some(Command::Done { id }) => end(context, *id, true),
         Some(Command::Drop { id }) => end(context, *id, false),
+    }
+}
+
+fn show(context: &Context) -> Outcome {
+    let (desk, state) = look(context)?;
+    let task = desk.engine.task(&state)?;
+    if context.printer.is_json() {
+        return context.printer.json(&serde_json::json!({ "session_id": state.session_id, "task": task }));
+    }
+    match task {
+        Some(task) => context.printer.data(task),
+        None => Err(CommandError::new(
+            ExitCode::Refused,
+            "no_task",
+            "no agent was asked to do anything in this session",
+        )
+        .hint("segno task list   segno show")),
     }
 }
 

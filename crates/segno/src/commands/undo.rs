@@ -141,14 +141,19 @@ pub fn rollback(context: &Context, args: &RollbackArgs) -> Outcome {
     travel(&desk, state.session_id, way, &args.going)
 }
 
-/// The first checkpoint of a step that still counts.
+/// The checkpoint at the end of a step, which is made when the next one begins; for the step that work is in, the
+/// newest one in it.
 fn step_target(desk: &Desk<'_>, state: &State, step: &str) -> Outcome<Checkpoint> {
     let step: u32 =
         step.parse().map_err(|_| CommandError::usage(format!("{step} is no number of a step")))?;
     let all = desk.engine.checkpoints(state.session_id)?;
-    let found = all
-        .into_iter()
-        .find(|checkpoint| checkpoint.step == Some(step) && checkpoint.valid && checkpoint.ready);
+    let counts = |checkpoint: &&Checkpoint| checkpoint.valid && checkpoint.ready && !checkpoint.aside;
+    let left =
+        all.iter().rev().filter(counts).find(|checkpoint| {
+            checkpoint.reason == "phase_complete" && checkpoint.step == step.checked_add(1)
+        });
+    let inside = || all.iter().rev().filter(counts).find(|checkpoint| checkpoint.step == Some(step));
+    let found = left.or_else(inside).cloned();
     found.ok_or_else(|| {
         CommandError::new(
             crate::exit::ExitCode::Refused,

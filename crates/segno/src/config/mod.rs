@@ -38,6 +38,8 @@ use crate::files::{self, Links, ReadError};
 use crate::output::style::Choice;
 use content::Content;
 use env::Environment;
+use segno_engine::core::budget::Counting;
+use segno_engine::core::{CostBudget, TokenBudget};
 use trust::{Status, Trust};
 
 /// The embedded defaults, commented.
@@ -52,6 +54,7 @@ pub const MAX_SIZE: u64 = 1024 * 1024;
 pub struct Config {
     pub store: Store,
     pub session: Session,
+    pub budget: Budget,
     pub view: View,
     pub cleanup: Cleanup,
     pub ls: Ls,
@@ -79,6 +82,36 @@ pub struct Session {
     pub warn_percent: u8,
     pub hard: bool,
     pub workflow: String,
+}
+
+/// The section `[budget]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Budget {
+    pub count: Counting,
+}
+
+impl Config {
+    /// The token budget of a new session: what was asked for is a cap that stops, the default one only warns.
+    pub fn token_budget(&self, asked: Option<u64>, advisory: bool) -> TokenBudget {
+        TokenBudget {
+            total_budget: asked.unwrap_or(self.session.budget),
+            tokens_used: 0,
+            warn_percent: self.session.warn_percent,
+            hard: !advisory && (asked.is_some() || self.session.hard),
+            count: self.budget.count,
+        }
+    }
+
+    /// The same for money, in millionths of a dollar.
+    pub fn cost_budget(&self, asked: Option<u64>, advisory: bool) -> CostBudget {
+        CostBudget {
+            limit_micros: asked,
+            used_micros: 0,
+            warn_percent: self.session.warn_percent,
+            hard: !advisory && asked.is_some(),
+        }
+    }
 }
 
 /// The section `[view]`.

@@ -101,6 +101,7 @@ pub const KEYS: &[Key] = &[
     key("session.warn_percent", Class::Data, Kind::Integer { min: 1, max: 100 }),
     key("session.hard", Class::Guard, Kind::Flag),
     key("session.workflow", Class::Data, Kind::Name),
+    key("budget.count", Class::Guard, Kind::Choice(&["uncached", "all"])),
     key("view.enabled", Class::Data, Kind::Flag),
     key("view.max_items", Class::Data, up_to(10_000)),
     key("cleanup.days", Class::Guard, up_to(36_500)),

@@ -157,6 +157,7 @@ fn tell(event: &Event) -> Line {
         Event::TopicSet(e) => line("topic", e.topic.clone()),
         Event::IntentSet(e) => line("intent", first(&e.intent)),
         Event::ProjectSet(e) => line("project", e.project.path.clone()),
+        Event::GitBranchSet(e) => line("branch", e.branch.clone().unwrap_or_else(|| "none".to_owned())),
         Event::WorkflowSet(e) => noted("workflow", e.workflow.name.clone(), e.workflow.phases.join(", ")),
         Event::PhaseAdvanced(e) => {
             let from = e.from.as_ref().map_or(String::new(), |from| format!("{from} → "));

@@ -111,6 +111,11 @@ impl Printer {
         self.write(line.as_bytes())
     }
 
+    /// How wide the terminal is that people read, if they read on one.
+    pub fn width(&self) -> Option<usize> {
+        self.err.width.or(self.out.width)
+    }
+
     /// Writes a table to standard output, cut to the width of the terminal.
     ///
     /// # Errors

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use segno_engine::agents::{Conversation, OutcomeKind};
+use segno_engine::agents::OutcomeKind;
 use segno_engine::core::event::ResumeAttempted;
 use segno_engine::core::{Command, SessionId, State, Status};
-use segno_engine::resume::{BriefLimits, Recovery};
+use segno_engine::resume::{BranchWish, Recovery, ResumeWish};
 use segno_engine::run::{Report, Stop};
 
-use super::{prompt, take_up};
+use super::take_up;
+use crate::ask::Terminal;
 use crate::commands::run::{Args as RunArgs, Resumed, has_terminal, in_between};
 use crate::context::Context;
 use crate::desk::Desk;
@@ -87,23 +88,18 @@ pub(crate) fn again(
             why: report.outcome.reason.as_str().into(),
         };
         desk.engine.act(session, Command::AttemptResume(attempted))?;
-        desk.engine.gather_evidence(session)?;
-        let (state, options) = desk.engine.recovery_options(session)?;
-        let limits = BriefLimits::default();
-        let brief = desk.engine.brief(session, limits)?.text(limits);
-        desk.engine.act(session, desk.engine.chosen(&options, Recovery::Live, None, true))?;
         let run = state.run.as_ref();
-        let native = run.and_then(|run| run.native_id.clone());
-        let resumed = Resumed {
-            session,
-            from: session,
-            agent: run.map_or_else(String::new, |run| run.agent.clone()),
-            conversation: native.map_or(Conversation::New, Conversation::Resume),
-            prompt: prompt(&brief, None),
-            reset_breaker: false,
+        let wish = ResumeWish {
+            from: Some(Recovery::Live),
             interactive: run.is_some_and(|run| run.interactive) && has_terminal(),
-            printed: Some(printed),
+            branch: BranchWish::Any,
+            automatic: true,
+            ..ResumeWish::default()
         };
+        let resumption = desk.engine.prepare_resume(session, &wish, &Terminal::new(desk.context))?;
+        let Some(agent) = resumption.agent else { return Ok(report) };
+        let interactive = wish.interactive;
+        let resumed = Resumed { session, agent, reset_breaker: false, interactive, printed: Some(printed) };
         report = take_up(desk, base, resumed, stop)?;
     }
 }

@@ -1,9 +1,12 @@
 //! `segno resume`: takes up work that was paused, interrupted or halted.
 
 mod again;
+mod all;
+mod confirm;
 mod panel;
 
 pub(super) use again::again;
+pub(super) use confirm::metrics;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -11,30 +14,30 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::agents::{Baseline, Conversation, ErrorClass, OutcomeKind};
 use segno_engine::core::{Command, List, SessionId, State, Status};
-use segno_engine::resume::{BriefLimits, Options, Recovery};
+use segno_engine::resume::{BranchWish, BriefLimits, Options, Recovery, ResumeWish, ResumedAgent};
 use segno_engine::run::{Report, Stop, living_agent};
-use segno_engine::tree::Way;
 use serde_json::json;
 
+use self::panel::Answer;
 use super::args::OneSession;
 use super::lifecycle;
 use super::run::{Args as RunArgs, Resumed, resume_run};
+use crate::ask::Terminal;
 use crate::context::Context;
-use crate::desk::{Desk, short, tail, title};
+use crate::desk::{Desk, tail};
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
-use crate::output::Text;
 
 /// Take up a session again
 ///
 /// Without a name, the last session of the project that waits. On a terminal it shows where the work stands and asks
-/// how to go on; with flags or without a terminal it never asks. If an agent worked in the session, it goes on in the
-/// same conversation where it can, and is told what was done, what is in doubt and what is still to do. A session
-/// without an agent only becomes active again.
+/// how to go on; with flags or without a terminal it never asks. An agent that still runs without its driver is stopped
+/// first, and all it said is taken in; one that has finished meanwhile is not started again. If an agent worked in the
+/// session, it goes on in the same conversation where it can, and is told what was done, what is in doubt, what changed
+/// and what is still to do. A session without an agent only becomes active again.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(
-    after_help = "Examples:\n  segno resume\n  segno resume 804211 --from live\n  segno resume --show-brief"
-)]
+#[command(after_help = "Examples:\n  segno resume\n  segno resume 804211 --from live\n  \
+    segno resume --agent codex\n  segno resume --all\n  segno resume --show-brief")]
 pub struct Args {
     /// The session
     #[command(flatten)]
@@ -48,12 +51,28 @@ pub struct Args {
     /// Only make the session active again; start no agent
     #[arg(long)]
     pub no_run: bool,
+    /// Go on with this agent instead of the last one: same session, same files, and the brief
+    #[arg(long, value_name = "NAME", conflicts_with = "no_run")]
+    pub agent: Option<String>,
     /// What the agent shall do, beside going on
     #[arg(long, short, value_name = "TEXT")]
     pub prompt: Option<String>,
     /// Give the terminal to the agent's own interface, also if it had none before
     #[arg(long, short)]
     pub interactive: bool,
+    /// Check out the session's branch first, if the repository is on another one
+    #[arg(long, conflicts_with = "any_branch")]
+    pub checkout_branch: bool,
+    /// Go on also if the repository is on another branch
+    #[arg(long)]
+    pub any_branch: bool,
+    /// Everything that was cut off, in every project: each in the background. What was stopped on purpose stays stopped
+    #[arg(long, conflicts_with_all = ["id", "from", "checkpoint", "no_run", "agent", "prompt", "interactive",
+        "show_brief", "options", "reset_breaker", "file", "args", "same_args"])]
+    pub all: bool,
+    /// Do not ask
+    #[arg(long, short, requires = "all")]
+    pub yes: bool,
     /// Show what the agent would be told, and do nothing
     #[arg(long)]
     pub show_brief: bool,
@@ -72,6 +91,9 @@ pub struct Args {
     /// Give the agent the arguments again that were given by hand for its last run
     #[arg(long)]
     pub same_args: bool,
+    /// Leave the terminal first, for --all
+    #[arg(long, hide = true)]
+    pub background: bool,
     /// Take the agent up again by itself when it dies, at most N times (default: resume.attempts; 0: never)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     pub auto_resume: Option<Option<u32>>,
@@ -84,7 +106,7 @@ pub enum From {
     Checkpoint,
     /// What is there now
     Live,
-    /// A new session that knows of this one
+    /// The first step, in a new session that takes the place of this one and keeps its task and caps
     Fresh,
 }
 
@@ -103,47 +125,67 @@ impl From {
 /// # Errors
 /// If the session cannot be taken up, or how the run ended.
 pub fn run(context: &Context, args: &Args) -> Outcome {
+    if args.all {
+        return all::run(context, args);
+    }
+    if args.background {
+        // Neither Ctrl-C nor a hang-up of the terminal it was started from reaches it.
+        let _ = rustix::process::setsid();
+    }
     let only_looks = args.options || args.show_brief || args.no_run;
     let desk = if only_looks { Desk::open(context)? } else { Desk::open_to_stay(context)? };
     let id = which(&desk, args)?;
-    if desk.engine.store().lease(id).map_err(segno_engine::Error::from)?.is_none() {
-        tell_evidence(&desk, id)?;
-    }
     let (state, options) = desk.engine.recovery_options(id)?;
     if args.options {
         return show_options(context, &state, &options);
     }
     if args.show_brief {
-        let brief = desk.engine.brief(id, BriefLimits::default())?.text(BriefLimits::default());
-        return context.printer.data(brief);
+        return show_brief(&desk, &state);
     }
-    let agent = state.run.as_ref().map(|run| run.agent.clone()).filter(|agent| agent != "plain");
-    let Some(agent) = agent.filter(|_| !args.no_run) else {
-        return only_status(&desk, id, args, &state, &options);
-    };
     refuse(&desk, args, &state)?;
-    if state.status == Status::Active && living_agent(&state).is_none() {
-        context.printer.detail(1, "the session is active, and nobody works on it");
+    if let Some(wanted) = &args.agent {
+        super::run::check_agent(context, wanted)?;
     }
-    let recovery = match (&args.checkpoint, args.from) {
-        (Some(_), _) => Recovery::Checkpoint,
-        (None, Some(from)) => from.recovery(),
-        (None, None) if std::io::stdin().is_terminal() && !context.printer.is_json() => {
-            panel::ask(context, &state, &options)?
+    let mut wish = wish(&desk, args, &state)?;
+    if asks(context, args, &state) {
+        match panel::ask(context, &state, &options)? {
+            Answer::Way(recovery) => wish.from = Some(recovery),
+            Answer::New => return new_beside(&desk, &state),
+            Answer::GiveUp => return give_up(&desk, &state),
         }
-        // Nobody to ask: nothing is taken back that nobody asked to take back.
-        (None, None) => Recovery::Live,
-    };
-    if let Some(alive) = living_agent(&state) {
-        context.printer.talk(format!("its agent (pid {}) still runs and is stopped first", alive.pid));
-        desk.engine.kill_run(&state);
     }
-    go_on(&desk, args, &state, &options, &agent, recovery)
+    go_on(&desk, args, &state, &wish)
+}
+
+/// Whether somebody is there who has not said yet how to go on, and there is something to choose.
+fn asks(context: &Context, args: &Args, state: &State) -> bool {
+    let said = args.from.is_some() || args.checkpoint.is_some() || args.no_run;
+    let waits = state.status != Status::Active || state.run.is_some();
+    !said && waits && std::io::stdin().is_terminal() && !context.printer.is_json()
+}
+
+fn wish(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<ResumeWish> {
+    Ok(ResumeWish {
+        from: args.from.map(From::recovery),
+        checkpoint: args.checkpoint.clone(),
+        agent: args.agent.clone(),
+        no_run: args.no_run,
+        prompt: args.prompt.clone(),
+        interactive: is_interactive(desk, args, state),
+        reset_breaker: args.reset_breaker,
+        branch: match (args.checkout_branch, args.any_branch) {
+            (true, _) => BranchWish::Checkout,
+            (false, true) => BranchWish::Any,
+            (false, false) => BranchWish::Same,
+        },
+        automatic: false,
+        key: desk.key()?,
+    })
 }
 
 /// The session that is meant: the one that is named, the one about a file, or the last that waits.
 fn which(desk: &Desk<'_>, args: &Args) -> Outcome<SessionId> {
-    let wanted = super::detect::work_file(desk.context, args.file.as_deref());
+    let wanted = super::detect::work_file(desk.context, args.file.as_deref())?;
     let id = match (&args.session.id, desk.context.session(None)?) {
         (None, None) => match &wanted {
             Some(_) => match desk.engine.detect(&desk.context.project.root, wanted.as_deref())?.session {
@@ -165,21 +207,7 @@ fn which(desk: &Desk<'_>, args: &Args) -> Outcome<SessionId> {
     Ok(id)
 }
 
-/// Looks once more for the ends of calls in doubt: an agent may have written its record after its driver was gone.
-fn tell_evidence(desk: &Desk<'_>, id: SessionId) -> Outcome {
-    let state = desk.load(id)?;
-    if state.calls.in_doubt.is_empty() || living_agent(&state).is_some() {
-        return Ok(());
-    }
-    let settled = desk.engine.gather_evidence(id)?;
-    if !settled.is_empty() {
-        let calls = crate::output::units::things(settled.len() as u64, "call");
-        desk.context.printer.talk(format!("the agent's own record tells how {calls} in doubt ended"));
-    }
-    Ok(())
-}
-
-/// Says why a session cannot be taken up, in the words that others use for it.
+/// Says why a session cannot be taken up, in the words that others use for it, before anybody is asked anything.
 fn refuse(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
     let id = tail(state.session_id);
     desk.engine.refuse_resume(state, args.reset_breaker).map_err(|error| {
@@ -189,33 +217,9 @@ fn refuse(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
         };
         CommandError::from(error).hint(hint)
     })?;
-    // Whoever drives it has an agent at work, which is not ours to stop.
-    if let Some(lease) = desk.engine.store().lease(state.session_id).map_err(segno_engine::Error::from)? {
-        let held = segno_engine::Error::from(segno_engine::store::Error::Held(Box::new(lease)));
-        return Err(CommandError::from(held).hint(format!("segno tail -f {id}   (or: segno stop {id})")));
-    }
-    Ok(())
-}
-
-/// A session without an agent, or whose agent is not wanted, only becomes active again.
-fn only_status(desk: &Desk<'_>, id: SessionId, args: &Args, state: &State, options: &Options) -> Outcome {
-    let mut commands = vec![Command::Resume { reset_breaker: args.reset_breaker, details: None }];
-    // A pause by hand is nothing to recover from.
-    if state.run.is_some() || state.status == Status::Interrupted {
-        commands.insert(0, desk.engine.chosen(options, Recovery::Live, None, false));
-    }
-    let acted = desk.act(id, commands).map_err(|error| lifecycle::explain(desk, id, error))?;
-    let mut line = Text::new().plain("resumed ").then(title(&acted.state));
-    if let Some(phase) = acted.state.phase_label() {
-        line = line.plain(format!("   phase {phase}"));
-    }
-    desk.report(&acted, line)?;
-    if state.run.as_ref().is_some_and(|run| run.agent == "plain") && !args.no_run {
-        desk.context
-            .printer
-            .hint(format!("its command is not run again by itself: segno run --session {} -- …", tail(id)));
-    }
-    Ok(())
+    desk.engine
+        .refuse_driven(state.session_id)
+        .map_err(|held| CommandError::from(held).hint(format!("segno tail -f {id}   (or: segno stop {id})")))
 }
 
 fn show_options(context: &Context, state: &State, options: &Options) -> Outcome {
@@ -230,101 +234,67 @@ fn show_options(context: &Context, state: &State, options: &Options) -> Outcome 
     Ok(())
 }
 
-/// Brings tree and state to where it goes on from, and starts the agent.
-fn go_on(
-    desk: &Desk<'_>,
-    args: &Args,
-    state: &State,
-    options: &Options,
-    agent: &str,
-    recovery: Recovery,
-) -> Outcome {
-    let mut session = state.session_id;
-    let base = base(desk, args, state)?;
-    // The brief is made before anything changes: it tells of what happened.
+fn show_brief(desk: &Desk<'_>, state: &State) -> Outcome {
+    let context = desk.context;
+    if let Some(alive) = living_agent(state) {
+        let why = format!(
+            "its agent (pid {}) still runs: what it does until it is stopped is not in here",
+            alive.pid
+        );
+        context.printer.warn(why);
+    } else if desk.engine.store().lease(state.session_id).map_err(segno_engine::Error::from)?.is_none() {
+        desk.engine.gather_evidence(state.session_id)?;
+    }
     let limits = BriefLimits::default();
-    let mut brief = desk.engine.brief(session, limits)?.text(limits);
-    let mut at = None;
-    let mut restored = Vec::new();
-    let choose = |target: Option<String>| {
-        let chosen = desk.engine.chosen(options, recovery, target, false);
-        desk.engine.act(session, chosen).map(drop)
+    context.printer.data(desk.engine.brief(state.session_id, limits)?.text(limits))
+}
+
+/// A new session about the same beside the one that waits.
+fn new_beside(desk: &Desk<'_>, state: &State) -> Outcome {
+    let new = desk.engine.start_afresh(state)?.state;
+    let printer = &desk.context.printer;
+    printer.talk(format!(
+        "began session {}; {} waits as before",
+        new.session_id,
+        crate::desk::short(state.session_id)
+    ));
+    printer.hint(format!("segno run --session {0} …   segno show {0}", tail(new.session_id)));
+    desk.finish();
+    Ok(())
+}
+
+/// Gives up the session that waits. Its record stays.
+fn give_up(desk: &Desk<'_>, state: &State) -> Outcome {
+    let reason = Some("given up instead of being resumed".into());
+    let acted = desk.act(state.session_id, vec![Command::Abort { reason }])?;
+    desk.report(&acted, crate::output::Text::new().plain("aborted ").then(crate::desk::title(&acted.state)))
+}
+
+/// Brings tree and state to where it goes on from, says so, and starts the agent.
+fn go_on(desk: &Desk<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outcome {
+    let before = state.seq;
+    let base = base(desk, args, state)?;
+    let resumption = desk
+        .engine
+        .prepare_resume(state.session_id, wish, &Terminal::new(desk.context))
+        .map_err(|error| lifecycle::explain(desk, state.session_id, error.into()))?;
+    confirm::tell(desk, &resumption);
+    let session = resumption.state.session_id;
+    let Some(agent) = resumption.agent else {
+        let was_plain = state.run.as_ref().is_some_and(|run| run.agent == "plain") && !args.no_run;
+        return confirm::finish(desk, &resumption, before, was_plain);
     };
-    if recovery == Recovery::Checkpoint {
-        let checkpoint = match &args.checkpoint {
-            Some(name) => desk.engine.find_checkpoint(session, name)?,
-            None => desk.engine.checkpoint_to_resume(session)?.ok_or_else(|| {
-                let why = "this session has no checkpoint to go on from";
-                CommandError::new(ExitCode::Refused, "no_checkpoint", why).hint("segno resume --from live")
-            })?,
-        };
-        desk.engine.settle_run_if_dead(session)?;
-        let way = Way { state: true, ..Way::files_of(checkpoint.ordinal) };
-        let preview = desk.engine.preview(session, way)?;
-        choose(Some(checkpoint.id.clone()))?;
-        let gone = desk.engine.go(preview)?;
-        restored.push(format!(
-            "files and state of {} ({} written, {} removed, {} left as they are)",
-            checkpoint.id,
-            gone.applied.written.len(),
-            gone.applied.removed.len(),
-            gone.applied.kept.len()
-        ));
-        brief = format!("The files were taken back to checkpoint {}.\n{brief}", checkpoint.id);
-        at = checkpoint.conversation.clone();
-    } else {
-        choose(None)?;
-    }
-    if recovery == Recovery::Fresh {
-        let reason = Some("fresh start: a new session goes on".into());
-        desk.engine.settle_run_if_dead(session)?;
-        desk.act(session, vec![Command::Abort { reason }])?;
-        let old = session;
-        session = super::run::successor(desk, state)?;
-        restored.push(format!("a new session {} that continues {}", short(session), short(old)));
-    }
-    let native =
-        state.run.as_ref().and_then(|run| run.native_id.clone()).filter(|_| recovery != Recovery::Fresh);
-    let interactive = is_interactive(desk, args, state);
-    // With a person at its terminal an agent goes back to no place inside of a conversation.
-    let conversation = match (native, at.filter(|_| !interactive)) {
-        (Some(native), Some(at)) if agent == "claude" && at.message.is_some() && at.native_id == native => {
-            restored.push("a copy of the conversation up to the checkpoint".to_owned());
-            Conversation::Fork { from: native, id: Some(uuid::Uuid::now_v7().to_string()), at: at.message }
-        }
-        (Some(native), _) => {
-            restored.push(format!("conversation {native}"));
-            Conversation::Resume(native)
-        }
-        (None, _) => Conversation::New,
-    };
-    // Whoever sits there knows what to do next, unless something happened that nobody saw.
-    let silent =
-        args.prompt.is_none() && interactive && recovery == Recovery::Live && !is_in_doubt(desk, state)?;
-    let prompt = if silent { String::new() } else { prompt(&brief, args.prompt.as_deref()) };
-    if !prompt.is_empty() {
-        restored.push("a brief of what was done and what is in doubt".to_owned());
-    }
-    desk.context.printer.talk(format!("restored: {}", restored.join(", ")));
     let stop = Stop::default();
     let resumed = Resumed {
         session,
-        from: state.session_id,
-        agent: agent.to_owned(),
-        conversation,
-        prompt,
+        agent,
         reset_breaker: args.reset_breaker,
-        interactive,
+        interactive: wish.interactive,
         printed: None,
     };
     let report = take_up(desk, &base, resumed, &stop)?;
     let report = again(desk, &base, session, report, &stop)?;
     super::run::report(desk, session, false, report)
-}
-
-/// What the agent is told.
-fn prompt(brief: &str, more: Option<&str>) -> String {
-    format!("{brief}\n{}", more.unwrap_or("Go on with the task. Settle first what is in doubt."))
 }
 
 /// What the run is given beside its prompt. Arguments that were given by hand for the run before may have switched a
@@ -338,12 +308,16 @@ fn base(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
         .first()
         .and_then(|row| serde_json::from_value(row.body.get("args")?.clone()).ok())
         .unwrap_or_default();
-    if before.is_empty() {
+    // Another agent does not know them.
+    let same = args.agent.is_none() || args.agent == state.run.as_ref().map(|run| run.agent.clone());
+    if before.is_empty() || args.no_run {
         return Ok(base);
     }
-    if args.same_args {
+    if args.same_args && same {
         base.args.splice(0..0, before);
-    } else if args.args.is_empty() {
+    } else if args.same_args {
+        return Err(CommandError::usage("--same-args is for the agent that they were given to"));
+    } else if args.args.is_empty() && same {
         desk.context.printer.warn_with(
             format!("the last run was given {} by hand; that is not applied again", before.join(" ")),
             &["--same-args   applies it   (or: --arg ARG)".to_owned()],
@@ -358,20 +332,11 @@ fn is_interactive(desk: &Desk<'_>, args: &Args, state: &State) -> bool {
     (was || args.interactive) && !desk.context.printer.is_json() && super::run::has_terminal()
 }
 
-/// Whether there are calls that nobody knows the end of. The end of a run whose driver died is recorded first.
-fn is_in_doubt(desk: &Desk<'_>, state: &State) -> Outcome<bool> {
-    desk.engine.settle_run_if_dead(state.session_id).or_else(|error| match error {
-        segno_engine::Error::AgentAlive { .. } => Ok(()),
-        other => Err(other),
-    })?;
-    let calls = desk.load(state.session_id)?.calls;
-    Ok(!calls.in_doubt.is_empty() || !calls.open.is_empty())
-}
-
 /// Takes the agent up; one that does not know its conversation any more gets a new one with the same brief, once.
 fn take_up(desk: &Desk<'_>, base: &RunArgs, resumed: Resumed, stop: &Stop) -> Outcome<Report> {
-    let was_new = resumed.conversation == Conversation::New;
-    let again = Resumed { conversation: Conversation::New, reset_breaker: false, ..resumed.clone() };
+    let was_new = resumed.agent.conversation == Conversation::New;
+    let agent = ResumedAgent { conversation: Conversation::New, ..resumed.agent.clone() };
+    let again = Resumed { agent, reset_breaker: false, ..resumed.clone() };
     let report = resume_run(desk, base, resumed, stop)?;
     if was_new || !is_unknown_conversation(&report) {
         return Ok(report);

@@ -11,22 +11,42 @@ use crate::exit::ExitCode;
 use crate::output::Text;
 use crate::output::style::Meaning;
 
-/// How wide the panel is inside.
+/// How wide the panel is inside, where nobody says how wide the terminal is.
 const WIDTH: usize = 76;
+/// It gets no wider than lines can be read, and no narrower than its answers.
+const WIDEST: usize = 200;
+const NARROWEST: usize = 40;
+
+/// What somebody answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Go on from there.
+    Way(Recovery),
+    /// Begin a new session, and leave this one as it is.
+    New,
+    /// Give this one up.
+    GiveUp,
+}
+
+/// A frame of a certain width.
+struct Panel {
+    width: usize,
+    lines: Vec<Text>,
+}
 
 /// The panel, line by line.
 pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<Text> {
+    // Two for the frame on the left, one on the right.
+    let width =
+        context.printer.width().map_or(WIDTH, |width| width.saturating_sub(3).clamp(NARROWEST, WIDEST));
+    let mut panel = Panel { width, lines: Vec::new() };
     let when = context.moment(options.since);
-    let mut lines = vec![edge("┌", &format!(" {} {when} ─ {} ", state.status, options.reason), "┐")];
-    let mut row = |label: &str, text: String, meaning: Meaning| {
-        let text = shorten(&text.replace('\n', " "), WIDTH - 12);
-        lines.push(framed(&format!("{label:<10}"), &text, meaning));
-    };
+    panel.edge("┌", &format!(" {} {when} ─ {} ", state.status, options.reason), "┐");
     let topic = state.topic.as_deref().unwrap_or("");
     let phase = state.phase_label().map_or(String::new(), |phase| format!("   phase {phase}"));
     let iteration =
         if state.iteration > 0 { format!("   iteration {}", state.iteration) } else { String::new() };
-    row("session", format!("{}   {topic}{phase}{iteration}", short(state.session_id)), Meaning::Plain);
+    panel.row("session", &format!("{}   {topic}{phase}{iteration}", short(state.session_id)), Meaning::Plain);
     let mut progress = Vec::new();
     progress.extend(state.progress().map(|percent| format!("{percent} %")));
     if !state.phases_completed.is_empty() {
@@ -39,50 +59,69 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
         progress.push(format!("outputs: {}", state.outputs.keys().cloned().collect::<Vec<_>>().join(", ")));
     }
     if !progress.is_empty() {
-        row("progress", progress.join("   "), Meaning::Plain);
+        panel.row("progress", &progress.join("   "), Meaning::Plain);
+    }
+    if let Some(file) = &state.file {
+        panel.row("file", file, Meaning::Plain);
+    }
+    if let Some(branch) = &state.branch {
+        panel.row("branch", branch, Meaning::Plain);
     }
     if let Some(agent) = &options.agent {
         let conversation = match &options.conversation {
-            Some(id) => format!("conversation {} can be resumed", shorten(id, 36)),
+            Some(id) => format!("conversation {id} can be resumed"),
             None => "no conversation to resume".to_owned(),
         };
-        row("agent", format!("{agent}, {conversation}"), Meaning::Plain);
+        panel.row("agent", &format!("{agent}, {conversation}"), Meaning::Plain);
     }
     if let Some(last) = &options.last_action {
-        row("last", last.clone(), Meaning::Dim);
+        panel.row("last", last, Meaning::Dim);
     }
     for (tool, input) in options.in_doubt.iter().take(5) {
-        row("in doubt", format!("{tool} {input} started, no result recorded"), Meaning::Waiting);
+        panel.row("in doubt", &format!("{tool} {input} started, no result recorded"), Meaning::Waiting);
     }
-    lines.push(framed("", "", Meaning::Plain));
+    panel.framed("", "", Meaning::Plain);
     for (number, way) in options.ways.iter().enumerate() {
         let recommended = if way.recommended { "   recommended" } else { "" };
         let text = format!("{:<36} {}{recommended}", way.text, way.loses);
         let meaning = if way.recommended { Meaning::Strong } else { Meaning::Plain };
-        lines.push(framed(&format!("[{}] ", number + 1), &shorten(&text, WIDTH - 6), meaning));
+        panel.framed(&format!("[{}] ", number + 1), &text, meaning);
     }
     let numbers: Vec<String> = (1..=options.ways.len()).map(|number| number.to_string()).collect();
-    lines.push(edge("└", &format!(" [{}] resume   [n] new session   [a] abort ", numbers.join("/")), "┘"));
-    lines
+    let keys =
+        format!(" [{}] resume   [n] new session   [a] abort this one   [q] nothing ", numbers.join("/"));
+    panel.edge("└", &keys, "┘");
+    panel.lines
 }
 
-fn edge(left: &str, text: &str, right: &str) -> Text {
-    let text = shorten(text, WIDTH);
-    let fill = "─".repeat(WIDTH.saturating_sub(width(&text)));
-    Text::new()
-        .painted(Meaning::Dim, format!("{left}─"))
-        .plain(text)
-        .painted(Meaning::Dim, format!("{fill}{right}"))
-}
+impl Panel {
+    fn row(&mut self, label: &str, text: &str, meaning: Meaning) {
+        self.framed(&format!("{label:<10}"), &text.replace('\n', " "), meaning);
+    }
 
-fn framed(label: &str, text: &str, meaning: Meaning) -> Text {
-    let padding = " ".repeat(WIDTH.saturating_sub(width(label) + width(text)));
-    Text::new()
-        .painted(Meaning::Dim, "│ ")
-        .painted(Meaning::Dim, label)
-        .painted(meaning, text)
-        .plain(padding)
-        .painted(Meaning::Dim, "│")
+    fn edge(&mut self, left: &str, text: &str, right: &str) {
+        let text = shorten(text, self.width);
+        let fill = "─".repeat(self.width.saturating_sub(width(&text)));
+        self.lines.push(
+            Text::new()
+                .painted(Meaning::Dim, format!("{left}─"))
+                .plain(text)
+                .painted(Meaning::Dim, format!("{fill}{right}")),
+        );
+    }
+
+    fn framed(&mut self, label: &str, text: &str, meaning: Meaning) {
+        let text = shorten(text, self.width.saturating_sub(width(label) + 1));
+        let padding = " ".repeat(self.width.saturating_sub(width(label) + width(&text)));
+        self.lines.push(
+            Text::new()
+                .painted(Meaning::Dim, "│ ")
+                .painted(Meaning::Dim, label)
+                .painted(meaning, text)
+                .plain(padding)
+                .painted(Meaning::Dim, "│"),
+        );
+    }
 }
 
 fn width(text: &str) -> usize {
@@ -90,26 +129,25 @@ fn width(text: &str) -> usize {
 }
 
 /// Shows the panel and asks.
-pub(super) fn ask(context: &Context, state: &State, options: &Options) -> Outcome<Recovery> {
+pub(super) fn ask(context: &Context, state: &State, options: &Options) -> Outcome<Answer> {
     for line in lines(context, state, options) {
         context.printer.talk(line);
     }
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).map_err(|why| CommandError::io("cannot read the answer", why))?;
-    let answer = answer.trim().to_lowercase();
+    let answer = crate::ask::line()?;
     let cancelled = |why: &str| CommandError::new(ExitCode::Cancelled, "cancelled", why.to_owned());
     match answer.as_str() {
-        "n" | "new" => Ok(Recovery::Fresh),
-        "a" | "abort" | "q" => Err(cancelled("nothing was done")),
+        "n" | "new" => Ok(Answer::New),
+        "a" | "abort" => Ok(Answer::GiveUp),
+        "q" | "quit" => Err(cancelled("nothing was done")),
         "" | "r" | "resume" => {
             let way = options.ways.iter().find(|way| way.recommended).or(options.ways.first());
-            way.map(|way| way.recovery).ok_or_else(|| cancelled("there is no way to go on"))
+            way.map(|way| Answer::Way(way.recovery)).ok_or_else(|| cancelled("there is no way to go on"))
         }
         number => number
             .parse::<usize>()
             .ok()
             .and_then(|number| options.ways.get(number.checked_sub(1)?))
-            .map(|way| way.recovery)
+            .map(|way| Answer::Way(way.recovery))
             .ok_or_else(|| cancelled("that is none of the answers; nothing was done")),
     }
 }

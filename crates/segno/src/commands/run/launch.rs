@@ -8,8 +8,9 @@ use std::time::Duration;
 use segno_engine::NewSession;
 use segno_engine::agents::plain::{Plain, PlainConfig, PromptVia};
 use segno_engine::agents::{self, Agent, Baseline, Conversation, LaunchRequest, TokenCounts};
-use segno_engine::core::event::{Maker, Project};
-use segno_engine::core::{Command as Act, CostBudget, List, SessionId, State, Status, TokenBudget};
+use segno_engine::core::event::{Maker, Project, WorkItemMark};
+use segno_engine::core::{Command as Act, List, SessionId, State, Status};
+use segno_engine::launch::Overridden;
 use segno_engine::run::cgroup::Resources;
 use segno_engine::run::permission::Permissions;
 use segno_engine::run::{Feed, Limits, Request, Stop, find_program};
@@ -75,11 +76,12 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         Some(named) => Some(continued(desk, desk.named(named)?, chosen.agent.name(), args.fork)?),
         None => None,
     };
+    desk.engine.check_start_below()?;
     let state = match context.session(None)? {
         Some(named) if context.under_run()?.is_none() || context.global.session.is_some() => {
             reopen(desk, desk.named(&named)?, false)?
         }
-        _ => create(desk, args, item.as_ref(), from.as_ref().map(|from| from.session))?,
+        _ => create(desk, args, &prompt, item.as_ref(), from.as_ref().map(|from| from.session))?,
     };
     let claude = chosen.agent.name() == "claude";
     let conversation = match from.as_ref() {
@@ -100,6 +102,8 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         environment,
         program,
         prompt,
+        item,
+        briefed: false,
         conversation,
         baseline,
         state,
@@ -120,20 +124,22 @@ pub(super) fn prepare_resumed(
     let chosen = choose(desk.context, args)?;
     let environment = environment(&chosen.settings);
     let program = find(chosen.agent.as_ref(), &chosen.settings, &environment)?;
-    let known = continued(desk, resumed.from, chosen.agent.name(), true).map(|from| from.baseline);
-    let baseline = baseline_of(&resumed.conversation, known.unwrap_or(Baseline::Unknown));
-    let conversation = match resumed.conversation {
+    let known = continued(desk, resumed.agent.from, chosen.agent.name(), true).map(|from| from.baseline);
+    let baseline = baseline_of(&resumed.agent.conversation, known.unwrap_or(Baseline::Unknown));
+    let conversation = match resumed.agent.conversation {
         Conversation::New if chosen.agent.name() == "claude" => Conversation::NewWithId(new_conversation()),
         other => other,
     };
     let state = reopen(desk, resumed.session, resumed.reset_breaker)?;
-    let (prompt, interactive) = (resumed.prompt, resumed.interactive);
+    let (prompt, interactive) = (resumed.agent.prompt, resumed.interactive);
     let permissions = permissions::of_run(desk.context, args, chosen.agent.as_ref(), interactive)?;
     let parts = Parts {
         chosen,
         environment,
         program,
         prompt,
+        item: None,
+        briefed: true,
         conversation,
         baseline,
         state,
@@ -149,6 +155,9 @@ struct Parts {
     environment: Vec<(OsString, OsString)>,
     program: PathBuf,
     prompt: String,
+    item: Option<WorkItem>,
+    /// Whether the prompt only tells where work stands.
+    briefed: bool,
     conversation: Conversation,
     baseline: Baseline,
     state: State,
@@ -164,6 +173,8 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         environment,
         program,
         prompt,
+        item,
+        briefed,
         conversation,
         baseline,
         state,
@@ -177,14 +188,30 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
     let positive = |n: u32| Some(n).filter(|n| *n > 0);
     let max_turns =
         args.max_turns.or_else(|| positive(common.max_turns)).or_else(|| positive(config.run.max_turns));
+    let model = args.model.clone().or_else(|| Some(common.model.clone()).filter(|model| !model.is_empty()));
+    let max_cost_usd = max_cost(&state, common.max_cost_usd);
+    // What is said on the command line, and a cap of the session, is not undone by what the configuration adds.
+    let said = Overridden {
+        model: args.model.is_some(),
+        max_turns: args.max_turns.is_some(),
+        max_cost: state.cost.hard && max_cost_usd.is_some(),
+    };
+    let configured = said.take_out(&common.extra_args);
+    let capped = state.budget.hard || (state.cost.hard && state.cost.limit_micros.is_some());
+    if capped && agent.tells_use_late() {
+        context.printer.warn(format!(
+            "{} says what it used only at its end: a cap cannot stop this run, only the next one",
+            agent.name()
+        ));
+    }
     let launch = LaunchRequest {
         prompt,
         conversation,
         program: Some(program.display().to_string()),
-        model: args.model.clone().or_else(|| Some(common.model.clone()).filter(|model| !model.is_empty())),
+        model,
         max_turns,
-        max_cost_usd: max_cost(&state, common.max_cost_usd),
-        extra_args: common.extra_args.iter().chain(&args.args).cloned().collect(),
+        max_cost_usd,
+        extra_args: configured.into_iter().chain(args.args.iter().cloned()).collect(),
         hook_command: hooks(context, args, agent.name())?,
         private_tmp: None,
         interactive,
@@ -204,7 +231,10 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         version,
         launch,
         given_args: args.args.clone(),
-        file: crate::commands::detect::work_file(context, args.file.as_deref()),
+        file: crate::commands::detect::work_file(context, args.file.as_deref())?,
+        work_item: item.map(|item| WorkItemMark { id: item.id, title: item.title }),
+        below: None,
+        briefed,
         baseline,
         directory: PathBuf::from(&state.project.path),
         environment,
@@ -229,6 +259,12 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         raw: args.raw.then(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>),
     };
     Ok(Launch { request, state })
+}
+
+/// Whether there is such an agent, before anything is done for it.
+pub(in crate::commands) fn check_agent(context: &Context, name: &str) -> Outcome {
+    let chosen = choose(context, &Args { agent: Some(name.to_owned()), ..Args::default() })?;
+    find(chosen.agent.as_ref(), &chosen.settings, &environment(&chosen.settings)).map(drop)
 }
 
 struct Chosen {
@@ -431,6 +467,7 @@ fn continued(desk: &Desk<'_>, session: SessionId, agent: &str, fork: bool) -> Ou
 /// Takes an open session up again.
 fn reopen(desk: &Desk<'_>, session: SessionId, reset_breaker: bool) -> Outcome<State> {
     let state = desk.load(session)?;
+    desk.engine.check_start(&state)?;
     match state.status {
         Status::Active => Ok(state),
         Status::Paused | Status::Interrupted => resume(desk, session, false),
@@ -459,28 +496,23 @@ fn resume(desk: &Desk<'_>, session: SessionId, reset_breaker: bool) -> Outcome<S
     Ok(desk.act(session, vec![resume])?.state)
 }
 
-pub(super) fn create(
+fn create(
     desk: &Desk<'_>,
     args: &Args,
+    prompt: &str,
     item: Option<&WorkItem>,
     continues: Option<SessionId>,
 ) -> Outcome<State> {
     let context = desk.context;
     let config = context.config()?;
     let root = &context.project.root;
-    let topic = args.topic.clone().or_else(|| {
-        let title = item.map(|item| item.title.clone()).filter(|title| !title.trim().is_empty());
-        title.or_else(|| first_line(args.prompt.as_deref()?)).or_else(|| {
-            let command = args.command.join(" ");
-            (!command.is_empty()).then_some(command)
-        })
-    });
-    let topic = topic.map(|topic| {
-        let clean: String = topic.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        segno_engine::core::text::shorten(clean.trim(), 80)
-    });
+    let before = match continues {
+        Some(session) => NewSession::after(&desk.load(session)?),
+        None => NewSession::default(),
+    };
+    let kept = continues.is_some();
     let acted = desk.engine.create(NewSession {
-        topic: topic.filter(|topic| !topic.is_empty()),
+        topic: topic(desk, args, prompt, item).or(before.topic.clone()),
         intent: item
             .map(|item| item.description.as_str())
             .filter(|text| !text.trim().is_empty())
@@ -490,35 +522,54 @@ pub(super) fn create(
             name: root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
             kind: project_kind(root).map(ToOwned::to_owned),
         },
-        workflow: None,
-        phase: None,
-        budget: TokenBudget {
-            total_budget: args.budget.unwrap_or(config.session.budget),
-            tokens_used: 0,
-            warn_percent: config.session.warn_percent,
-            hard: args.budget.is_some() || config.session.hard,
+        budget: match args.budget {
+            None if kept => before.budget,
+            asked => config.token_budget(asked, false),
         },
-        cost: CostBudget {
-            limit_micros: args.cost,
-            used_micros: 0,
-            warn_percent: config.session.warn_percent,
-            hard: args.cost.is_some(),
+        cost: match args.cost {
+            None if kept => before.cost,
+            asked => config.cost_budget(asked, false),
         },
         made_by: Maker::Run,
-        continues,
-        alone: false,
+        ..before
     })?;
     for notice in &acted.notices {
         context.printer.warn(notice.clone());
     }
-    match &args.branch {
-        Some(name) => Ok(desk.engine.start_branch(acted.state.session_id, name)?.state),
-        None => Ok(acted.state),
+    start_branch(desk, acted.state, args.branch.as_deref())
+}
+
+/// Begins the branch of a new session. One that cannot be made leaves no session behind that nobody worked in.
+pub(in crate::commands) fn start_branch(
+    desk: &Desk<'_>,
+    state: State,
+    branch: Option<&str>,
+) -> Outcome<State> {
+    let Some(name) = branch else { return Ok(state) };
+    match desk.engine.start_branch(state.session_id, name) {
+        Ok(acted) => Ok(acted.state),
+        Err(why) => {
+            desk.engine.delete(state.session_id)?;
+            Err(why.into())
+        }
     }
 }
 
+/// What a new session is about, in a few words: as said, or the first line of what is to be done.
+fn topic(desk: &Desk<'_>, args: &Args, prompt: &str, item: Option<&WorkItem>) -> Option<String> {
+    let typed = args.command.join(" ");
+    let texts = [args.topic.as_deref(), item.map(|item| item.title.as_str()), Some(prompt), Some(&typed)];
+    let first = texts.into_iter().flatten().find_map(first_line)?;
+    // A secret that is cut in two is not recognised any more.
+    let clean = desk.engine.redactor().text(&first).into_owned();
+    let clean: String = clean.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Some(segno_engine::core::text::shorten(clean.trim(), 80)).filter(|topic| !topic.is_empty())
+}
+
+/// The first line with something on it, without the marks of a heading.
 fn first_line(text: &str) -> Option<String> {
-    text.lines().map(str::trim).find(|line| !line.is_empty()).map(ToOwned::to_owned)
+    let lines = text.lines().map(|line| line.trim().trim_start_matches('#').trim());
+    lines.into_iter().find(|line| !line.is_empty()).map(ToOwned::to_owned)
 }
 
 /// What is left of a hard budget is also the agent's own cap, so that it stops by itself.

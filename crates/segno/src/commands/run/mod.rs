@@ -15,6 +15,7 @@ mod waiting;
 pub use args::Args;
 pub use describe::describe;
 pub(super) use interactive::has_terminal;
+pub(super) use launch::{check_agent, start_branch};
 pub use result::document;
 pub(in crate::commands) use signals::listen;
 pub use view::View;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use segno_engine::Error;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::core::SessionId;
+use segno_engine::core::event::Unit;
 use segno_engine::run::{Feed, Heard, News, Report, Stop};
 
 use crate::context::Context;
@@ -61,7 +63,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
     let followed = match request.launch.interactive {
         true => interactive::follow(&desk, request, &stop),
-        false => follow(&desk, session, first, &feed, raw, &stop, |engine| engine.run(request)),
+        false => follow(&desk, session, first, &feed, raw, &stop, |engine| engine.start(request)),
     };
     if unknown {
         learn_version(&desk, session, &name, &program);
@@ -168,14 +170,8 @@ pub(super) fn print_journal(desk: &Desk<'_>, session: SessionId, mut after: u64)
 pub(super) struct Resumed {
     /// The session it works in.
     pub(super) session: SessionId,
-    /// The session whose conversation it is.
-    pub(super) from: SessionId,
-    /// The agent's name.
-    pub(super) agent: String,
-    /// The conversation.
-    pub(super) conversation: segno_engine::agents::Conversation,
-    /// What it is told.
-    pub(super) prompt: String,
+    /// Who goes on, in which conversation, and what it is told.
+    pub(super) agent: segno_engine::resume::ResumedAgent,
     /// Whether the breaker is closed.
     pub(super) reset_breaker: bool,
     /// Whether it gets the terminal.
@@ -188,8 +184,8 @@ pub(super) struct Resumed {
 pub(super) fn resume_run(desk: &Desk<'_>, base: &Args, resumed: Resumed, stop: &Stop) -> Outcome<Report> {
     let session = resumed.session;
     let args = Args {
-        agent: Some(resumed.agent.clone()),
-        prompt: Some(resumed.prompt.clone()),
+        agent: Some(resumed.agent.name.clone()),
+        prompt: Some(resumed.agent.prompt.clone()),
         file: None,
         work_item: None,
         continue_from: None,
@@ -206,7 +202,7 @@ pub(super) fn resume_run(desk: &Desk<'_>, base: &Args, resumed: Resumed, stop: &
     if interactive {
         return Ok(interactive::follow(desk, request, stop)??);
     }
-    Ok(follow(desk, session, first, &feed, args.raw, stop, |engine| engine.run(request))??)
+    Ok(follow(desk, session, first, &feed, args.raw, stop, |engine| engine.start(request))??)
 }
 
 /// Says in short how a run went that is not the last one.
@@ -214,12 +210,6 @@ pub(super) fn in_between(desk: &Desk<'_>, base: &Args, report: &Report) {
     if !base.raw {
         view::summary(desk.context, report);
     }
-}
-
-/// A new session that goes on from an ended one.
-pub(super) fn successor(desk: &Desk<'_>, state: &segno_engine::core::State) -> Outcome<SessionId> {
-    let args = Args { topic: state.topic.clone(), ..Args::default() };
-    Ok(launch::create(desk, &args, None, Some(state.session_id))?.session_id)
 }
 
 /// Says how it went.
@@ -275,8 +265,14 @@ fn outcome_exit(report: &Report, session: SessionId) -> Outcome {
     let mut error =
         CommandError::new(exit, exit_word(exit), format!("the run ended: {word}: {}", report.outcome.reason));
     let tail = crate::desk::tail(session);
-    error = error.hint(match report.state.status.is_open() {
-        true => format!("segno show {tail}   segno run --session {tail} …   segno abort {tail}"),
+    let state = &report.state;
+    if state.budget.is_exhausted() {
+        error = error.hint(crate::desk::extend_hint(Unit::Tokens, Some(session)));
+    } else if state.cost.is_exhausted() {
+        error = error.hint(crate::desk::extend_hint(Unit::Cost, Some(session)));
+    }
+    error = error.hint(match state.status.is_open() {
+        true => format!("segno resume {tail}   segno show {tail}   segno abort {tail}"),
         false => format!("segno show {tail}"),
     });
     Err(error)

@@ -62,7 +62,8 @@ pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome {
     }
     context.printer.talk_table(&table);
     let id = crate::desk::tail(newest.session_id);
-    context.printer.hint(format!("segno resume   takes up {id}, segno resume 2 the second one"));
+    let second = if sessions.len() > 1 { ", segno resume 2 the second one" } else { "" };
+    context.printer.hint(format!("segno resume   takes up {id}{second}"));
     context.printer.hint("segno abandon ID   gives one up; this run begins a new session beside them");
     Ok(())
 }

@@ -1,0 +1,79 @@
+//! Whether an agent may be started in a session: its caps, those of the session it is started in, and breakpoints.
+
+use segno_core::Command;
+use segno_core::Refusal;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::event::Unit;
+use segno_store::Append;
+
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+
+impl Engine {
+    /// Why no agent may be started in a session now. It is asked before anything is changed, and again by whoever
+    /// starts one.
+    ///
+    /// # Errors
+    /// If a cap of the session, or of the one whose agent asks for it, is used up; or if it waits at a breakpoint.
+    pub fn check_start(&self, state: &State) -> Result<(), Error> {
+        check_caps(state)?;
+        if let Some(waiting) = &state.breakpoint {
+            let doing = "run an agent";
+            return Err(Error::Refused(Refusal::AtBreakpoint { name: waiting.name.clone(), doing }));
+        }
+        self.check_start_below()
+    }
+
+    /// The same for a session that is yet to be made.
+    ///
+    /// # Errors
+    /// If a cap of the session whose agent asks for it is used up.
+    pub fn check_start_below(&self) -> Result<(), Error> {
+        match self.options.actor.session {
+            Some(above) => match self.load(above) {
+                Ok(loaded) => check_caps(&loaded.state),
+                // One of another store, or gone meanwhile: it has no cap that could be known here.
+                Err(Error::SessionNotFound { .. } | Error::Store(segno_store::Error::NotFound(_))) => Ok(()),
+                Err(other) => Err(other),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// The session whose agent starts a run of this one, if it is another.
+    pub(crate) fn started_below(&self, session: SessionId) -> Option<SessionId> {
+        let above = self.options.actor.session.filter(|above| *above != session)?;
+        self.load(above).is_ok().then_some(above)
+    }
+
+    /// Counts what the newest run of a session has used where its caps are, if it was started by an agent.
+    pub(crate) fn count_above(&self, state: &State) -> Result<(), Error> {
+        let Some((run, above)) = state.run.as_ref().and_then(|run| Some((run, run.below?))) else {
+            return Ok(());
+        };
+        let tokens = state.tokens.since(&run.before.tokens);
+        let micros = state.cost.used_micros.saturating_sub(run.before.micros);
+        let count = Command::CountBelow { run: run.id.clone(), tokens, micros };
+        let append = Append::new(above, fresh_key(), self.now(), self.decide_as(vec![count], None));
+        match self.append_one(append).map_err(Error::from) {
+            Ok(_) | Err(Error::Refused(Refusal::Already(_))) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+fn check_caps(state: &State) -> Result<(), Error> {
+    let (budget, cost) = (&state.budget, &state.cost);
+    let session = state.session_id;
+    if budget.is_exhausted() {
+        let (used, total) = (budget.tokens_used, budget.total_budget);
+        return Err(Error::CapReached { session, unit: Unit::Tokens, used, total });
+    }
+    if cost.is_exhausted() {
+        let (used, total) = (cost.used_micros, cost.limit_micros.unwrap_or_default());
+        return Err(Error::CapReached { session, unit: Unit::Cost, used, total });
+    }
+    Ok(())
+}

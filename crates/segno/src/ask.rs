@@ -1,0 +1,81 @@
+//! Asking a person at the terminal, and telling them things: how the engine talks through the command line.
+
+use std::io::IsTerminal as _;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use segno_engine::frontend::{Frontend, Question};
+use signal_hook::consts::SIGINT;
+
+use crate::context::Context;
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+
+/// How often it is looked whether somebody pressed Ctrl-C, in nanoseconds.
+const LOOK: i64 = 200_000_000;
+
+/// The person at the terminal, if there is one.
+pub(crate) struct Terminal<'a> {
+    context: &'a Context,
+}
+
+impl<'a> Terminal<'a> {
+    pub(crate) fn new(context: &'a Context) -> Self {
+        Self { context }
+    }
+}
+
+impl Frontend for Terminal<'_> {
+    fn ask(&self, question: &Question) -> Option<usize> {
+        if !std::io::stdin().is_terminal() || self.context.printer.is_json() {
+            return None;
+        }
+        for line in &question.about {
+            self.context.printer.talk(line.clone());
+        }
+        let words: Vec<&str> = question.answers.iter().map(|(word, _)| word.as_str()).collect();
+        self.context.printer.talk(format!("{} [{}]", question.text, words.join("/")));
+        let answer = line().ok()?;
+        question.answers.iter().position(|(word, _)| *word == answer)
+    }
+
+    fn notice(&self, text: &str) {
+        self.context.printer.talk(text.to_owned());
+    }
+
+    fn progress(&self, text: &str) {
+        self.context.printer.detail(1, text.to_owned());
+    }
+}
+
+/// Reads one answer, without blanks around it and in small letters.
+///
+/// # Errors
+/// If it cannot be read; and Ctrl-C is an answer too: nothing is done.
+pub(crate) fn line() -> Outcome<String> {
+    let failed = |why: std::io::Error| CommandError::io("cannot read the answer", why);
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let id = signal_hook::flag::register(SIGINT, Arc::clone(&interrupted)).map_err(failed)?;
+    let stdin = std::io::stdin();
+    let ready = loop {
+        let mut fds = [rustix::event::PollFd::from_borrowed_fd(stdin.as_fd(), rustix::event::PollFlags::IN)];
+        let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: LOOK };
+        let polled = rustix::event::poll(&mut fds, Some(&patience));
+        if interrupted.load(Ordering::Relaxed) {
+            break Err(CommandError::new(ExitCode::Cancelled, "cancelled", "nothing was done"));
+        }
+        match polled {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => break Ok(()),
+            Err(why) => break Err(failed(why.into())),
+        }
+    };
+    let answer = ready.and_then(|()| {
+        let mut answer = String::new();
+        stdin.read_line(&mut answer).map_err(failed)?;
+        Ok(answer.trim().to_lowercase())
+    });
+    signal_hook::low_level::unregister(id);
+    answer
+}

@@ -1,0 +1,135 @@
+//! `segno resume --all`: everything that was cut off, for example by a reboot, goes on in the background.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use segno_engine::core::{Status, Summary};
+use segno_engine::run::start_background;
+use segno_engine::store::Filter;
+use serde_json::{Value, json};
+
+use super::Args;
+use crate::commands::ls;
+use crate::config::env::Environment;
+use crate::context::Context;
+use crate::desk::{Desk, short, tail};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
+use crate::output::Text;
+use crate::output::style::Meaning;
+use crate::output::table::{Column, Table};
+use crate::output::units;
+
+/// Shows what was cut off, asks once, and takes it up.
+pub(super) fn run(context: &Context, args: &Args) -> Outcome {
+    let desk = Desk::open(context)?;
+    // What somebody paused, or a cap or the breaker stopped, was stopped on purpose.
+    let filter = Filter { statuses: vec![Status::Interrupted], ..Filter::default() };
+    let (with_agent, without): (Vec<Summary>, Vec<Summary>) =
+        desk.engine.list(&filter)?.into_iter().partition(|session| has_agent(&desk, session));
+    let printer = &context.printer;
+    if with_agent.is_empty() {
+        if printer.is_json() {
+            return printer.json(&json!({ "resumed": [] }));
+        }
+        printer.talk("nothing was cut off that an agent could go on with");
+        return Ok(());
+    }
+    if !printer.is_json() {
+        printer.talk_table(&table(context, &with_agent));
+        if !without.is_empty() {
+            let more = units::things(without.len() as u64, "session");
+            printer.talk(format!("{more} without an agent: segno resume ID takes one up"));
+        }
+    }
+    confirm(context, args.yes, with_agent.len())?;
+    let mut begun: Vec<Value> = Vec::new();
+    for session in &with_agent {
+        let log = start(context, args, session)?;
+        let id = session.session_id;
+        if !printer.is_json() {
+            printer.talk(format!("{} goes on in the background; it says: {}", short(id), log.display()));
+        }
+        begun.push(json!({ "session_id": id, "log": log }));
+    }
+    if printer.is_json() {
+        return printer.json(&json!({ "resumed": begun }));
+    }
+    let last = with_agent.first().map_or(String::new(), |session| tail(session.session_id));
+    printer.hint(format!("segno ls --everywhere   segno tail -f {last}"));
+    Ok(())
+}
+
+fn has_agent(desk: &Desk<'_>, session: &Summary) -> bool {
+    let state = desk.engine.load(session.session_id).map(|loaded| loaded.state);
+    state.is_ok_and(|state| state.run.is_some_and(|run| run.agent != "plain"))
+}
+
+fn table(context: &Context, sessions: &[Summary]) -> Table {
+    let mut table = Table::new([
+        Column::left("session"),
+        Column::left("topic").elastic(),
+        Column::left("agent"),
+        Column::left("status"),
+        Column::left("project"),
+    ]);
+    for session in sessions {
+        table.row([
+            Text::new().painted(Meaning::Dim, short(session.session_id)),
+            session.topic.clone().unwrap_or_default().into(),
+            session.agent.clone().unwrap_or_default().into(),
+            ls::status(context, session.status, session.reason.as_ref(), None),
+            Text::new().painted(Meaning::Dim, session.project.clone()),
+        ]);
+    }
+    table
+}
+
+fn confirm(context: &Context, yes: bool, count: usize) -> Outcome {
+    use std::io::IsTerminal as _;
+    if yes {
+        return Ok(());
+    }
+    let cancelled = |why: &str| CommandError::new(ExitCode::Cancelled, "cancelled", why.to_owned());
+    if !std::io::stdin().is_terminal() || context.printer.is_json() {
+        return Err(cancelled("nothing was resumed: there is nobody to ask").hint("segno resume --all --yes"));
+    }
+    context.printer.talk(format!("resume {}? [y/N]", units::things(count as u64, "session")));
+    match crate::ask::line()?.as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(cancelled("nothing was resumed")),
+    }
+}
+
+/// Starts `segno resume ID` in the background, in the session's own project.
+fn start(context: &Context, args: &Args, session: &Summary) -> Outcome<std::path::PathBuf> {
+    let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
+    let directory = context.paths.state.join("resumed");
+    crate::files::private_directory(&directory)
+        .map_err(|why| CommandError::io(format_args!("cannot make {}", directory.display()), why))?;
+    let log = directory.join(format!("{}.log", session.session_id));
+    let out = std::fs::File::create(&log)
+        .map_err(|why| CommandError::io(format_args!("cannot write {}", log.display()), why))?;
+    let mut arguments: Vec<std::ffi::OsString> = vec![
+        "--project".into(),
+        session.project.clone().into(),
+        "--store".into(),
+        context.store_url()?.into(),
+        "resume".into(),
+        session.session_id.to_string().into(),
+        "--from".into(),
+        "live".into(),
+        "--background".into(),
+    ];
+    arguments.extend(args.checkout_branch.then(|| "--checkout-branch".into()));
+    arguments.extend(args.any_branch.then(|| "--any-branch".into()));
+    match args.auto_resume {
+        Some(Some(attempts)) => arguments.push(format!("--auto-resume={attempts}").into()),
+        Some(None) => arguments.push("--auto-resume".into()),
+        None => {}
+    }
+    let runtime = context.environment.non_empty("XDG_RUNTIME_DIR").map(Path::new);
+    start_background(&own, &arguments, Stdio::null(), out, runtime, &Environment::inherited(), &[])
+        .map_err(|why| CommandError::io("cannot start the background process", why))?;
+    Ok(log)
+}
