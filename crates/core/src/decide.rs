@@ -112,7 +112,9 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             for text in [&holder.host, &holder.pid_namespace, &holder.boot_id, &holder.what] {
                 limits::line_or_empty("driver", text)?;
             }
-            one(ev::DriverAttached { epoch, holder })
+            // What an earlier driver was asked for is not asked of this one.
+            let gone = answers(state, false, Some("its driver was gone"));
+            Ok(gone.chain([ev::DriverAttached { epoch, holder }.into()]).collect())
         }
         Command::DetachDriver { epoch } => one(ev::DriverDetached { epoch }),
         Command::MakeRequest { request, details } => {
@@ -160,6 +162,18 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         }
         other => decide_work(state, other),
     }
+}
+
+/// The answer to everything that is asked of the driver.
+fn answers<'a>(
+    state: &'a State,
+    obeyed: bool,
+    details: Option<&'static str>,
+) -> impl Iterator<Item = Event> + 'a {
+    state.requests.iter().map(move |open| {
+        let details = details.map(Into::into);
+        ev::RequestAnswered { request: open.seq, obeyed, details }.into()
+    })
 }
 
 /// Nobody will hear any more how the open calls ended.

@@ -197,6 +197,13 @@ impl Engine {
         self.options.clock.now()
     }
 
+    /// Whether somebody else writes to the store, for as long as it is waited for.
+    pub fn is_store_busy(&self) -> bool {
+        // Nobody's lease is renewed; but only who may write learns that.
+        let nobody = SessionId::at(Timestamp::from_micros(0));
+        matches!(self.store.renew(nobody, 0), Err(segno_store::Error::Busy { .. }))
+    }
+
     /// Makes a session and writes its view.
     pub fn create(&self, new: NewSession) -> Result<Acted, Error> {
         let at = self.now();

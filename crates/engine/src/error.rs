@@ -127,6 +127,12 @@ pub enum Error {
     /// Snapshots failed.
     #[error(transparent)]
     Workspace(#[from] segno_workspace::Error),
+    /// Somebody wanted the run to stop before its agent was started.
+    #[error("{0}; no agent was started")]
+    NotStarted(String),
+    /// This driver has no right to drive any more; its agent was stopped.
+    #[error("{0}; its agent was stopped")]
+    Replaced(String),
     /// There is no run to follow.
     #[error("{0}")]
     NoRun(String),
@@ -166,6 +172,8 @@ impl Error {
             Self::AgentAlive { .. } => "agent_alive",
             Self::NotResumable { .. } => "not_resumable",
             Self::OtherBranch { .. } => "other_branch",
+            Self::NotStarted(_) => "run_stopped",
+            Self::Replaced(_) => "replaced",
             Self::NoRun(_) => "no_run",
             Self::NoTree(_) => "no_tree",
             Self::RestorePending(_) => "restore_pending",

@@ -20,6 +20,9 @@ use crate::Error;
 use crate::run::commands_of;
 use crate::spool;
 
+const REPLACED: &str = "segno: this run was replaced by another driver of the session; stop here";
+const UNREADABLE: &str = "segno: the record of this session cannot be read now, so nobody can tell whether this call may run; try again";
+
 /// What a hook says back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookAnswer {
@@ -61,7 +64,8 @@ impl HookCall {
         Self { report, commands, key }
     }
 
-    /// Keeps it in the spool, for a store that cannot even be opened.
+    /// Keeps it in the spool, for a store that cannot even be opened. Where a driver is known, nobody can tell then
+    /// whether it was replaced or a cap is used up, and a call that it asks about is denied.
     ///
     /// # Errors
     /// If the spool cannot be written either.
@@ -82,8 +86,9 @@ impl HookCall {
                 }
             }
         }
+        let print = epoch.and_then(|_| deny(&self.report, UNREADABLE.to_owned()));
         spool::put(dir, &spool::Origin { session, key: self.key, at, run, epoch }, &events)?;
-        Ok(HookAnswer { print: None, spooled: true })
+        Ok(HookAnswer { print, spooled: true })
     }
 }
 
@@ -199,14 +204,14 @@ impl Engine {
             Err(segno_store::Error::StaleEpoch { given, .. }) => {
                 self.act_late(session, commands, key, given, actor.run.clone())?;
                 let _ = recorded();
-                let why =
-                    "segno: this run was replaced by another driver of the session; stop here".to_owned();
-                Ok(HookAnswer { print: deny(&report, why), spooled: false })
+                Ok(HookAnswer { print: deny(&report, REPLACED.to_owned()), spooled: false })
             }
             Err(why) => {
+                let reason = self.reason_to_deny(session, actor);
+                let print = reason.and_then(|reason| deny(&report, reason));
                 let answer = self.spool_hook(session, HookCall { report, commands, key }, why, actor)?;
                 let _ = recorded();
-                Ok(answer)
+                Ok(HookAnswer { print, ..answer })
             }
         }
     }
@@ -227,6 +232,26 @@ impl Engine {
             // What fails is in the journal; the agent is not held up for it.
             let _ = self.checkpoint(state.session_id, Some(format!("before {risk}")), reason, &at);
         }
+    }
+
+    /// Why a call may not run though it cannot be recorded now, from a read for which nobody need be waited for. Where
+    /// a driver is known, what cannot be read denies.
+    fn reason_to_deny(&self, session: SessionId, actor: &Actor) -> Option<String> {
+        let unreadable = || actor.epoch.map(|_| UNREADABLE.to_owned());
+        let Ok(loaded) = self.store().load(session) else { return unreadable() };
+        let state = loaded.state;
+        if let Some(why) = exhausted(&state) {
+            return Some(why);
+        }
+        let epoch = actor.epoch?;
+        let Ok(lease) = self.store().lease(session) else { return unreadable() };
+        let own = state.run.as_ref().filter(|run| Some(&run.id) == actor.run.as_ref());
+        let counts = |now: u64| now == epoch || own.is_some_and(|run| run.adopted == Some(now));
+        let replaced = match lease {
+            Some(lease) => !counts(lease.epoch),
+            None => !own.is_some_and(segno_core::state::RunMark::is_running),
+        };
+        replaced.then(|| REPLACED.to_owned())
     }
 
     fn spool_hook(

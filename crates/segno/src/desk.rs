@@ -45,6 +45,17 @@ impl<'a> Desk<'a> {
         Self::open_for(context, true, sqlite::Purpose::LongLived)
     }
 
+    /// Waits, with a word, for whoever writes to the store just now: a run is not refused for that.
+    pub fn wait_for_store(&self) {
+        let mut told = false;
+        while self.engine.is_store_busy() {
+            if !told {
+                self.context.printer.warn("waiting for the store: somebody else writes to it");
+            }
+            told = true;
+        }
+    }
+
     fn open_with(context: &'a Context, create: bool) -> Outcome<Self> {
         Self::open_for(context, create, sqlite::Purpose::OneShot)
     }
@@ -500,6 +511,8 @@ impl From<segno_engine::Error> for CommandError {
             E::OtherBranch { .. } => {
                 (ExitCode::Refused, Some("segno resume --checkout-branch   (or: --any-branch)".to_owned()))
             }
+            E::NotStarted(_) => (ExitCode::RunStopped, Some("segno resume   goes on".to_owned())),
+            E::Replaced(_) => (ExitCode::HeldElsewhere, None),
             E::NoRun(_) | E::NoTree(_) | E::NotResumable { .. } => (ExitCode::Refused, None),
             E::RestorePending(_) | E::Workspace(W::Pending | W::Halfway(_)) => {
                 let hint = "segno checkpoint pending --leave   keeps the files as they are   (or: --finish, --take-back)";

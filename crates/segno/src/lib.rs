@@ -15,6 +15,7 @@ pub mod hook;
 pub mod output;
 pub mod prompt;
 pub mod recent;
+pub mod signals;
 
 pub use segno_files as files;
 
@@ -31,6 +32,16 @@ use error::{CommandError, Outcome};
 use exit::ExitCode;
 use output::Printer;
 use output::style::Choice;
+
+/// The word that makes this program the keeper of what an agent prints; the directory of the run follows it.
+pub const KEEP_OUTPUT: &str = "keep-output";
+
+/// Keeps what an agent prints: see [`segno_engine::run::keep_output`]. The pipes and the file are our standard streams.
+pub fn keep_output(directory: &std::path::Path) {
+    // What is typed at the terminal, and its closing, is none of our business.
+    let _ = rustix::process::setsid();
+    segno_engine::run::keep_output(std::io::stdin(), std::io::stdout(), std::io::stderr(), directory);
+}
 
 /// Runs the program with these arguments, the first being its own name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {

@@ -11,6 +11,13 @@ fn main() -> ExitCode {
     {
         return segno::hook::run(&arguments[2..]).into();
     }
+    if arguments.get(1).is_some_and(|word| word == segno::KEEP_OUTPUT)
+        && let Some(directory) = arguments.get(2)
+    {
+        segno::keep_output(directory.as_ref());
+        return ExitCode::SUCCESS;
+    }
+    segno::signals::at_start();
     // Writing to a closed pipe is an error we see, not a signal that kills us: a session being recorded must not die
     // because someone quit a pager. The printer turns that error into a quiet, successful end.
     segno::run(arguments).into()

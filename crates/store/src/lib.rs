@@ -37,6 +37,11 @@ pub trait Store: Send + Sync {
     /// Makes a copy a store of its own, with an id of its own.
     fn adopt(&self) -> Result<Identity, Error>;
 
+    /// Whether processes on other machines use it too: one that cannot reach it for a while may be replaced unseen.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Makes a session: the first event and its state, durable when this returns.
     fn create(&self, create: Create) -> Result<Loaded, Error>;
 

@@ -101,17 +101,43 @@ pub struct Appended {
 }
 
 /// The results of appends that may still be under way, in order.
-pub struct Answer(Box<dyn FnOnce() -> Vec<Result<Appended, Error>> + Send>);
+pub struct Answer(Wait);
+
+type Results = Vec<Result<Appended, Error>>;
+/// Waits at most so long, or as long as it takes.
+type Wait = Box<dyn FnMut(Option<std::time::Duration>) -> Option<Results> + Send>;
 
 impl Answer {
     /// One that is known when `results` returns.
     pub fn new(results: impl FnOnce() -> Vec<Result<Appended, Error>> + Send + 'static) -> Self {
-        Self(Box::new(results))
+        let mut results = Some(results);
+        Self(Box::new(move |_| results.take().map(|results| results())))
+    }
+
+    /// One that comes through a channel; `lost` stands for it if whoever should answer is gone.
+    pub(crate) fn coming(
+        answer: std::sync::mpsc::Receiver<Results>,
+        lost: impl Fn() -> Results + Send + 'static,
+    ) -> Self {
+        use std::sync::mpsc::RecvTimeoutError;
+        Self(Box::new(move |most| match most {
+            None => Some(answer.recv().unwrap_or_else(|_| lost())),
+            Some(most) => match answer.recv_timeout(most) {
+                Ok(results) => Some(results),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(lost()),
+            },
+        }))
     }
 
     /// The results, once they are durable.
-    pub fn wait(self) -> Vec<Result<Appended, Error>> {
-        (self.0)()
+    pub fn wait(mut self) -> Vec<Result<Appended, Error>> {
+        (self.0)(None).unwrap_or_default()
+    }
+
+    /// The results if they are durable within so long. They are told once.
+    pub fn within(&mut self, most: std::time::Duration) -> Option<Vec<Result<Appended, Error>>> {
+        (self.0)(Some(most))
     }
 }
 

@@ -126,7 +126,10 @@ impl Workspace {
             while let Some((directory, file)) = unknown.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
                 let Some(found) = listed.directories.get(directory) else { continue };
                 let Some(name) = found.files.get(file).map(|file| &file.name) else { continue };
-                match hold(&self.root, &join(&found.path, name), self.options.largest_file, sink) {
+                let held = self.shadow.check_wanted().and_then(|()| {
+                    hold(&self.root, &join(&found.path, name), self.options.largest_file, sink)
+                });
+                match held {
                     Ok(outcome) => mine.push((directory, file, outcome)),
                     Err(why) => {
                         done.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(why);

@@ -52,6 +52,9 @@ pub enum Error {
         /// How much is allowed.
         quota: u64,
     },
+    /// Whoever wanted it does not want it any more.
+    #[error("it was cancelled")]
+    Cancelled,
     /// Another process works on this project's snapshots.
     #[error("another process works on the snapshots of this project")]
     Busy,

@@ -67,6 +67,8 @@ pub use record::Taken;
 use std::collections::HashSet;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use beneath::Root;
@@ -103,6 +105,8 @@ pub struct Options {
     pub never: Vec<PathBuf>,
     /// How long to wait for another process.
     pub patience: Duration,
+    /// Set by whoever does not want it any more: what waits or reads ends soon after.
+    pub cancel: Option<Arc<AtomicBool>>,
 }
 
 impl Options {
@@ -119,6 +123,7 @@ impl Options {
             global_excludes: None,
             never: Vec::new(),
             patience: Duration::from_secs(60),
+            cancel: None,
         }
     }
 }
@@ -147,7 +152,7 @@ impl Workspace {
         options.root = root;
         options.shadow = std::path::absolute(&options.shadow).context("cannot open", &options.shadow)?;
         let git = Git::new(&options.git, &options.shadow.join("git"))?;
-        let shadow = Shadow::open(&options.shadow, options.patience)?;
+        let shadow = Shadow::open(&options.shadow, options.patience, options.cancel.clone())?;
         let root = Root::open(&options.root)?;
         let beneath = options.never.iter().chain([&options.shadow]).filter_map(|path| {
             let path = path.canonicalize().unwrap_or_else(|_| path.clone());

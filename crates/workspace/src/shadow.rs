@@ -4,6 +4,9 @@ use std::fs::File;
 use std::fs::TryLockError;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -17,6 +20,7 @@ use crate::id::ObjectId;
 #[derive(Clone, Debug)]
 pub(crate) struct Shadow {
     directory: PathBuf,
+    cancel: Option<Arc<AtomicBool>>,
 }
 
 /// Held as long as it lives. The system lets go of it when the process dies.
@@ -32,8 +36,12 @@ const ATTRIBUTES: &str = "* -text -eol -ident -filter !working-tree-encoding !di
 
 impl Shadow {
     /// Makes the directory if it is not there, whole or not at all.
-    pub(crate) fn open(directory: &Path, patience: Duration) -> Result<Self, Error> {
-        let shadow = Self { directory: directory.to_owned() };
+    pub(crate) fn open(
+        directory: &Path,
+        patience: Duration,
+        cancel: Option<Arc<AtomicBool>>,
+    ) -> Result<Self, Error> {
+        let shadow = Self { directory: directory.to_owned(), cancel };
         if !shadow.git().join("HEAD").is_file() {
             durable::make_dirs(directory)?;
             let _lock = shadow.lock(patience)?;
@@ -109,6 +117,12 @@ impl Shadow {
         self.wait(patience, File::try_lock_shared)
     }
 
+    /// Fails when nobody wants what is being done any more.
+    pub(crate) fn check_wanted(&self) -> Result<(), Error> {
+        let cancelled = self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
+        if cancelled { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
     fn wait(
         &self,
         patience: Duration,
@@ -119,6 +133,7 @@ impl Shadow {
             File::options().read(true).append(true).create(true).open(&path).context("cannot open", &path)?;
         let began = Instant::now();
         loop {
+            self.check_wanted()?;
             match attempt(&file) {
                 Ok(()) => return Ok(Lock { _file: file }),
                 Err(TryLockError::WouldBlock) if began.elapsed() < patience => {

@@ -17,6 +17,7 @@ pub fn is_fact(command: &Command) -> bool {
             | Command::RecordFile { .. }
             | Command::Say { .. }
             | Command::CompleteTurn(_)
+            | Command::NameRun(_)
             | Command::Report { .. }
     )
 }
@@ -48,6 +49,13 @@ pub fn decide_fact(command: Command) -> Result<Vec<Event>, Refusal> {
             one(ev::Said { channel, text, message, parent })
         }
         Command::CompleteTurn(completed) => one(completed),
+        Command::NameRun(named) => {
+            limits::name("run", &named.run)?;
+            limits::name("conversation", &named.native_id)?;
+            limits::optional_name("model", named.model.as_deref())?;
+            limits::optional_name("version", named.version.as_deref())?;
+            one(named)
+        }
         Command::Report { what, body } => {
             limits::name("report", &what)?;
             // As with calls: it must be recorded whatever it holds.

@@ -1,5 +1,7 @@
 //! The rules for runs.
 
+use super::answers;
+use super::decide_fact;
 use super::in_doubt;
 use super::no_rule;
 use super::one;
@@ -37,13 +39,7 @@ pub(super) fn decide_run(state: &State, command: Command) -> Result<Vec<Event>, 
             }
             Ok(events)
         }
-        Command::NameRun(named) => {
-            limits::name("run", &named.run)?;
-            limits::name("conversation", &named.native_id)?;
-            limits::optional_name("model", named.model.as_deref())?;
-            limits::optional_name("version", named.version.as_deref())?;
-            one(named)
-        }
+        named @ Command::NameRun(_) => decide_fact(named),
         Command::AdoptRun { run, epoch } => {
             match &state.run {
                 Some(mark) if mark.id == run && mark.is_running() => {}
@@ -55,7 +51,8 @@ pub(super) fn decide_run(state: &State, command: Command) -> Result<Vec<Event>, 
             limits::name("run", &ended.run)?;
             limits::name("outcome", &ended.outcome)?;
             limits::optional_name("conversation", ended.native_id.as_deref())?;
-            Ok(in_doubt(state).chain([(*ended).into()]).collect())
+            // Whatever was asked of the driver was asked of this run, up to this very moment.
+            Ok(in_doubt(state).chain([(*ended).into()]).chain(answers(state, true, None)).collect())
         }
         other => no_rule(&other),
     }

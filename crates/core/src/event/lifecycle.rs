@@ -110,8 +110,12 @@ pub enum PauseReason {
     /// Somebody asked for it.
     #[default]
     Asked,
-    /// Ctrl-C or a polite signal.
+    /// Ctrl-C.
     Signal,
+    /// It was asked to end by a signal.
+    Terminated,
+    /// Its terminal went away.
+    Hangup,
     /// A budget is used up.
     Budget,
     /// A rate or usage limit was hit.
@@ -130,6 +134,8 @@ impl PauseReason {
         match self {
             Self::Asked => "asked",
             Self::Signal => "user interrupt",
+            Self::Terminated => "terminated",
+            Self::Hangup => "terminal closed",
             Self::Budget => "budget reached",
             Self::Limit => "limit reached",
             Self::Timeout => "timed out",

@@ -256,7 +256,7 @@ pub(crate) fn full_state() -> State {
             before: BelowMark { tokens: TokenUse::of(1), micros: 2 },
         }),
         driver: Some(Driver { epoch: 7, holder: holder(), since: at(10) }),
-        requests: vec![OpenRequest { seq: 60, request: Request::Pause }],
+        requests: vec![OpenRequest { seq: 60, request: Request::Pause, details: None }],
         late: 1,
         unknown: 2,
     }

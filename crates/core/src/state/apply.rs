@@ -234,7 +234,8 @@ impl State {
             }
             Event::RequestMade(e) => {
                 if self.requests.len() < limits::ENTRIES {
-                    self.requests.push(OpenRequest { seq: mark.seq, request: e.request });
+                    let details = e.details.as_ref().map(|details| details.short(limits::LINE));
+                    self.requests.push(OpenRequest { seq: mark.seq, request: e.request, details });
                 }
             }
             Event::RequestAnswered(e) => self.requests.retain(|open| open.seq != e.request),

@@ -418,4 +418,7 @@ pub struct OpenRequest {
     pub seq: u64,
     /// What.
     pub request: Request,
+    /// In their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
 }

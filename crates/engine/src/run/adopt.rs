@@ -22,6 +22,7 @@ use super::cgroup::Resources;
 use super::drive::Process;
 use super::drive::Running;
 use super::drive::pidfd;
+use super::heart::Heart;
 use super::interactive::Person;
 use super::journal::Recorder;
 use super::record::Record;
@@ -114,10 +115,13 @@ impl Engine {
             driver: &driver,
             completes: note.completes,
             process: Process::Adopted,
+            reaps: false,
             exit: pidfd(member),
             member,
             tree,
             capture,
+            // Its keeper is somebody else's child, and outlived its driver too.
+            keeping: None,
             scratch: note.scratch.clone(),
             reader,
             recorder,
@@ -131,17 +135,16 @@ impl Engine {
             resources: Resources::default(),
             stop,
             feed,
-            raw: None,
-            turns: 0,
-            last_sign: Instant::now(),
             stderr_seen: 0,
-            ticks: 0,
             swept: 0,
             behind: None,
             given: 0,
         };
         // No door: the hooks were told what the dead driver knew of secrets, and this one may know less.
-        running.follow_with(None, Instant::now())
+        std::thread::scope(|scope| {
+            let heart = Heart::start(scope, &driver);
+            running.follow(None, &heart, Instant::now())
+        })
     }
 
     /// Records the end of a run that nobody drives and whose agent is gone.

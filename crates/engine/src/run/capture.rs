@@ -89,8 +89,8 @@ pub fn directory(captures: &Path, run: &segno_core::RunId) -> PathBuf {
 }
 
 impl Capture {
-    /// New private files for a run: the capture, and where the agent writes.
-    pub fn create(captures: &Path, note: &Note) -> Result<(Self, File, File), Error> {
+    /// New private files for a run.
+    pub fn create(captures: &Path, note: &Note) -> Result<Self, Error> {
         let dir = directory(captures, &note.run);
         let fail = |why: std::io::Error| Error::file(&dir, why);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(fail)?;
@@ -98,9 +98,10 @@ impl Capture {
             let path = dir.join(name);
             std::fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(path).map_err(fail)
         };
-        let (out, err) = (make("stdout")?, make("stderr")?);
+        make("stdout")?;
+        make("stderr")?;
         write_note(&dir, note)?;
-        Ok((Self::at(dir.clone(), 0).map_err(fail)?, out, err))
+        Self::at(dir.clone(), 0).map_err(fail)
     }
 
     /// The files of a run whose driver died, from where the journal has them.
@@ -118,6 +119,11 @@ impl Capture {
     /// Where reading goes on.
     pub fn offset(&self) -> u64 {
         self.offset
+    }
+
+    /// How much has been kept in all.
+    pub fn kept(&self) -> u64 {
+        self.stdout.metadata().map_or(0, |meta| meta.len()).saturating_add(self.stderr_bytes())
     }
 
     /// Reads what has been printed since, in order; false when there is nothing new.
@@ -145,8 +151,11 @@ impl Capture {
             return;
         }
         // Whoever takes over must not read zeros: where to start is written down first.
-        let (new, old) = (self.dir.join("journaled.new"), self.dir.join("journaled"));
-        if std::fs::write(&new, journaled.to_string()).and_then(|()| std::fs::rename(new, old)).is_err() {
+        // It has to outlive a power cut as well as the holes do.
+        let place = self.dir.join("journaled");
+        if segno_files::replace(&place, journaled.to_string().as_bytes(), segno_files::Access::Private)
+            .is_err()
+        {
             return;
         }
         let end = journaled / 4096 * 4096;

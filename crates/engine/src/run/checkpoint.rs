@@ -1,31 +1,89 @@
 //! The checkpoints that a run makes by itself: before it begins, now and then, and at its end.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
 use segno_agents::OutcomeKind;
 use segno_core::Command;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::CheckpointReason;
 
+use super::Limits;
 use super::Request;
-use super::drive::Running;
+use super::cgroup::Resources;
+use super::heart::Heart;
 use super::journal::Recorder;
 use super::settle::End;
+use super::stop::Cause;
+use super::supervisor::Action;
+use super::supervisor::Input;
+use super::supervisor::Rules;
+use super::supervisor::RunEnd;
+use super::supervisor::Supervisor;
+use super::supervisor::session_after;
+use super::watch::REST;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
+use crate::lease::Driver;
 use crate::resume::plan::short_branch;
 use crate::tree::At;
 
 impl Engine {
-    /// Where the first turn can be taken back to.
-    pub(super) fn checkpoint_start(&self, request: &Request, epoch: u64, run: &str) -> Result<(), Error> {
-        let Some(options) = &self.options.tree else { return Ok(()) };
-        let at = At { epoch: Some(epoch), run: Some(run.to_owned()), ..At::default() };
-        self.note_branch(&self.load(request.session)?.state, &at);
-        let name = Some("run start".to_owned());
-        let acted = self.checkpoint(request.session, name, CheckpointReason::RunStart, &at)?;
+    /// Where the first turn can be taken back to. However long that takes, whoever wants the run to stop is heard, and
+    /// then no agent is started.
+    pub(super) fn checkpoint_start(
+        &self,
+        request: &Request,
+        driver: &Driver<'_>,
+        heart: &Heart,
+        run: &str,
+    ) -> Result<(), Error> {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let at = At {
+            epoch: Some(driver.epoch()),
+            run: Some(run.to_owned()),
+            cancel: Some(Arc::clone(&cancel)),
+            ..At::default()
+        };
+        if self.options.tree.is_some() {
+            self.note_branch(&self.load(request.session)?.state, &at);
+        }
+        let mut waiting = Waiting::new(self, request, heart);
+        let session = request.session;
+        let taken = std::thread::scope(|scope| {
+            let work = self.options.tree.as_ref().map(|_| {
+                let name = Some("run start".to_owned());
+                let at = &at;
+                scope.spawn(move || self.checkpoint(session, name, CheckpointReason::RunStart, at))
+            });
+            // Looked at once in any case: a stop that came before is one too.
+            loop {
+                if let Some(cause) = waiting.reason_to_stop() {
+                    cancel.store(true, Ordering::Relaxed);
+                    return Err(cause);
+                }
+                match work {
+                    Some(ref work) if !work.is_finished() => std::thread::sleep(REST),
+                    _ => break,
+                }
+            }
+            Ok(work.map(|work| {
+                work.join().unwrap_or_else(|_| Err(Error::NoTree("the snapshot died".to_owned())))
+            }))
+        });
+        let acted = match taken {
+            Ok(None) => return Ok(()),
+            Ok(Some(acted)) => acted?,
+            Err(Cause::Replaced(why)) => return Err(Error::Replaced(why)),
+            Err(cause) => return Err(self.not_started(request, driver, run, &cause)),
+        };
+        let stops = self.options.tree.as_ref().is_some_and(|options| options.stop_on_failure);
         match acted.notices.first() {
-            Some(why) if options.stop_on_failure => Err(Error::NoTree(why.clone())),
+            Some(why) if stops => Err(Error::NoTree(why.clone())),
             _ => {
                 for notice in acted.notices {
                     request.feed.publish(super::News::Notice(notice));
@@ -33,6 +91,36 @@ impl Engine {
                 Ok(())
             }
         }
+    }
+
+    /// Records that a run was stopped before its agent was started.
+    fn not_started(&self, request: &Request, driver: &Driver<'_>, run: &str, cause: &Cause) -> Error {
+        let reason = cause.text();
+        let state = match self.store().load(request.session) {
+            Ok(loaded) => loaded.state,
+            Err(why) => return why.into(),
+        };
+        let mut commands: Vec<Command> = state
+            .requests
+            .iter()
+            .map(|open| Command::AnswerRequest { request: open.seq, obeyed: true, details: None })
+            .collect();
+        let end = RunEnd {
+            outcome: OutcomeKind::Stopped,
+            reason: &reason,
+            exit_code: None,
+            exit_signal: None,
+            cause: Some(cause),
+            completes: false,
+            pauses: false,
+        };
+        commands.extend(session_after(state.status, &end));
+        if !commands.is_empty()
+            && let Err(why) = self.act_in_run(request.session, commands, driver.epoch(), run)
+        {
+            return why;
+        }
+        Error::NotStarted(reason)
     }
 }
 
@@ -52,23 +140,58 @@ impl Engine {
     }
 }
 
-impl Running<'_> {
-    /// A checkpoint after every so many calls.
-    pub(super) fn checkpoint_now_and_then(&mut self) -> Result<(), Error> {
-        let recorder = &mut self.recorder;
-        let every = recorder.engine.options.tree.as_ref().map_or(0, |tree| tree.every_calls);
-        let calls = recorder.state.calls.total;
-        if every == 0 || recorder.is_behind() {
-            return Ok(());
+/// Hears whoever wants a run to stop while it is not yet begun.
+struct Waiting<'a> {
+    engine: &'a Engine,
+    request: &'a Request,
+    heart: &'a Heart,
+    supervisor: Supervisor,
+    begun: Instant,
+    seq: u64,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(engine: &'a Engine, request: &'a Request, heart: &'a Heart) -> Self {
+        let supervisor = Supervisor::new(Rules {
+            // Nothing runs yet that could take too long.
+            limits: Limits { silence: None, wall: None, ..request.limits },
+            resources: Resources::default(),
+            ladder: Vec::new(),
+            heartbeats: false,
+            every_calls: 0,
+            shared_store: engine.store().is_shared(),
+        });
+        Self { engine, request, heart, supervisor, begun: Instant::now(), seq: 0 }
+    }
+
+    /// Why the run has to stop, if it has to.
+    fn reason_to_stop(&mut self) -> Option<Cause> {
+        let (asked, how) = self.request.stop.asked();
+        let mut inputs = self.heart.news();
+        inputs.push(Input::Asked(asked, how));
+        inputs.push(Input::Tick);
+        while let Some(input) = (!inputs.is_empty()).then(|| inputs.remove(0)) {
+            for action in self.supervisor.handle(self.begun.elapsed(), input) {
+                match action {
+                    Action::Renew => self.heart.beat_now(),
+                    Action::Look => inputs.extend(self.look()),
+                    _ => {}
+                }
+            }
         }
-        let due = *recorder.next_checkpoint.get_or_insert(calls + every);
-        if calls < due {
-            return Ok(());
+        self.supervisor.cause().cloned()
+    }
+
+    /// What others ask for. A store that cannot be read now is looked at again soon.
+    fn look(&mut self) -> Option<Input> {
+        let session = self.request.session;
+        let newest = self.engine.store().wait_after(session, self.seq, std::time::Duration::ZERO).ok()?;
+        if newest <= self.seq {
+            return None;
         }
-        recorder.next_checkpoint = Some(calls + every);
-        let name = format!("tool {calls}");
-        recorder.checkpoint(Some(name), CheckpointReason::ToolCount, Some(self.capture.offset()));
-        Ok(())
+        self.seq = newest;
+        let state = self.engine.store().load(session).ok()?.state;
+        Some(Input::Journal { requests: state.requests, used_up: false, tool_open: false, calls: 0 })
     }
 }
 

@@ -29,6 +29,8 @@ use serde_json::json;
 
 use super::Feed;
 use super::News;
+use super::beside::Done;
+use super::supervisor::Input;
 use super::translate;
 use crate::Engine;
 use crate::Error;
@@ -46,6 +48,8 @@ const AUTO_SAVE: Duration = Duration::from_secs(30);
 const VIEW_RESTS: u32 = 30;
 /// Most artifacts of one run: more are only in the list of files.
 const ARTIFACTS: usize = 10_000;
+/// How long an answer of the store is waited for before something else is looked at.
+const ANSWER: Duration = Duration::from_millis(20);
 /// How many messages are remembered by what they used.
 const MESSAGES: usize = 256;
 
@@ -65,8 +69,6 @@ pub(super) struct Recorder<'a> {
     pub(super) run: String,
     pub(super) state: State,
     pub(super) notices: Vec<String>,
-    /// How many calls there are when the next checkpoint is due.
-    pub(super) next_checkpoint: Option<u64>,
     last_message: Option<String>,
     epoch: u64,
     feed: Feed,
@@ -85,6 +87,9 @@ pub(super) struct Recorder<'a> {
     view_rest: Duration,
     /// What was last told to the session whose agent started this run.
     told_above: (TokenUse, u64),
+    /// It is written by somebody beside.
+    view_beside: bool,
+    view_under_way: bool,
 }
 
 /// What the store was given and has not answered yet.
@@ -92,6 +97,7 @@ struct UnderWay {
     items: Vec<Item>,
     heard: bool,
     answer: Answer,
+    results: Option<Vec<Result<segno_store::Appended, segno_store::Error>>>,
 }
 
 struct Item {
@@ -124,7 +130,6 @@ impl<'a> Recorder<'a> {
             run: run.to_owned(),
             state,
             notices: Vec::new(),
-            next_checkpoint: None,
             last_message: None,
             epoch,
             feed,
@@ -139,6 +144,8 @@ impl<'a> Recorder<'a> {
             view_written: None,
             view_rest: VIEW,
             told_above: Default::default(),
+            view_beside: false,
+            view_under_way: false,
         }
     }
 
@@ -231,6 +238,21 @@ impl<'a> Recorder<'a> {
         self.pending.push_back(Item { key, at, what });
     }
 
+    /// Whether the store has been given something and has not answered yet. It is asked for a moment only: whoever
+    /// drives has other things to see to.
+    pub(super) fn waits_for_answer(&mut self) -> bool {
+        let Some(under_way) = &mut self.under_way else { return false };
+        if under_way.results.is_none() {
+            under_way.results = under_way.answer.within(ANSWER);
+        }
+        under_way.results.is_none()
+    }
+
+    /// Waits for the answer however long it takes.
+    pub(super) fn wait_for_answer(&mut self) {
+        while self.waits_for_answer() {}
+    }
+
     /// Whether something waits to be journaled.
     pub(super) fn is_behind(&self) -> bool {
         !self.pending.is_empty() || self.under_way.is_some()
@@ -292,18 +314,25 @@ impl<'a> Recorder<'a> {
             })
             .collect();
         let answer = self.engine.store().append_soon(batch);
-        self.under_way = Some(UnderWay { items, heard, answer });
+        self.under_way = Some(UnderWay { items, heard, answer, results: None });
     }
 
     /// Waits for what the store was given. What it could not take is in hand again, and why is told.
     fn settle(&mut self) -> Result<Option<String>, Error> {
-        let Some(UnderWay { items, heard, answer }) = self.under_way.take() else { return Ok(None) };
+        let Some(UnderWay { items, heard, answer, results }) = self.under_way.take() else {
+            return Ok(None);
+        };
         let mut kept = Vec::new();
         let mut problem = None;
-        for (item, result) in items.into_iter().zip(answer.wait()) {
+        let mut over = None;
+        for (item, result) in items.into_iter().zip(results.unwrap_or_else(|| answer.wait())) {
             match result {
                 Ok(appended) => self.appended(item, appended, heard),
-                Err(why @ segno_store::Error::StaleEpoch { .. }) => return Err(why.into()),
+                // Nothing can be recorded here as our own any more; what was said is told as late.
+                Err(why @ (segno_store::Error::StaleEpoch { .. } | segno_store::Error::NotFound(_))) => {
+                    over = Some(why);
+                    kept.push(item);
+                }
                 Err(segno_store::Error::Refused(refusal)) => self.refused(item, &refusal),
                 Err(why) => {
                     problem.get_or_insert_with(|| why.to_string());
@@ -314,7 +343,10 @@ impl<'a> Recorder<'a> {
         for item in kept.into_iter().rev() {
             self.pending.push_front(item);
         }
-        Ok(problem)
+        match over {
+            Some(why) => Err(why.into()),
+            None => Ok(problem),
+        }
     }
 
     fn appended(&mut self, item: Item, appended: segno_store::Appended, heard: bool) {
@@ -362,14 +394,23 @@ impl<'a> Recorder<'a> {
             run: Some(self.run.clone()),
             message: self.last_message.clone(),
             offset,
+            cancel: None,
         }
     }
 
     /// Sets a checkpoint now. What goes wrong is said, and the run goes on.
     pub(super) fn checkpoint(&mut self, name: Option<String>, reason: CheckpointReason, offset: Option<u64>) {
-        match self.engine.checkpoint(self.session, name, reason, &self.at(offset)) {
+        let result = self.engine.checkpoint(self.session, name, reason, &self.at(offset));
+        self.checkpointed(result);
+    }
+
+    fn checkpointed(&mut self, result: Result<crate::Acted, Error>) {
+        match result {
             Ok(acted) => {
-                self.state = acted.state;
+                // What happened meanwhile may be known already.
+                if acted.state.seq > self.state.seq {
+                    self.state = acted.state;
+                }
                 for event in acted.events {
                     let (seq, at) = (acted.seq, self.engine.now());
                     self.feed.publish(News::Recorded { seq, at, event: Box::new(event) });
@@ -393,6 +434,65 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Takes what was done beside.
+    pub(super) fn hear_done(&mut self, done: Done) -> Option<Input> {
+        match done {
+            Done::Checkpoint(result) => {
+                self.checkpointed(result);
+                Some(Input::SnapshotDone)
+            }
+            Done::View { notices, took } => {
+                self.notices.extend(notices);
+                (self.view_written, self.view_rest) = (Some(Instant::now()), VIEW.max(took * VIEW_RESTS));
+                self.view_under_way = false;
+                None
+            }
+        }
+    }
+
+    /// The state that the view is to show now, if that is due. Whoever takes it writes it and says so.
+    pub(super) fn view_to_write(&mut self) -> Option<State> {
+        self.view_beside = true;
+        if self.view_under_way || !self.view_is_due(false) {
+            return None;
+        }
+        (self.view_due, self.view_stale, self.view_under_way) = (false, false, true);
+        Some(self.state.clone())
+    }
+
+    /// Records what is in hand as late: somebody else drives. False if that could not be done.
+    pub(super) fn flush_late(&mut self) -> bool {
+        let run = Some(self.run.clone());
+        for item in std::mem::take(&mut self.pending) {
+            let events: Vec<Event> = match item.what {
+                Prepared::Facts(facts) => facts.iter().map(|fact| fact.event().clone()).collect(),
+                // What depended on having the right to drive has no effect any more.
+                Prepared::Commands(commands) => {
+                    let decided =
+                        commands.into_iter().map(|command| segno_core::decide(&self.state, command));
+                    decided.filter_map(Result::ok).flatten().collect()
+                }
+            };
+            let late = events.iter().filter_map(|event| self.engine.late(self.epoch, event).ok()).collect();
+            let append = Append {
+                run: run.clone(),
+                ..Append::new(self.session, item.key, item.at, What::Facts(late))
+            };
+            if self.engine.append_one(append).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Tells those who watch, and whoever reads the report.
+    pub(super) fn warn(&mut self, text: String) {
+        self.say(&text);
+        if !self.notices.contains(&text) {
+            self.notices.push(text);
+        }
+    }
+
     /// Looks at what others recorded.
     pub(super) fn refresh(&mut self) -> Result<(), Error> {
         self.tell_above();
@@ -410,16 +510,20 @@ impl<'a> Recorder<'a> {
 
     /// Writes the view if it is due; `now` does not wait for its second.
     pub(super) fn refresh_view(&mut self, now: bool) {
-        let written = self.view_written.map(|written| written.elapsed());
-        let rested = written.is_none_or(|ago| ago >= self.view_rest);
-        let saves = self.view_stale && written.is_some_and(|ago| ago >= AUTO_SAVE);
-        if (self.view_due || saves || (now && self.view_stale)) && (now || rested) {
+        if (now || !self.view_beside) && self.view_is_due(now) {
             (self.view_due, self.view_stale) = (false, false);
             let begun = Instant::now();
             self.engine.refresh_view(&self.state, &mut self.notices);
             self.view_written = Some(Instant::now());
             self.view_rest = VIEW.max(begun.elapsed() * VIEW_RESTS);
         }
+    }
+
+    fn view_is_due(&self, now: bool) -> bool {
+        let written = self.view_written.map(|written| written.elapsed());
+        let rested = written.is_none_or(|ago| ago >= self.view_rest);
+        let saves = self.view_stale && written.is_some_and(|ago| ago >= AUTO_SAVE);
+        (self.view_due || saves || (now && self.view_stale)) && (now || rested)
     }
 
     /// Tells those who watch, and the record, something in words.

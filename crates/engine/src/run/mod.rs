@@ -4,6 +4,7 @@
 //! the agent never waits for us, and what it printed outlives us.
 
 mod adopt;
+mod beside;
 pub mod capture;
 pub mod cgroup;
 mod changes;
@@ -13,8 +14,11 @@ pub mod door;
 mod drive;
 mod fault;
 mod feed;
+mod finish;
+mod heart;
 mod interactive;
 mod journal;
+mod keeper;
 pub mod permission;
 mod program;
 mod proof;
@@ -24,9 +28,11 @@ mod request;
 mod settle;
 mod spawn;
 mod stop;
+mod supervisor;
 mod translate;
 pub mod tree;
 mod unrecorded;
+mod watch;
 
 /// The variable that names the file with what the hooks of a run need.
 pub const HOOK: &str = "SEGNO_HOOK";
@@ -36,6 +42,7 @@ pub use feed::Feed;
 pub use feed::Heard;
 pub use feed::News;
 pub use feed::Subscription;
+pub use keeper::keep_output;
 pub use program::ask_version;
 pub use program::find_program;
 pub use program::start_background;

@@ -54,6 +54,13 @@ pub struct Request {
     pub recorded_environment: Vec<String>,
     /// What its hooks need to know: written to a private file that the variable [`HOOK`](super::HOOK) names.
     pub hook_file: Option<Vec<u8>>,
+    /// The program that keeps what the agent prints, with its arguments; the directory comes last, and it calls
+    /// [`keep_output`](super::keep_output). If there is none, a thread of this process keeps it, and an agent that
+    /// outlives this process cannot print any more.
+    pub keeper: Vec<OsString>,
+    /// This process does nothing but drive this run. Then every orphan that comes to it is the agent's. In a process that
+    /// has other children or other runs, processes are the agent's by their mark and their control group only.
+    pub sole_process: bool,
     /// Where the agent's sockets and scratch files may be. The path should be short: socket names have a limit.
     pub scratch: Option<PathBuf>,
     /// When to stop it.

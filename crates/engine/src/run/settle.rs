@@ -10,16 +10,11 @@ use segno_agents::OutcomeKind;
 use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
-use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::event::Holder;
-use segno_core::event::InterruptReason;
-use segno_core::event::PauseReason;
-use segno_core::event::Request as Asked;
 use segno_core::event::RunEnded;
 use segno_core::limits;
 
-use super::Ask;
 use super::Feed;
 use super::adopt;
 use super::capture;
@@ -27,8 +22,11 @@ use super::interactive::Person;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::journal::token_use;
+use super::keeper;
 use super::proof::NOBODY;
 use super::stop::Cause;
+use super::supervisor::RunEnd;
+use super::supervisor::session_after;
 use super::tree::Member;
 use super::tree::Tree;
 use crate::Engine;
@@ -73,11 +71,6 @@ pub(super) fn record_end(
     recorder.settle_tokens(outcome.tokens);
     let ended = Command::EndRun(Box::new(ended(&recorder.run, &outcome, &end)));
     let mut commands = vec![ended];
-    commands.extend(recorder.state.requests.iter().map(|open| Command::AnswerRequest {
-        request: open.seq,
-        obeyed: true,
-        details: None,
-    }));
     commands.extend(status_command(&recorder.state, &outcome, &end));
     let key = format!("run-{}@end", recorder.run);
     recorder.put(key.parse().unwrap_or_else(|_| crate::engine::fresh_key()), commands);
@@ -119,7 +112,9 @@ fn cause_kind(cause: &Cause) -> OutcomeKind {
         Cause::Silence | Cause::Wall => OutcomeKind::TimedOut,
         Cause::Budget => OutcomeKind::Budget,
         Cause::Turns => OutcomeKind::MaxTurns,
-        Cause::Asked(_) | Cause::Request(_) | Cause::Resources(_) => OutcomeKind::Stopped,
+        Cause::Asked(_) | Cause::Request(_) | Cause::Resources(_) | Cause::Replaced(_) => {
+            OutcomeKind::Stopped
+        }
     }
 }
 
@@ -153,41 +148,18 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
     }
 }
 
-/// What a run's end does to its session: an error is never the end of a session, it can be resumed.
+/// What a run's end does to its session.
 fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command> {
-    if state.status != Status::Active || !end.moves_session {
-        return None;
-    }
-    let details = Some(segno_core::Text::from(outcome.reason.as_str()));
-    let pause = |reason: PauseReason| Some(Command::Pause { reason, details: details.clone() });
-    // Whoever asked for an end gets that end, whatever the agent made of it.
-    match &end.cause {
-        Some(Cause::Request(Asked::Complete)) => return Some(Command::Complete { summary: None }),
-        Some(Cause::Request(Asked::Abort)) => return Some(Command::Abort { reason: None }),
-        _ => {}
-    }
-    match outcome.outcome {
-        OutcomeKind::Completed if end.pauses => pause(PauseReason::Ended),
-        OutcomeKind::Completed => end.completes.then_some(Command::Complete { summary: None }),
-        OutcomeKind::Interrupted => {
-            let reason = match (outcome.exit_signal, outcome.exit_code) {
-                (Some(_), _) => InterruptReason::Killed,
-                (None, Some(_)) => InterruptReason::Crash,
-                (None, None) => InterruptReason::Unknown,
-            };
-            Some(Command::Interrupt { reason, details, at: None })
-        }
-        OutcomeKind::TimedOut => pause(PauseReason::Timeout),
-        OutcomeKind::Stopped => match &end.cause {
-            Some(Cause::Asked(Ask::Interrupt | Ask::Terminate | Ask::Hangup)) => pause(PauseReason::Signal),
-            Some(Cause::Resources(_)) => pause(PauseReason::Limit),
-            _ => pause(PauseReason::Asked),
-        },
-        OutcomeKind::Limit => pause(PauseReason::Limit),
-        OutcomeKind::Budget => pause(PauseReason::Budget),
-        OutcomeKind::Failed | OutcomeKind::AgentMissing => pause(PauseReason::Error),
-        OutcomeKind::Denied | OutcomeKind::MaxTurns => pause(PauseReason::Ended),
-    }
+    let ended = RunEnd {
+        outcome: outcome.outcome,
+        reason: &outcome.reason,
+        exit_code: outcome.exit_code,
+        exit_signal: outcome.exit_signal,
+        cause: end.cause.as_ref(),
+        completes: end.completes,
+        pauses: end.pauses,
+    };
+    end.moves_session.then(|| session_after(state.status, &ended)).flatten()
 }
 
 /// What is thought of an agent of which it cannot be told from here whether it lives.
@@ -233,6 +205,11 @@ impl Engine {
         // Nobody cleaned up after it yet, and what is left may still be printing. Where nothing here tells of the run,
         // it is not ours to clean up after: it may be another store's, or another machine's.
         let swept = tree.as_ref().filter(|_| !left).map_or(0, Tree::sweep);
+        // All who printed are gone; what they printed last may still be on its way.
+        let all_kept = match &reopened {
+            Ok((capture, _)) if !left => keeper::wait_until_kept(capture.dir(), Duration::from_secs(2)),
+            _ => true,
+        };
         let attended = reopened.as_ref().ok().and_then(|(capture, note)| {
             Some(Person::is_elsewhere(agent.as_ref(), note.attended.as_ref()?, capture.dir()))
         });
@@ -302,7 +279,7 @@ impl Engine {
             last_seen,
         };
         let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
-        if let Some((capture, note)) = capture.filter(|_| !kept && !left) {
+        if let Some((capture, note)) = capture.filter(|_| !kept && !left && all_kept) {
             super::spawn::remove(note.scratch.as_deref());
             capture.discard();
         }

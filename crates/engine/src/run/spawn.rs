@@ -27,6 +27,7 @@ use super::door::Door;
 use super::fault;
 use super::interactive;
 use super::interactive::Person;
+use super::keeper::Keeping;
 use super::permission::Voice;
 use super::tree;
 use super::tree::Member;
@@ -45,6 +46,7 @@ pub(super) struct Spawned {
     pub(super) note: Note,
     pub(super) person: Option<Person>,
     pub(super) voice: Option<Voice>,
+    pub(super) keeping: Option<Keeping>,
 }
 
 /// How the agent is to be started, or why it cannot be.
@@ -114,7 +116,7 @@ pub(super) fn spawn(
         attended: interactive::attended(request, spec, now),
         holder: Some(crate::lease::here("segno run")),
     };
-    let (capture, out, err) = Capture::create(captures, &note)?;
+    let capture = Capture::create(captures, &note)?;
     let intended = started(request, spec, run, Member { pid: 0, start: 0 });
     if let Err(why) = unrecorded::intend(capture.dir(), &intended) {
         capture.discard();
@@ -140,7 +142,19 @@ pub(super) fn spawn(
         .attended
         .as_ref()
         .map(|attended| Person::sit_down(request.agent.as_ref(), attended, capture.dir()));
+    let mut keeping = None;
     if person.is_none() {
+        let kept = Keeping::start(&request.keeper, capture.dir());
+        let (keeper, out, err) = match kept {
+            Ok(kept) => kept,
+            Err(why) => {
+                let why = format!("what it prints cannot be kept: {why}");
+                capture.discard();
+                remove(scratch.as_deref());
+                return Err(Error::NotLaunched { agent: request.agent.name().to_owned(), why });
+            }
+        };
+        keeping = Some(keeper);
         command
             .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(out)
@@ -157,7 +171,8 @@ pub(super) fn spawn(
         command.env(super::door::DOOR, capture.dir().join(super::door::NAME));
     }
     // Orphans of the agent come to us, so that none gets away and none stays a zombie.
-    let adopts = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
+    let adopts =
+        request.sole_process && rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
     fault::moment("made");
     let spawned = command.spawn();
     fault::moment("spawned");
@@ -191,8 +206,9 @@ pub(super) fn spawn(
             let _ = stdin.write_all(&prompt);
         });
     }
-    let tree = Tree::new(run, member, adopts, note.cgroup.clone());
-    Ok(Spawned { child, member, tree, capture, scratch, door, note, person, voice })
+    let mut tree = Tree::new(run, member, adopts, note.cgroup.clone());
+    tree.spare(keeping.as_ref().and_then(Keeping::pid));
+    Ok(Spawned { child, member, tree, capture, scratch, door, note, person, voice, keeping })
 }
 
 /// Where the agent's own records will be, by the environment that it gets.

@@ -5,12 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-use std::time::Instant;
 
 use segno_agents::EndCause;
-use segno_agents::StopStep;
 use segno_core::event::Request as Asked;
+use segno_core::state::OpenRequest;
 
 /// How a run is asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +86,7 @@ pub(super) enum Cause {
     /// Somebody at this process asked.
     Asked(Ask),
     /// Somebody elsewhere asked the driver.
-    Request(Asked),
+    Request(OpenRequest),
     /// No sign of life.
     Silence,
     /// Too long altogether.
@@ -99,13 +97,17 @@ pub(super) enum Cause {
     Budget,
     /// Its processes use too much of something.
     Resources(String),
+    /// Its driver has no right to drive any more.
+    Replaced(String),
 }
 
 impl Cause {
     /// As those who judge outcomes know it.
     pub(super) fn end(&self) -> EndCause {
         match self {
-            Self::Asked(_) | Self::Request(_) | Self::Turns | Self::Resources(_) => EndCause::Stopped,
+            Self::Asked(_) | Self::Request(_) | Self::Turns | Self::Resources(_) | Self::Replaced(_) => {
+                EndCause::Stopped
+            }
             Self::Silence | Self::Wall => EndCause::TimedOut,
             Self::Budget => EndCause::Budget,
         }
@@ -115,13 +117,13 @@ impl Cause {
     pub(super) fn text(&self) -> String {
         match self {
             Self::Asked(ask) => ask.as_str().to_owned(),
-            Self::Request(Asked::Kill) => "killed from elsewhere".to_owned(),
+            Self::Request(open) if open.request == Asked::Kill => "killed from elsewhere".to_owned(),
             Self::Request(_) => "asked to stop from elsewhere".to_owned(),
             Self::Silence => "no sign of life for too long".to_owned(),
             Self::Wall => "the time is up".to_owned(),
             Self::Turns => "the number of turns is used up".to_owned(),
             Self::Budget => "the budget is used up".to_owned(),
-            Self::Resources(what) => what.clone(),
+            Self::Resources(what) | Self::Replaced(what) => what.clone(),
         }
     }
 
@@ -135,64 +137,19 @@ impl Cause {
             Self::Turns => "turns",
             Self::Budget => "budget",
             Self::Resources(_) => "resources",
+            Self::Replaced(_) => "replaced",
         }
     }
-}
 
-/// How far stopping has come.
-pub(super) struct Stopping {
-    pub(super) cause: Cause,
-    step: usize,
-    since: Instant,
-}
-
-impl Stopping {
-    /// Begins, on the first step, or on the last one if that was asked for.
-    pub(super) fn begin(cause: Cause, ladder: &[StopStep]) -> (Self, Option<StopStep>) {
-        let last = ladder.len().saturating_sub(1);
-        let step = if cause == Cause::Request(Asked::Kill) { last } else { 0 };
-        (Self { cause, step, since: Instant::now() }, ladder.get(step).copied())
-    }
-
-    /// The next, harder step when the last one had its time, or the hardest at once. The last one is repeated.
-    pub(super) fn next(&mut self, ladder: &[StopStep], grace: Duration, at_once: bool) -> Option<StopStep> {
-        let last = ladder.len().saturating_sub(1);
-        let due = self.since.elapsed() >= grace;
-        if self.step < last && at_once {
-            self.step = last;
-        } else if !due {
-            return None;
-        } else {
-            self.step = (self.step + 1).min(last);
-        }
-        self.since = Instant::now();
-        ladder.get(self.step).copied()
+    /// Whether nobody is to be asked politely first.
+    pub(super) fn is_kill(&self) -> bool {
+        matches!(self, Self::Request(open) if open.request == Asked::Kill)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use segno_agents::STOP_LADDER;
-    use segno_agents::Signal;
-
     use super::*;
-
-    #[test]
-    fn the_way_down() {
-        let signal = |step: Option<StopStep>| step.map(|step| step.signal);
-        let (mut stopping, first) = Stopping::begin(Cause::Silence, &STOP_LADDER);
-        assert_eq!(signal(first), Some(Signal::Interrupt));
-        let long = Duration::from_secs(3600);
-        assert_eq!(stopping.next(&STOP_LADDER, long, false), None);
-        for expected in [Signal::Terminate, Signal::Kill, Signal::Kill] {
-            assert_eq!(signal(stopping.next(&STOP_LADDER, Duration::ZERO, false)), Some(expected));
-        }
-        let (mut stopping, _) = Stopping::begin(Cause::Wall, &STOP_LADDER);
-        assert_eq!(signal(stopping.next(&STOP_LADDER, long, true)), Some(Signal::Kill));
-        assert_eq!(stopping.next(&STOP_LADDER, long, true), None);
-        let (_, first) = Stopping::begin(Cause::Request(Asked::Kill), &STOP_LADDER);
-        assert_eq!(signal(first), Some(Signal::Kill));
-    }
 
     #[test]
     fn the_first_ask_is_remembered() {

@@ -32,6 +32,8 @@ pub struct Tree {
     root: u32,
     since: u64,
     adopts: bool,
+    /// A child of ours that is none of the agent's.
+    spared: Option<u32>,
     cgroup: Option<PathBuf>,
 }
 
@@ -94,7 +96,12 @@ impl Tree {
     /// The tree below `root`, whose environment carries the run's id in its mark. `adopts` says that orphans of it
     /// come to this process.
     pub fn new(run: &RunId, root: Member, adopts: bool, cgroup: Option<PathBuf>) -> Self {
-        Self { run: run.clone(), root: root.pid, since: root.start, adopts, cgroup }
+        Self { run: run.clone(), root: root.pid, since: root.start, adopts, spared: None, cgroup }
+    }
+
+    /// Leaves out a child that this process has for itself.
+    pub(super) fn spare(&mut self, pid: Option<u32>) {
+        self.spared = pid.or(self.spared);
     }
 
     /// The process that all others come from.
@@ -120,7 +127,9 @@ impl Tree {
             processes.iter().filter(|process| process.member == root).map(|_| self.root).collect();
         if self.adopts {
             // Our own children stay in our process group; an orphan that came to us never was in it.
-            let adopted = processes.iter().filter(|p| p.parent == own && p.group != own_group);
+            let adopted = processes
+                .iter()
+                .filter(|p| p.parent == own && p.group != own_group && Some(p.member.pid) != self.spared);
             below.extend(adopted.map(|p| p.member.pid));
         }
         loop {
@@ -208,12 +217,14 @@ pub struct Undertaker {
 }
 
 impl Undertaker {
-    /// Looks once. `root` has a waiter of its own.
-    pub fn look(&mut self, root: u32) {
+    /// Looks once. These have waiters of their own.
+    pub fn look(&mut self, waited_for: &[Option<u32>]) {
         let own = std::process::id();
         let dead: BTreeSet<Member> = all()
             .into_iter()
-            .filter(|process| process.zombie && process.parent == own && process.member.pid != root)
+            .filter(|process| {
+                process.zombie && process.parent == own && !waited_for.contains(&Some(process.member.pid))
+            })
             .map(|process| process.member)
             .collect();
         for member in self.seen.intersection(&dead) {

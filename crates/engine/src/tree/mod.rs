@@ -112,6 +112,15 @@ impl Engine {
     /// # Errors
     /// If there is none, or no snapshots of it can be made.
     pub fn workspace(&self, state: &State) -> Result<Workspace, Error> {
+        self.workspace_until(state, None)
+    }
+
+    /// The same, for whoever may not want it any more before it is done.
+    pub(crate) fn workspace_until(
+        &self,
+        state: &State,
+        cancel: Option<std::sync::Arc<std::sync::atomic::AtomicBool>>,
+    ) -> Result<Workspace, Error> {
         let options = self.tree_options()?;
         let root = PathBuf::from(&state.project.path);
         let root = root.canonicalize().map_err(|why| Error::file(&root, why))?;
@@ -128,6 +137,7 @@ impl Engine {
             include_ignored: options.include_ignored.clone(),
             global_excludes: options.global_excludes.clone(),
             never: options.never.clone(),
+            cancel,
             ..segno_workspace::Options::new(&root, options.shadow(&root), git)
         })?)
     }

@@ -32,6 +32,8 @@ pub struct At {
     pub message: Option<String>,
     /// How far its output was read.
     pub offset: Option<u64>,
+    /// Set by whoever does not want the snapshot any more.
+    pub cancel: Option<std::sync::Arc<std::sync::atomic::AtomicBool>>,
 }
 
 impl Engine {
@@ -100,7 +102,7 @@ impl Engine {
         at: &At,
         notices: &mut Vec<String>,
     ) -> Result<(), Error> {
-        let taken = self.workspace(state).and_then(|workspace| {
+        let taken = self.workspace_until(state, at.cancel.clone()).and_then(|workspace| {
             // A tree between two places is nobody's work. What is there is kept all the same.
             notices.extend(super::pending::settle(&workspace).unwrap_or_else(|why| Some(why.to_string())));
             let name = snapshot_name(state.session_id, created.ordinal);

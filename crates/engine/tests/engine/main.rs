@@ -22,6 +22,7 @@ mod resume;
 mod retry;
 mod secrets;
 mod transfer;
+mod two_runs;
 mod upkeep;
 mod view;
 mod view_files;

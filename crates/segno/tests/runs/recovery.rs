@@ -237,13 +237,17 @@ fn a_driver_that_slept_through_its_replacement_has_no_say() {
     // A driver here that only sleeps is not taken for dead, however long it was silent.
     silent_for(&lab, false, 100_000);
     assert_eq!(lab.state()["status"], "active", "its process is there");
-    // To somebody who cannot see its process it is, after a minute, and not before.
+    // Somebody who cannot see its process is told that it is silent, after a minute, and not before.
     silent_for(&lab, true, 30 - 100_000);
-    assert_eq!(lab.state()["status"], "active", "thirty seconds are nothing");
+    assert!(!lab.run(&["show", "last"]).text().contains("silent"), "thirty seconds are nothing");
     silent_for(&lab, true, 40);
+    assert!(lab.run(&["show", "last"]).text().contains("silent"));
     let shown = lab.json(&["show", "last"]);
-    assert_eq!(shown["state"]["status"], "interrupted", "{shown}");
+    assert_eq!(shown["state"]["status"], "active", "it may live, so looking changes nothing: {shown}");
     let taken = shown["state"]["seq"].as_u64().unwrap();
+    // Somebody elsewhere drives it now.
+    let sql = "UPDATE leases SET epoch = epoch + 1, holder = json_set(holder, '$.what', 'another')";
+    assert_eq!(lease(&lab).execute(sql, []).unwrap(), 1);
     std::fs::write(lab.path("go"), "").unwrap();
     until("its agent asks", || (there("denied") || there("allowed")).then_some(()));
     assert!(there("denied") && !there("allowed"), "a tool of a run that was taken over does not run");
@@ -285,9 +289,16 @@ fn a_driver_in_another_namespace_lives_as_long_as_it_says_so() {
     live.finish();
     assert_eq!(lab.state()["status"], "active", "nobody here can see that it died");
     silent_for(&lab, false, 61);
+    assert!(lab.run(&["show", "last"]).text().contains("silent"));
     let state = lab.state();
-    assert_eq!(state["status"], "interrupted", "{state}");
+    assert_eq!(state["status"], "active", "it may live: {state}");
     assert_eq!(state["run"]["id"], run["id"]);
+    // Whoever wants to drive takes its place.
+    let id = state["session_id"].as_str().unwrap();
+    let next = lab.run(&["run", "--session", id, "--json", "--", "true"]);
+    assert_eq!(next.code, Some(0), "{}", next.stderr);
+    assert_eq!(kinds(&lab, "session_interrupted"), 1);
+    assert_ne!(lab.state()["run"]["id"], run["id"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Writer {
         if self.send(Job::Append(batch, reply)).is_err() {
             return Answer::new(move || lost(Certainty::NotWritten));
         }
-        Answer::new(move || answer.recv().unwrap_or_else(|_| lost(Certainty::Unknown)))
+        Answer::coming(answer, move || lost(Certainty::Unknown))
     }
 
     pub(super) fn run<T, F>(&self, job: F) -> Result<T, Error>

@@ -239,6 +239,8 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         directory: PathBuf::from(&state.project.path),
         environment,
         recorded_environment: RECORDED.iter().map(|name| (*name).to_owned()).collect(),
+        keeper: super::keeper()?,
+        sole_process: true,
         hook_file: Some(serde_json::to_vec(&desk::hook_file(context)?).unwrap_or_default()),
         scratch: Some(scratch(context)),
         limits: Limits {

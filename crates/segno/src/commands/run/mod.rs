@@ -46,6 +46,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     detach::leave_terminal(args);
     let desk = Desk::open_to_stay(context)?;
+    desk.wait_for_store();
     waiting::announce(&desk, args)?;
     let feed = Feed::default();
     let stop = Stop::default();
@@ -140,21 +141,38 @@ pub(super) fn follow(
             }
             if json {
                 // Lines come from the journal itself, so that a slow reader misses nothing.
-                printed = print_journal(desk, session, printed)?;
+                printed = print_journal(desk, session, printed, Unreadable::Later)?;
             }
         }
         let report = worker.join().map_err(|_| CommandError::internal("the run's thread died"))?;
         if json {
-            print_journal(desk, session, printed)?;
+            print_journal(desk, session, printed, Unreadable::Error)?;
         }
         Ok(report)
     })
 }
 
+/// What a journal that cannot be read means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unreadable {
+    /// It is an error.
+    Error,
+    /// The run goes on without it, and what is in it is printed when it can be read again.
+    Later,
+}
+
 /// Prints the events after `after` as lines; answers with the last one.
-pub(super) fn print_journal(desk: &Desk<'_>, session: SessionId, mut after: u64) -> Outcome<u64> {
+fn print_journal(
+    desk: &Desk<'_>,
+    session: SessionId,
+    mut after: u64,
+    unreadable: Unreadable,
+) -> Outcome<u64> {
     loop {
-        let rows = desk.engine.store().events(session, after, 500).map_err(Error::from)?;
+        let rows = match desk.engine.store().events(session, after, 500) {
+            Err(_) if unreadable == Unreadable::Later => return Ok(after),
+            rows => rows.map_err(Error::from)?,
+        };
         if rows.is_empty() {
             desk.context.printer.flush()?;
             return Ok(after);
@@ -220,6 +238,12 @@ pub(super) fn finish(
     followed: Outcome<Result<Report, Error>>,
 ) -> Outcome {
     report(desk, session, raw, followed??)
+}
+
+/// What keeps what an agent prints: this program again, as small as it can be.
+fn keeper() -> Outcome<Vec<std::ffi::OsString>> {
+    let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
+    Ok(vec![own.into_os_string(), crate::KEEP_OUTPUT.into()])
 }
 
 /// Says how a run went.

@@ -45,7 +45,8 @@ pub(super) fn listen_beside(stop: &Stop) -> Outcome<Listening> {
 }
 
 fn spawn(which: &[i32], hear: impl Fn(i32) + Send + 'static) -> Outcome<Listening> {
-    let mut signals = Signals::new(which).map_err(|why| CommandError::io("cannot listen to signals", why))?;
+    let heard = which.iter().filter(|signal| !crate::signals::is_ignored(**signal));
+    let mut signals = Signals::new(heard).map_err(|why| CommandError::io("cannot listen to signals", why))?;
     let handle = signals.handle();
     std::thread::spawn(move || signals.forever().for_each(hear));
     Ok(Listening(handle))

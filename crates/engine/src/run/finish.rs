@@ -1,0 +1,137 @@
+//! What is done when the agent of a run has ended.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_agents::EndCause;
+
+use super::Report;
+use super::drive::Running;
+use super::keeper;
+use super::spawn;
+use super::stop::Cause;
+use super::supervisor::Input;
+use super::supervisor::WELL;
+use super::watch::Ended;
+use super::watch::RETRY;
+use crate::Error;
+
+/// How long it tries after the agent's end before it leaves the rest in the capture.
+const LAST_TRIES: Duration = Duration::from_secs(20);
+/// How much of standard error is kept.
+const STDERR: u64 = 16 * 1024;
+
+impl Running<'_> {
+    /// Takes in the rest, records the end, and cleans up.
+    pub(super) fn finish(mut self, ended: Ended, started: Instant) -> Result<Report, Error> {
+        let Ended { exit, cause } = ended;
+        let swept = self.swept;
+        self.record.end();
+        // All who printed are gone; what they printed last may still be on its way.
+        let all_kept = match self.keeping.take() {
+            Some(keeping) => keeping.finish(LAST_TRIES),
+            None => keeper::wait_until_kept(self.capture.dir(), LAST_TRIES),
+        };
+        if let Some(person) = &mut self.person {
+            person.stand_up(exit.signal.is_some());
+            // The last that hooks told may name another conversation.
+            let _ = self.recorder.refresh();
+            let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
+            if let Err(why) = person.finish(self.agent.as_ref(), native_id, &self.tree) {
+                self.recorder.notices.push(format!("the end of the agent's record could not be read: {why}"));
+            }
+        }
+        if let Some(Cause::Replaced(why)) = &cause {
+            let why = why.clone();
+            return Err(self.give_up(why, all_kept));
+        }
+        let drained = self.drain(&mut Vec::new());
+        let stderr = self.recorder.engine.redactor().text(&self.capture.stderr_tail(STDERR)).into_owned();
+        let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
+        if !stderr.is_empty() {
+            exit = exit.with_stderr(stderr.clone());
+        }
+        let Self { reader, mut recorder, mut record, capture, .. } = self;
+        let at = recorder.at(None);
+        let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
+        record.finish(&exit, &mut outcome, &mut recorder);
+        let end = super::settle::End {
+            outcome,
+            cause,
+            swept,
+            took: started.elapsed(),
+            stderr,
+            completes: self.completes && self.person.is_none(),
+            pauses: self.completes && self.person.is_some(),
+            moves_session: true,
+            last_seen: None,
+        };
+        super::checkpoint::at_end(&mut recorder, &end, &at);
+        let (outcome, kept) = if drained {
+            super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?
+        } else {
+            // A run is not ended before all of it is read: whoever finds it next reads the rest and ends it.
+            recorder
+                .notices
+                .push("what the run printed last is not recorded yet; the next command does it".into());
+            (end.outcome.clone(), true)
+        };
+        super::checkpoint::after_end(&mut recorder, &at);
+        spawn::remove(self.scratch.as_deref());
+        let kept_capture = if kept || !all_kept {
+            Some(capture.dir().to_owned())
+        } else {
+            capture.discard();
+            None
+        };
+        recorder.refresh_view(true);
+        self.feed.close();
+        Ok(Report {
+            run: recorder.run.clone(),
+            outcome,
+            state: recorder.state.clone(),
+            swept,
+            took: end.took,
+            stderr: end.stderr,
+            notices: std::mem::take(&mut recorder.notices),
+            kept_capture,
+        })
+    }
+
+    /// Reads the rest and journals it, trying for a while if the store cannot take it. False if it never could.
+    fn drain(&mut self, inputs: &mut Vec<Input>) -> bool {
+        let until = Instant::now() + LAST_TRIES;
+        loop {
+            self.recorder.wait_for_answer();
+            self.advance(inputs);
+            if inputs.drain(..).any(|input| input == Input::StoreWell) {
+                self.recorder.say(WELL);
+            }
+            if self.behind.is_none() && !self.read_capture(inputs) && !self.recorder.is_behind() {
+                return true;
+            }
+            if self.behind.is_some() {
+                if Instant::now() >= until {
+                    return false;
+                }
+                std::thread::sleep(RETRY);
+            }
+        }
+    }
+
+    /// Somebody else drives, or nobody can any more: the agent is stopped. What it said is recorded as late, and the run
+    /// is not ours to end.
+    fn give_up(mut self, why: String, all_kept: bool) -> Error {
+        while self.read_capture(&mut Vec::new()) {}
+        let told = self.recorder.flush_late();
+        spawn::remove(self.scratch.as_deref());
+        let dir = self.capture.dir().to_owned();
+        if told && all_kept {
+            self.capture.discard();
+        } else {
+            self.recorder.say(&format!("what the agent printed is kept in {}", dir.display()));
+        }
+        self.feed.close();
+        Error::Replaced(why)
+    }
+}

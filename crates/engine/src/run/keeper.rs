@@ -1,0 +1,236 @@
+//! What an agent prints goes through pipes to a keeper, which writes it to files.
+//!
+//! A file given to the agent itself could be taken back: whoever opens `/dev/stdout` for writing truncates it. A pipe
+//! cannot. The keeper is a small process of its own that outlives the driver, so an agent whose driver died goes on
+//! printing. It never drops anything: while there is no room for what is printed, the agent waits. Whether it is still at
+//! work is told by a lock on the file, which it inherits and which goes when it does.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::PipeReader;
+use std::io::PipeWriter;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+/// More than this is not kept of standard error, and then only the last of it stays.
+const ERRORS_MOST: u64 = 8 * 1024 * 1024;
+const ERRORS_STAY: u64 = 1024 * 1024;
+/// How long it waits before it tries again to write what there is no room for.
+const RETRY: Duration = Duration::from_millis(100);
+/// When nothing came for so long though nobody is known to be left, somebody unknown holds the other end.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Keeps what an agent prints until all have closed their ends: `out` goes to `file`, `err` to the file of standard error
+/// in `dir`.
+pub fn keep_output(out: impl AsFd, file: impl AsFd, err: impl AsFd + Send, dir: &Path) {
+    std::thread::scope(|scope| {
+        scope.spawn(move || keep_errors(err, dir));
+        each(out, |bytes| append(&file, bytes));
+    });
+}
+
+/// Reads to the end, piece by piece.
+fn each(from: impl AsFd, mut take: impl FnMut(&[u8])) {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        match rustix::io::read(&from, &mut buffer) {
+            Ok(0) => return,
+            Ok(count) => take(&buffer[..count]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Writes all of it, however long that takes.
+fn append(to: impl AsFd, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match rustix::io::write(&to, bytes) {
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => std::thread::sleep(RETRY),
+        }
+    }
+}
+
+fn keep_errors(from: impl AsFd, dir: &Path) {
+    let file = File::options().read(true).append(true).create(true).open(dir.join("stderr"));
+    let mut length = 0;
+    each(from, |bytes| {
+        let Ok(file) = &file else { return };
+        append(file, bytes);
+        length += bytes.len() as u64;
+        if length > ERRORS_MOST {
+            length = shorten(file).unwrap_or(0);
+        }
+    });
+}
+
+/// Leaves the last of a file.
+fn shorten(file: &File) -> std::io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut last = vec![0; usize::try_from(length.min(ERRORS_STAY)).unwrap_or(0)];
+    file.read_exact_at(&mut last, length.saturating_sub(ERRORS_STAY))?;
+    file.set_len(0)?;
+    append(file, &last);
+    Ok(last.len() as u64)
+}
+
+/// The pipes of a run, seen from its driver.
+pub(super) struct Keeping {
+    /// Held here too, so that an agent is not ended by a pipe that nobody reads if the keeper is killed.
+    readers: [PipeReader; 2],
+    command: Vec<OsString>,
+    dir: PathBuf,
+    keeper: Option<Child>,
+    /// Since when the pipe was full of something, with how much had been kept then.
+    waits: Option<(Instant, u64)>,
+}
+
+impl Keeping {
+    /// Starts the keeper. Answers with the ends for the agent. Without a command a thread of this process is the keeper,
+    /// and then the agent cannot print any more when this process has ended.
+    pub(super) fn start(command: &[OsString], dir: &Path) -> std::io::Result<(Self, PipeWriter, PipeWriter)> {
+        let (out, to_out) = std::io::pipe()?;
+        let (err, to_err) = std::io::pipe()?;
+        let (command, dir) = (command.to_vec(), dir.to_owned());
+        let mut keeping = Self { readers: [out, err], command, dir, keeper: None, waits: None };
+        keeping.start_keeper()?;
+        Ok((keeping, to_out, to_err))
+    }
+
+    fn start_keeper(&mut self) -> std::io::Result<()> {
+        let file = File::options().append(true).open(self.dir.join("stdout"))?;
+        file.lock()?;
+        let [out, err] = &self.readers;
+        let (out, err) = (out.try_clone()?, err.try_clone()?);
+        let Some((program, arguments)) = self.command.split_first() else {
+            let dir = self.dir.clone();
+            std::thread::spawn(move || keep_output(out, file, err, &dir));
+            return Ok(());
+        };
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).arg(&self.dir).env_clear().current_dir("/").process_group(0);
+        self.keeper = Some(command.stdin(out).stdout(file).stderr(Stdio::from(err)).spawn()?);
+        Ok(())
+    }
+
+    /// The keeper's pid.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.keeper.as_ref().map(Child::id)
+    }
+
+    /// Sees to it that there is a keeper. True when it has no room for what is printed. `kept` is how much it has kept.
+    pub(super) fn tend(&mut self, kept: u64) -> bool {
+        if let Some(keeper) = &mut self.keeper
+            && let Ok(Some(status)) = keeper.try_wait()
+        {
+            self.keeper = None;
+            // One that ended by itself has kept everything; one that was killed has not.
+            if !status.success() {
+                let _ = self.start_keeper();
+            }
+        }
+        if self.unread() == 0 {
+            self.waits = None;
+            return false;
+        }
+        match self.waits {
+            Some((since, before)) if before == kept => since.elapsed() >= IDLE,
+            _ => {
+                self.waits = Some((Instant::now(), kept));
+                false
+            }
+        }
+    }
+
+    fn unread(&self) -> u64 {
+        self.readers.iter().map(|reader| rustix::io::ioctl_fionread(reader).unwrap_or(0)).sum()
+    }
+
+    /// Waits until everything is kept. False if somebody unknown still has an end, or there is no room for so long.
+    pub(super) fn finish(mut self, patience: Duration) -> bool {
+        let begun = Instant::now();
+        let mut idle = Instant::now();
+        while !is_kept(&self.dir) {
+            if self.unread() > 0 {
+                idle = Instant::now();
+            }
+            if idle.elapsed() >= IDLE || begun.elapsed() >= patience {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if let Some(keeper) = &mut self.keeper {
+            let _ = keeper.wait();
+        }
+        true
+    }
+}
+
+/// Whether nobody keeps anything in these files any more.
+pub(super) fn is_kept(dir: &Path) -> bool {
+    match File::open(dir.join("stdout")) {
+        Ok(file) => !matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)),
+        Err(_) => true,
+    }
+}
+
+/// Waits for the keeper of a run whose processes are gone. False if it is still at work after so long.
+pub(super) fn wait_until_kept(dir: &Path, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    while !is_kept(dir) {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_everything_and_only_the_last_of_the_errors() {
+        let dir = tempfile::tempdir().unwrap();
+        File::create(dir.path().join("stdout")).unwrap();
+        let (keeping, mut out, mut err) = Keeping::start(&[], dir.path()).unwrap();
+        assert!(!is_kept(dir.path()));
+        let line = [b'x'; 1000];
+        for _ in 0..10_000 {
+            err.write_all(&line).unwrap();
+        }
+        err.write_all(b"the end").unwrap();
+        out.write_all(b"one\n").unwrap();
+        drop((out, err));
+        assert!(keeping.finish(Duration::from_secs(60)));
+        assert_eq!(std::fs::read(dir.path().join("stdout")).unwrap(), b"one\n");
+        let errors = std::fs::read(dir.path().join("stderr")).unwrap();
+        assert!(errors.len() < 9_000_000 && errors.ends_with(b"the end"), "{}", errors.len());
+    }
+
+    #[test]
+    fn somebody_who_keeps_an_end_holds_up_nobody_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        File::create(dir.path().join("stdout")).unwrap();
+        let (keeping, mut out, err) = Keeping::start(&[], dir.path()).unwrap();
+        out.write_all(b"one\n").unwrap();
+        assert!(!keeping.finish(Duration::from_secs(60)));
+        assert_eq!(std::fs::read(dir.path().join("stdout")).unwrap(), b"one\n");
+        drop((out, err));
+        assert!(wait_until_kept(dir.path(), Duration::from_secs(60)));
+    }
+}

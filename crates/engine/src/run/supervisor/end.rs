@@ -1,0 +1,172 @@
+//! What the end of a run does to its session.
+
+use segno_agents::OutcomeKind;
+use segno_core::Command;
+use segno_core::Status;
+use segno_core::Text;
+use segno_core::event::InterruptReason;
+use segno_core::event::PauseReason;
+use segno_core::event::Request as Asked;
+
+use crate::run::Ask;
+use crate::run::stop::Cause;
+
+/// How a run ended, as far as its session is concerned.
+#[derive(Clone, Debug)]
+pub(in crate::run) struct RunEnd<'a> {
+    pub(in crate::run) outcome: OutcomeKind,
+    /// In words.
+    pub(in crate::run) reason: &'a str,
+    pub(in crate::run) exit_code: Option<i32>,
+    pub(in crate::run) exit_signal: Option<i32>,
+    /// Why it was stopped, if it was.
+    pub(in crate::run) cause: Option<&'a Cause>,
+    /// Whether the completion of this run completes the session.
+    pub(in crate::run) completes: bool,
+    /// A person who leaves their agent pauses the session.
+    pub(in crate::run) pauses: bool,
+}
+
+/// What follows for the session: an error is never its end, it can be resumed.
+pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<Command> {
+    if status != Status::Active {
+        return None;
+    }
+    let details = Some(Text::from(end.reason));
+    let pause = |reason: PauseReason| Some(Command::Pause { reason, details: details.clone() });
+    // Whoever asked for an end gets that end, whatever the agent made of it, and their own words are its reason.
+    if let Some(Cause::Request(open)) = end.cause {
+        let words = open.details.as_deref().map(Text::from);
+        match open.request {
+            Asked::Complete => return Some(Command::Complete { summary: words }),
+            Asked::Abort => return Some(Command::Abort { reason: words }),
+            Asked::Pause if words.is_some() => {
+                return Some(Command::Pause { reason: PauseReason::Asked, details: words });
+            }
+            Asked::Pause | Asked::Stop | Asked::Kill => {}
+        }
+    }
+    match end.outcome {
+        OutcomeKind::Completed if end.pauses => pause(PauseReason::Ended),
+        OutcomeKind::Completed => end.completes.then_some(Command::Complete { summary: None }),
+        OutcomeKind::Interrupted => {
+            let reason = match (end.exit_signal, end.exit_code) {
+                (Some(_), _) => InterruptReason::Killed,
+                (None, Some(_)) => InterruptReason::Crash,
+                (None, None) => InterruptReason::Unknown,
+            };
+            Some(Command::Interrupt { reason, details, at: None })
+        }
+        OutcomeKind::TimedOut => pause(PauseReason::Timeout),
+        OutcomeKind::Stopped => match end.cause {
+            Some(Cause::Asked(how)) => pause(pause_reason(*how)),
+            Some(Cause::Resources(_)) => pause(PauseReason::Limit),
+            _ => pause(PauseReason::Asked),
+        },
+        OutcomeKind::Limit => pause(PauseReason::Limit),
+        OutcomeKind::Budget => pause(PauseReason::Budget),
+        OutcomeKind::Failed | OutcomeKind::AgentMissing => pause(PauseReason::Error),
+        OutcomeKind::Denied | OutcomeKind::MaxTurns => pause(PauseReason::Ended),
+    }
+}
+
+/// What it is called when somebody at this process asked to stop.
+pub(in crate::run) fn pause_reason(how: Ask) -> PauseReason {
+    match how {
+        Ask::Interrupt => PauseReason::Signal,
+        Ask::Terminate => PauseReason::Terminated,
+        Ask::Hangup => PauseReason::Hangup,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use segno_core::state::OpenRequest;
+
+    use super::*;
+
+    fn end(outcome: OutcomeKind) -> RunEnd<'static> {
+        RunEnd {
+            outcome,
+            reason: "why",
+            exit_code: None,
+            exit_signal: None,
+            cause: None,
+            completes: true,
+            pauses: false,
+        }
+    }
+
+    fn word(command: Option<Command>) -> String {
+        match command {
+            None => "stays".to_owned(),
+            Some(Command::Complete { .. }) => "completed".to_owned(),
+            Some(Command::Abort { reason }) => {
+                format!("aborted {}", reason.map_or(String::new(), |r| r.short(99)))
+            }
+            Some(Command::Pause { reason, details }) => {
+                format!("paused {} {}", reason.as_str(), details.map_or(String::new(), |text| text.short(99)))
+            }
+            Some(Command::Interrupt { reason, .. }) => format!("interrupted {}", reason.as_str()),
+            Some(other) => format!("{other:?}"),
+        }
+    }
+
+    #[rstest]
+    #[case(OutcomeKind::Completed, "completed")]
+    #[case(OutcomeKind::Failed, "paused error why")]
+    #[case(OutcomeKind::AgentMissing, "paused error why")]
+    #[case(OutcomeKind::TimedOut, "paused timed out why")]
+    #[case(OutcomeKind::Stopped, "paused asked why")]
+    #[case(OutcomeKind::Limit, "paused limit reached why")]
+    #[case(OutcomeKind::Budget, "paused budget reached why")]
+    #[case(OutcomeKind::Denied, "paused run ended why")]
+    #[case(OutcomeKind::MaxTurns, "paused run ended why")]
+    #[case(OutcomeKind::Interrupted, "interrupted unknown")]
+    fn by_its_outcome(#[case] outcome: OutcomeKind, #[case] expected: &str) {
+        assert_eq!(word(session_after(Status::Active, &end(outcome))), expected);
+        assert_eq!(
+            word(session_after(Status::Paused, &end(outcome))),
+            "stays",
+            "it stands where it was brought to"
+        );
+    }
+
+    #[test]
+    fn a_session_that_was_there_before_is_not_completed_by_a_run() {
+        let open = RunEnd { completes: false, ..end(OutcomeKind::Completed) };
+        assert_eq!(word(session_after(Status::Active, &open)), "stays");
+        let left = RunEnd { pauses: true, ..open };
+        assert_eq!(word(session_after(Status::Active, &left)), "paused run ended why");
+    }
+
+    #[rstest]
+    #[case(Ask::Interrupt, "paused user interrupt why")]
+    #[case(Ask::Terminate, "paused terminated why")]
+    #[case(Ask::Hangup, "paused terminal closed why")]
+    fn a_signal_is_called_what_it_is(#[case] how: Ask, #[case] expected: &str) {
+        let cause = Cause::Asked(how);
+        let stopped = RunEnd { cause: Some(&cause), ..end(OutcomeKind::Stopped) };
+        assert_eq!(word(session_after(Status::Active, &stopped)), expected);
+    }
+
+    #[rstest]
+    #[case(Asked::Pause, Some("tea"), OutcomeKind::Stopped, "paused asked tea")]
+    #[case(Asked::Pause, None, OutcomeKind::Stopped, "paused asked why")]
+    #[case(Asked::Pause, Some("tea"), OutcomeKind::Completed, "paused asked tea")]
+    #[case(Asked::Abort, Some("tea"), OutcomeKind::Completed, "aborted tea")]
+    #[case(Asked::Complete, None, OutcomeKind::Failed, "completed")]
+    #[case(Asked::Stop, None, OutcomeKind::Stopped, "paused asked why")]
+    fn who_asked_gets_what_was_asked_for(
+        #[case] request: Asked,
+        #[case] details: Option<&str>,
+        #[case] outcome: OutcomeKind,
+        #[case] expected: &str,
+    ) {
+        let open = OpenRequest { seq: 1, request, details: details.map(ToOwned::to_owned) };
+        let cause = Cause::Request(open);
+        let ended = RunEnd { cause: Some(&cause), ..end(outcome) };
+        assert_eq!(word(session_after(Status::Active, &ended)), expected);
+    }
+}

@@ -1,0 +1,291 @@
+//! The loop of one run: it reads and journals, tells the supervisor what happens, and does what that says.
+//!
+//! Only three things end it: the end of the process, being replaced, and the session being gone; after the last two the
+//! agent is stopped first. Whatever else goes wrong is told and waited out.
+
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+use std::time::Instant;
+
+use rustix::process::Signal;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::StopStep;
+use segno_core::Command;
+use segno_core::event::CheckpointReason;
+use serde_json::json;
+
+use super::beside::Beside;
+use super::drive::Process;
+use super::drive::Running;
+use super::heart;
+use super::heart::Heart;
+use super::journal::Flushed;
+use super::stop::Cause;
+use super::supervisor::Action;
+use super::supervisor::Input;
+use super::supervisor::Supervisor;
+use super::tree::Undertaker;
+use crate::Error;
+
+/// How long the loop rests when there is nothing to read. The agent's end wakes it at once.
+pub(super) const REST: Duration = Duration::from_millis(15);
+/// How long it waits before it tries again to write to a store that could not take it.
+pub(super) const RETRY: Duration = Duration::from_millis(500);
+/// How often it looks for orphans that have ended, and whether what is printed is kept.
+const TEND: Duration = Duration::from_secs(1);
+
+/// How the process ended, and why it was stopped if it was.
+pub(super) struct Ended {
+    pub(super) exit: ExitInfo,
+    pub(super) cause: Option<Cause>,
+}
+
+impl Running<'_> {
+    /// Follows the agent until it has ended.
+    pub(super) fn watch(&mut self, heart: &Heart, beside: &Beside) -> Ended {
+        let begun = Instant::now();
+        let mut tended = Instant::now();
+        let mut undertaker = Undertaker::default();
+        let mut supervisor = Supervisor::new(self.rules());
+        let mut inputs: Vec<Input> = Vec::new();
+        loop {
+            let busy = self.read(&mut inputs);
+            self.settle_questions(&mut inputs);
+            inputs.extend(heart.news());
+            for done in beside.done() {
+                inputs.extend(self.recorder.hear_done(done));
+            }
+            if let Some(state) = self.recorder.view_to_write() {
+                beside.view(state);
+            }
+            if tended.elapsed() >= TEND {
+                tended = Instant::now();
+                if self.reaps {
+                    undertaker.look(&[Some(self.member.pid), self.keeper()]);
+                }
+                inputs.extend(self.tend_keeper());
+            }
+            let (asked, how) = self.stop.asked();
+            inputs.push(Input::Asked(asked, how));
+            let exit = self.ended();
+            if exit.is_some() {
+                // The word of whoever ended it from elsewhere may not be known yet.
+                self.look(&mut inputs);
+            }
+            inputs.push(self.journal());
+            inputs.push(if exit.is_some() { Input::Exited } else { Input::Tick });
+            let mut more = Vec::new();
+            for input in inputs.drain(..) {
+                for action in supervisor.handle(begun.elapsed(), input) {
+                    match action {
+                        Action::End(cause) => {
+                            return Ended { exit: exit.unwrap_or_default(), cause };
+                        }
+                        other => self.carry_out(other, heart, beside, &mut more),
+                    }
+                }
+            }
+            inputs = more;
+            if let Some(person) = &self.person {
+                person.follow_job(self.member, &self.stop);
+            }
+            if !busy {
+                self.rest();
+            }
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, heart: &Heart, beside: &Beside, inputs: &mut Vec<Input>) {
+        match action {
+            Action::Renew => heart.beat_now(),
+            Action::Look => self.look(inputs),
+            Action::Count => inputs.push(Input::Usage(self.tree.usage())),
+            Action::Signal(step) => self.signal(step),
+            Action::Checkpoint(calls) => {
+                let at = self.recorder.at(Some(self.capture.offset()));
+                let (session, name) = (self.recorder.session, format!("tool {calls}"));
+                beside.checkpoint(session, name, CheckpointReason::ToolCount, at);
+            }
+            Action::Report(what, body) => {
+                self.recorder.note(Command::Report { what: what.to_owned(), body });
+            }
+            Action::Warn(text) => self.recorder.say(&text),
+            Action::Remember(text) => self.recorder.warn(text),
+            // Whoever watches has seen to it.
+            Action::End(_) => {}
+        }
+    }
+
+    fn rest(&self) {
+        match &self.exit {
+            Some(exit) => {
+                let mut fds =
+                    [rustix::event::PollFd::from_borrowed_fd(exit.as_fd(), rustix::event::PollFlags::IN)];
+                let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: REST.subsec_nanos().into() };
+                let _ = rustix::event::poll(&mut fds, Some(&patience));
+            }
+            None => std::thread::sleep(REST),
+        }
+    }
+
+    /// How the process ended, if it has.
+    fn ended(&mut self) -> Option<ExitInfo> {
+        match &mut self.process {
+            Process::Own(child) => match child.try_wait() {
+                Ok(status) => {
+                    let status = status?;
+                    Some(ExitInfo { code: status.code(), signal: status.signal(), ..ExitInfo::default() })
+                }
+                // Somebody else in this process waited for it, or the system did.
+                Err(_) => (!self.member.is_alive()).then(ExitInfo::default),
+            },
+            Process::Adopted => (!self.member.is_alive()).then(ExitInfo::default),
+        }
+    }
+
+    /// What others recorded: requests, budgets, calls.
+    fn look(&mut self, inputs: &mut Vec<Input>) {
+        if let Err(why) = self.recorder.refresh() {
+            inputs.push(trouble(&why));
+        }
+    }
+
+    fn journal(&self) -> Input {
+        let state = &self.recorder.state;
+        Input::Journal {
+            requests: state.requests.clone(),
+            used_up: state.budget.is_exhausted() || state.cost.is_exhausted(),
+            tool_open: !state.calls.open.is_empty(),
+            calls: state.calls.total,
+        }
+    }
+
+    fn settle_questions(&mut self, inputs: &mut Vec<Input>) {
+        let Some(asking) = &mut self.asking else { return };
+        if let Err(why) = asking.settle(self.agent.as_ref(), &mut self.recorder) {
+            inputs.push(trouble(&why));
+        }
+        if asking.is_open() {
+            inputs.push(Input::Sign);
+        }
+    }
+
+    fn keeper(&self) -> Option<u32> {
+        self.keeping.as_ref().and_then(super::keeper::Keeping::pid)
+    }
+
+    fn tend_keeper(&mut self) -> Option<Input> {
+        let kept = self.capture.kept();
+        let keeping = self.keeping.as_mut()?;
+        let held_up = keeping.tend(kept);
+        self.tree.spare(keeping.pid());
+        let dir = self.capture.dir().display().to_string();
+        held_up
+            .then(|| Input::HeldUp(format!("there is no room for what the agent prints in {dir}; it waits")))
+    }
+
+    fn signal(&mut self, step: StopStep) {
+        use segno_agents::Signal as Named;
+        let name = match step.signal {
+            // The polite ones are for the agent, which ends its own tools; the last is for everything.
+            Named::Interrupt => {
+                self.member.signal(Signal::INT);
+                "SIGINT"
+            }
+            Named::Terminate => {
+                self.member.signal(Signal::TERM);
+                "SIGTERM"
+            }
+            Named::Kill => {
+                self.member.signal(Signal::KILL);
+                self.swept += self.tree.sweep();
+                "SIGKILL"
+            }
+        };
+        let body = json!({ "signal": name, "pid": self.member.pid });
+        self.recorder.note(Command::Report { what: "signal".to_owned(), body });
+    }
+
+    /// Reads and journals what is new; false when there is nothing to do.
+    fn read(&mut self, inputs: &mut Vec<Input>) -> bool {
+        // While the store cannot take what is in hand, nothing more is read: the capture holds it.
+        if let Some(since) = self.behind
+            && since.elapsed() < RETRY
+        {
+            return false;
+        }
+        if self.recorder.waits_for_answer() {
+            return false;
+        }
+        if self.behind.is_none() || !self.recorder.is_behind() {
+            self.read_capture(inputs);
+        }
+        let read = self.recorder.is_behind();
+        // What is held back is not given to the store.
+        let in_hand = if self.record.holds() { 0 } else { self.reader.safe_offset() };
+        self.advance(inputs);
+        let ahead = self.behind.is_none();
+        if read && ahead {
+            // What was in hand the last time is in the journal now.
+            self.capture.release(self.given);
+        }
+        self.given = if ahead { in_hand } else { 0 };
+        read && ahead
+    }
+
+    /// True if there was something new.
+    pub(super) fn read_capture(&mut self, inputs: &mut Vec<Input>) -> bool {
+        if let Some(person) = &mut self.person {
+            let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
+            person.pump(self.agent.as_ref(), native_id, &self.tree);
+        }
+        let Self { reader, recorder, record, asking, .. } = self;
+        let mut take = |envelope: Envelope| {
+            if let Some(asking) = asking {
+                asking.hear(&envelope.event);
+            }
+            record.hear(envelope, recorder);
+        };
+        let mut read = match self.capture.read(|bytes| reader.feed(bytes, &mut take)) {
+            Ok(read) => read,
+            Err(why) => {
+                inputs.push(Input::StoreTrouble(Error::file(self.capture.dir(), why).to_string()));
+                false
+            }
+        };
+        read |= record.follow(self.agent.as_ref(), self.capture.dir(), recorder);
+        inputs.push(Input::Turns(record.calls()));
+        let stderr = self.capture.stderr_bytes();
+        if read || stderr != self.stderr_seen {
+            self.stderr_seen = stderr;
+            inputs.push(Input::Sign);
+        }
+        read
+    }
+
+    /// Journals what is in hand while more is read.
+    pub(super) fn advance(&mut self, inputs: &mut Vec<Input>) {
+        match self.recorder.advance() {
+            Ok(Flushed::All) => {
+                if self.behind.take().is_some() {
+                    inputs.push(Input::StoreWell);
+                }
+            }
+            Ok(Flushed::NotYet(why)) => {
+                self.behind = Some(Instant::now());
+                inputs.push(Input::StoreTrouble(why));
+            }
+            Err(why) => {
+                self.behind = Some(Instant::now());
+                inputs.push(trouble(&why));
+            }
+        }
+    }
+}
+
+/// What an error means for the watch.
+fn trouble(why: &Error) -> Input {
+    heart::replaced(why).unwrap_or_else(|| Input::StoreTrouble(why.to_string()))
+}
