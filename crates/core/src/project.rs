@@ -177,6 +177,11 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
                 put(e.list, key, body);
             }
         }
+        Event::JournalImported(_) => {
+            for call in state.calls.in_doubt.keys() {
+                put(List::Tools, call.clone(), json!({ "call": call, "state": "in_doubt" }));
+            }
+        }
         Event::ArtifactRecorded(e) => {
             let fields = json!({ "path": e.path, "artifact_type": e.artifact_type, "timestamp": at, "phase": e.phase });
             put(List::Artifacts, log_key, fields);
@@ -357,6 +362,7 @@ fn history(event: &Event) -> Option<(String, Value)> {
     let (action, details) = match event {
         Event::SessionCreated(e) => ("session_created", json!(e.topic)),
         Event::SessionImported(e) => ("session_imported", json!(e.source)),
+        Event::JournalImported(e) => ("session_imported", json!(e.source)),
         Event::SessionPaused(e) => (
             "session_paused",
             e.details.as_ref().map_or_else(|| json!(e.reason.as_str()), |details| json!(details)),

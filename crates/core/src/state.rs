@@ -33,7 +33,7 @@ pub(crate) use apply::place;
 pub use parts::*;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 5;
+pub const FOLD_VERSION: u32 = 6;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -38,6 +38,7 @@ mod select;
 pub mod spool;
 pub mod transfer;
 pub mod tree;
+pub mod usage;
 pub mod view;
 
 pub use clock::Clock;

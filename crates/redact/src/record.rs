@@ -3,6 +3,8 @@
 //! Two things happen to an event on its way in. Secrets are taken out of every string, and strings that are long
 //! are set aside as blobs, the event keeping an excerpt. Both happen before anything is written anywhere.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use segno_core::Event;
@@ -28,6 +30,8 @@ pub struct Redacted(Arc<Content>);
 #[derive(Debug, PartialEq)]
 struct Content {
     event: Event,
+    /// The version of the stored form; of an event from another journal it may be an older one than we would write.
+    version: u32,
     body: String,
     blobs: Vec<Blob>,
 }
@@ -48,7 +52,13 @@ pub struct RecordError(#[from] DecodeError);
 
 impl Redacted {
     fn new(event: Event, body: String, blobs: Vec<Blob>) -> Self {
-        Self(Arc::new(Content { event, body, blobs }))
+        let version = event.version();
+        Self(Arc::new(Content { event, version, body, blobs }))
+    }
+
+    /// The version of its stored form.
+    pub fn version(&self) -> u32 {
+        self.0.version
     }
 
     /// The event, as it will be read back.
@@ -93,6 +103,70 @@ impl Redactor {
             return Ok(Redacted::new(event, body, blobs));
         }
         finish(&event, value, blobs)
+    }
+}
+
+impl Redactor {
+    /// Makes an event of another journal fit to be recorded, and says whether something had to be taken out. If not,
+    /// its body stays what it was to the byte, so that its hash still fits. `renamed` gives the new names of texts
+    /// that had to be changed.
+    pub fn record_again(
+        &self,
+        kind: &str,
+        version: u32,
+        body: &str,
+        renamed: &HashMap<String, String>,
+    ) -> Result<(Redacted, bool), RecordError> {
+        let event = Event::decode(kind, version, body)?;
+        let refers = !renamed.is_empty() && body.contains(BLOB_MEMBER);
+        if refers || self.suspects(body) {
+            let fail =
+                |why: serde_json::Error| DecodeError { kind: kind.to_owned(), version, why: why.to_string() };
+            let before: Value = serde_json::from_str(body).map_err(fail)?;
+            let mut after = before.clone();
+            self.json(&mut after);
+            name_again(&before, &mut after, renamed);
+            if after != before {
+                let body = after.to_string();
+                let event = Event::decode(kind, version, &body)?;
+                let content = Content { event, version, body, blobs: Vec::new() };
+                return Ok((Redacted(Arc::new(content)), true));
+            }
+        }
+        let content = Content { event, version, body: body.to_owned(), blobs: Vec::new() };
+        Ok((Redacted(Arc::new(content)), false))
+    }
+
+    /// The same for a text that was set aside.
+    pub fn text_again(&self, text: String) -> (Blob, bool) {
+        let redacted = match self.text(&text) {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(changed) => Some(changed),
+        };
+        let changed = redacted.is_some();
+        let content = redacted.unwrap_or(text);
+        (Blob { hash: *blake3::hash(content.as_bytes()).as_bytes(), content }, changed)
+    }
+}
+
+/// Gives references the names that their texts have now. The names themselves are no secrets, whatever they look like.
+fn name_again(before: &Value, after: &mut Value, renamed: &HashMap<String, String>) {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (name, member) in before {
+                let Some(changed) = after.get_mut(name) else { continue };
+                match member {
+                    Value::String(hash) if name == BLOB_MEMBER => {
+                        *changed = Value::String(renamed.get(hash).unwrap_or(hash).clone());
+                    }
+                    _ => name_again(member, changed, renamed),
+                }
+            }
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            before.iter().zip(after).for_each(|(before, after)| name_again(before, after, renamed));
+        }
+        _ => {}
     }
 }
 

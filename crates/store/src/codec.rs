@@ -3,6 +3,8 @@
 use std::io::Read;
 
 use segno_core::State;
+use segno_core::text::BLOB_MEMBER;
+use serde_json::Value;
 
 use crate::error::Certainty;
 use crate::error::Error;
@@ -33,6 +35,31 @@ fn state_digest(seq: u64, body: &str) -> [u8; 16] {
     let mut digest = [0; 16];
     digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
     digest
+}
+
+/// The names of the texts that a body refers to.
+pub fn references(body: &str) -> Vec<[u8; 32]> {
+    let mut found = Vec::new();
+    // Few events have one: reading all of them once more would cost.
+    if body.contains(BLOB_MEMBER)
+        && let Ok(value) = serde_json::from_str(body)
+    {
+        find_references(&value, &mut found);
+    }
+    found
+}
+
+fn find_references(value: &Value, found: &mut Vec<[u8; 32]>) {
+    match value {
+        Value::Object(members) => {
+            let name = members.get(BLOB_MEMBER).and_then(Value::as_str);
+            found
+                .extend(name.and_then(|name| blake3::Hash::from_hex(name).ok()).map(|hash| *hash.as_bytes()));
+            members.values().for_each(|member| find_references(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_references(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Texts are compressed lightly: they are written once, on a path where time counts.

@@ -11,6 +11,7 @@ pub mod sqlite;
 mod types;
 pub mod verify;
 
+pub use codec::references;
 pub use error::Certainty;
 pub use error::Error;
 pub use fold::state_at;
@@ -44,6 +45,10 @@ pub trait Store: Send + Sync {
 
     /// Makes a session: the first event and its state, durable when this returns.
     fn create(&self, create: Create) -> Result<Loaded, Error>;
+
+    /// Writes a journal from elsewhere as it is: numbers, keys, times and, if nothing was changed in it, hashes. All of it
+    /// is there when this returns, or nothing. Refused if the session is known.
+    fn restore(&self, restore: Restore) -> Result<Loaded, Error>;
 
     /// Appends in order, each with its own result, durable when this returns.
     fn append(&self, batch: Vec<Append>) -> Vec<Result<Appended, Error>>;
@@ -101,6 +106,9 @@ pub trait Store: Send + Sync {
 
     /// Every session that somebody drives.
     fn leases(&self) -> Result<Vec<(SessionId, Lease)>, Error>;
+
+    /// How much room each session takes in the store, as far as it can be read.
+    fn usage(&self) -> Result<Vec<Usage>, Error>;
 
     /// Removes a session with everything that belongs to it. False if there was none.
     fn delete(&self, session: SessionId) -> Result<bool, Error>;

@@ -11,6 +11,7 @@ use segno_core::State;
 use segno_core::Status;
 use segno_core::StoreId;
 use segno_core::Timestamp;
+use segno_core::Uid;
 use segno_core::event::DecodeError;
 use segno_core::event::Holder;
 use segno_redact::Redacted;
@@ -31,6 +32,49 @@ pub struct Create {
     pub wish: SessionId,
     /// Refuse if a session made by `new` is open in this project.
     pub alone_in: Option<String>,
+}
+
+/// A journal from elsewhere.
+pub struct Restore {
+    /// Whose it is.
+    pub uid: Uid,
+    /// The name it would like.
+    pub wish: SessionId,
+    /// Gives its pieces, one by one: every event in order, then the texts they refer to. An error leaves nothing.
+    pub pieces: Pieces,
+    /// Looks at the state now and then, so that a hostile journal is refused before it costs memory.
+    pub check: Box<dyn Fn(&State) -> Result<(), String> + Send>,
+    /// What the journal goes on with here, under the name that turned out to be free.
+    pub last: Box<dyn FnOnce(SessionId, &State) -> Result<Vec<Redacted>, Refusal> + Send>,
+    /// The key of that.
+    pub key: EventKey,
+    /// When that is.
+    pub at: Timestamp,
+}
+
+/// Gives the pieces of a journal to whoever writes them.
+pub type Pieces = Box<dyn FnOnce(&mut dyn FnMut(Piece) -> Result<(), Error>) -> Result<(), Error> + Send>;
+
+/// A piece of a journal from elsewhere.
+pub enum Piece {
+    /// The next event.
+    Event(RestoredEvent),
+    /// A text that events before it refer to.
+    Text(segno_redact::Blob),
+}
+
+/// An event of a journal from elsewhere.
+pub struct RestoredEvent {
+    /// Its key there.
+    pub key: EventKey,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The run it belongs to.
+    pub run: Option<String>,
+    /// The driver's epoch it came with.
+    pub epoch: Option<u64>,
+    /// It.
+    pub event: Redacted,
 }
 
 /// Decides on the newest state which events follow. It runs inside the store's transaction.
@@ -346,6 +390,23 @@ impl Lease {
             None => self.now.micros_since(self.heartbeat_at),
         }
     }
+}
+
+/// How much room a session takes in a store, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Which.
+    pub session: SessionId,
+    /// Its project.
+    pub project: String,
+    /// How many events it has.
+    pub events: u64,
+    /// Their bodies and keys.
+    pub journal: u64,
+    /// The rows of its lists, and its state.
+    pub lists: u64,
+    /// The long texts that it refers to, as they are stored. One that two sessions refer to counts for both.
+    pub texts: u64,
 }
 
 /// What was cleared away.

@@ -85,6 +85,27 @@ pub struct SessionImported {
     pub source: String,
 }
 
+/// A whole journal came from another store: what stands before this event happened there, what comes after it here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalImported {
+    /// The name people see here.
+    pub id: SessionId,
+    /// The name it had there, if it had to be renamed.
+    pub renamed_from: Option<SessionId>,
+    /// Where it came from, in words.
+    pub source: String,
+    /// What it works on here.
+    pub project: Project,
+    /// Tokens it may use here; what it has used counts on.
+    pub budget: TokenBudget,
+    /// Money it may cost here; what it has cost counts on.
+    pub cost: CostBudget,
+    /// How many events hold something else than there, because a secret was taken out; the hashes from the first of
+    /// them on are new.
+    #[serde(default)]
+    pub redacted: u64,
+}
+
 /// A part of the lists that came along with an import.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ItemsImported {

@@ -284,6 +284,22 @@ fn lifecycle() -> Vec<Event> {
         }
         .into(),
         SessionImported { state: Box::new(bare_state()), renamed_from: None, source: "bundle".into() }.into(),
+        JournalImported {
+            id: SessionId::at(at(5)),
+            renamed_from: Some(SessionId::at(at(4))),
+            source: "session.json.zst".into(),
+            project: Project { path: "/home/me/here".into(), name: "here".into(), kind: None },
+            budget: TokenBudget {
+                total_budget: 5_000,
+                tokens_used: 0,
+                warn_percent: 80,
+                hard: true,
+                count: crate::budget::Counting::All,
+            },
+            cost: CostBudget { limit_micros: Some(2_000_000), used_micros: 0, warn_percent: 80, hard: true },
+            redacted: 2,
+        }
+        .into(),
         ItemsImported { list: List::History, items }.into(),
         ItemsImported { list: List::Tools, items: vec![] }.into(),
         SessionPaused { reason: PauseReason::Limit, details: text("resets 3pm") }.into(),

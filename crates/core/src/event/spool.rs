@@ -31,6 +31,7 @@ impl Event {
             Self::SessionCreated(_)
             | Self::SessionImported(_)
             | Self::ItemsImported(_)
+            | Self::JournalImported(_)
             | Self::SessionPaused(_)
             | Self::SessionResumed(_)
             | Self::SessionInterrupted(_)

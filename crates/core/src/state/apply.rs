@@ -15,9 +15,13 @@ use super::RestoreMark;
 use super::RunMark;
 use super::State;
 use super::TokenSource;
+use crate::budget::CostBudget;
+use crate::budget::TokenBudget;
 use crate::event::Change;
 use crate::event::Event;
 use crate::event::FilesRestored;
+use crate::event::JournalImported;
+use crate::event::Maker;
 use crate::event::MemoryUse;
 use crate::event::Recovery;
 use crate::event::RestoreKind;
@@ -108,6 +112,30 @@ impl State {
         state
     }
 
+    /// The journal goes on in another store. A driver of that store has no say here, and nobody here will hear how its
+    /// calls ended.
+    fn arrive(&mut self, mark: &Mark, imported: &JournalImported) {
+        self.session_id = imported.id;
+        self.made_by = Maker::Import;
+        self.budget = TokenBudget { tokens_used: self.budget.tokens_used, ..imported.budget };
+        self.cost = CostBudget { used_micros: self.cost.used_micros, ..imported.cost };
+        self.warned = Default::default();
+        self.driver = None;
+        self.requests.clear();
+        let open: Vec<String> = self.calls.open.keys().cloned().collect();
+        for call in open {
+            self.calls.doubt(&call);
+        }
+        if let Some(run) = self.run.as_mut().filter(|run| run.is_running()) {
+            run.ended_at = Some(mark.at);
+        }
+        if self.project.path != imported.project.path {
+            // Where that tree stood among the checkpoints says nothing of this one.
+            self.tree = super::TreeMark { restores: self.tree.restores, ..Default::default() };
+        }
+        self.project = imported.project.clone();
+    }
+
     fn created(mark: &Mark, created: &SessionCreated) -> Self {
         let (step, of) = place(created.workflow.as_ref(), created.phase.as_deref());
         Self {
@@ -196,6 +224,7 @@ impl State {
             // A second beginning cannot come from us; keep what is there.
             Event::SessionCreated(_) | Event::SessionImported(_) => return Applied::Repeated,
             Event::ItemsImported(_) => {}
+            Event::JournalImported(e) => self.arrive(mark, e),
             Event::SessionPaused(e) => {
                 self.stop_at(mark.at, e.reason.as_str());
                 self.stand(Status::Paused, mark, Some(e.reason.as_str()), e.details.as_ref())

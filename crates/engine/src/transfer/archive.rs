@@ -114,7 +114,7 @@ impl Listener for Whole {
         if event.seq != self.seq + 1 || event.hash != Some(document::hex(&hash)) {
             return Err(format!("event {} is not what was recorded", event.seq));
         }
-        self.wanted.extend(document::references(event.body.get()));
+        self.wanted.extend(segno_store::references(event.body.get()));
         (self.seq, self.hash) = (event.seq, hash);
         Ok(())
     }

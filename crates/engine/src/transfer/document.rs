@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use segno_core::State;
 use segno_core::Timestamp;
-use segno_core::text::BLOB_MEMBER;
 use serde::Deserialize;
 use serde::Serialize;
 use serde::de::DeserializeSeed;
@@ -17,7 +16,6 @@ use serde::de::IgnoredAny;
 use serde::de::MapAccess;
 use serde::de::SeqAccess;
 use serde::de::Visitor;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The form that this program writes and reads.
@@ -26,9 +24,12 @@ pub(crate) const FORM: u32 = 1;
 /// The session itself is bounded by what a session may hold; this is far beyond.
 const SESSION_BYTES: u64 = 4 << 20;
 /// One row, event or text.
-const PIECE_BYTES: u64 = 128 << 20;
-/// How many values one row or event may be made of: each costs far more memory than the two bytes it has in a file.
-const PIECE_VALUES: usize = 1_000_000;
+const PIECE_BYTES: u64 = 32 << 20;
+/// The same in memory.
+const PIECE_WEIGHT: u64 = 64 << 20;
+/// What an object and any other value take in memory besides their text.
+pub(crate) const OBJECT: u64 = 640;
+pub(crate) const VALUE: u64 = 48;
 
 /// One event of an exported journal.
 #[derive(Serialize, Deserialize)]
@@ -319,45 +320,27 @@ part!(
     }
 );
 
-/// Refuses a piece that would need far more memory than it has bytes.
-fn is_bearable(piece: &RawValue) -> Result<(), String> {
-    let (mut values, mut in_text, mut escaped) = (0, false, false);
-    for byte in piece.get().bytes() {
+/// About how much memory a piece takes when it is read: an object of a few bytes takes far more than it has.
+pub(crate) fn weight(json: &str) -> u64 {
+    let (mut weight, mut in_text, mut escaped) = (json.len() as u64, false, false);
+    for byte in json.bytes() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = in_text,
             b'"' => in_text = !in_text,
-            b',' | b'[' | b'{' if !in_text => values += 1,
+            b'{' if !in_text => weight += OBJECT,
+            b',' | b'[' if !in_text => weight += VALUE,
             _ => {}
         }
     }
-    if values > PIECE_VALUES {
-        return Err(format!("a piece of it is made of more than {PIECE_VALUES} values"));
-    }
-    Ok(())
+    weight
 }
 
-/// The names of the texts that a body refers to.
-pub(crate) fn references(body: &str) -> Vec<[u8; 32]> {
-    fn walk(value: &Value, found: &mut Vec<[u8; 32]>) {
-        match value {
-            Value::Object(members) => {
-                let name = members.get(BLOB_MEMBER).and_then(Value::as_str);
-                found.extend(name.and_then(crate::engine::parse_hash));
-                members.values().for_each(|member| walk(member, found));
-            }
-            Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
+fn is_bearable(piece: &RawValue) -> Result<(), String> {
+    if weight(piece.get()) > PIECE_WEIGHT {
+        return Err("a piece of it is larger than a session may hold".to_owned());
     }
-    let mut found = Vec::new();
-    // Few events have one, and most are small: reading all of them twice would double the cost of an export.
-    if body.contains(BLOB_MEMBER)
-        && let Ok(value) = serde_json::from_str(body)
-    {
-        walk(&value, &mut found);
-    }
-    found
+    Ok(())
 }
 
 /// A hash as sixty-four hexadecimal digits.

@@ -81,7 +81,7 @@ fn json_document(
         for row in rows {
             let (seq, line) = match row {
                 EventRow::Whole(event) => {
-                    texts.extend(document::references(&event.body));
+                    texts.extend(segno_store::references(&event.body));
                     (event.seq, event_line(&event))
                 }
                 EventRow::Damaged { seq, what } => (seq, json!({ "seq": seq, "damaged": what }).to_string()),
@@ -149,8 +149,8 @@ pub fn event_json(event: &segno_store::StoredEvent) -> serde_json::Value {
     })
 }
 
-/// Texts that were set aside go into an export whole: the store that imports it does not have them.
-fn inline(engine: &Engine, value: serde_json::Value) -> serde_json::Value {
+/// A value with every text that was set aside in its place, whole. One that cannot be read stays a reference.
+pub fn inline(engine: &Engine, value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
         Value::Object(members) if members.contains_key(segno_core::text::BLOB_MEMBER) => {

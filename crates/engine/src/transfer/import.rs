@@ -1,12 +1,15 @@
-//! A session from a view or an export. It becomes a session of this store, beginning with how it was imported.
+//! A session from a view or an export. An export whose journal is whole is taken in as it is ([`super::journal`]);
+//! anything else is a picture of a session, and becomes one that begins with how it was imported.
 
-use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::sync::Arc;
 
+use segno_core::CostBudget;
 use segno_core::Event;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::TokenBudget;
 use segno_core::Uid;
 use segno_core::event::ImportedItem;
 use segno_core::event::ItemsImported;
@@ -15,9 +18,12 @@ use segno_core::event::Project;
 use segno_core::event::SessionImported;
 use segno_redact::Redacted;
 use segno_store::Create;
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::document;
+use super::document::ReadError;
+use super::exported;
+use super::packed::Source;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
@@ -45,50 +51,135 @@ pub struct Imported {
     pub notices: Vec<String>,
 }
 
+/// How many blanks may stand at the beginning of a file.
+const NOTHING: u64 = 64 << 10;
+/// What the lists of a picture may take in memory.
+pub(super) const LISTS_WEIGHT: u64 = 160 << 20;
 /// Rows per event: events stay small.
 const ROWS: usize = 100;
 
-#[derive(Deserialize)]
-struct Exported {
-    segno_export: u32,
-    session: State,
-    lists: BTreeMap<String, Vec<ExportedItem>>,
-}
-
-#[derive(Deserialize)]
-struct ExportedItem {
-    key: String,
-    body: Value,
-}
-
-/// Takes in a view (YAML) or an export (JSON). A file that cannot be read is left where it is.
+/// Takes in a view (YAML) or an export (JSON).
 pub fn import(engine: &Engine, text: &str, options: &Options) -> Result<Imported, Error> {
+    import_from(engine, &Source::text(text), options)
+}
+
+/// Takes in a view or an export, compressed or not. What cannot be read is left where it is, and costs no more memory
+/// than a session may.
+pub fn import_from(engine: &Engine, source: &Source, options: &Options) -> Result<Imported, Error> {
     let corrupted = |details: String| Error::SessionCorrupted { session_id: options.source.clone(), details };
     let mut notices = Vec::new();
-    let (mut state, lists, claimed) = if text.trim_start().starts_with('{') {
-        let exported: Exported =
-            serde_json::from_str(text).map_err(|why| corrupted(format!("line {}: {why}", why.line())))?;
-        if exported.segno_export != 1 {
-            return Err(Error::NotImportable(format!(
-                "{} is an export of form {}, this segno reads form 1",
-                options.source, exported.segno_export
-            )));
-        }
-        let lists = exported_lists(exported.lists).map_err(corrupted)?;
-        let claimed = exported.session.budget.total_budget;
-        (exported.session, lists, claimed)
-    } else {
+    if !is_json(source).map_err(|why| corrupted(why.to_string()))? {
+        let text = read_view(source).map_err(corrupted)?;
         let uid = Uid::new(uuid::Uuid::now_v7());
-        let read = view::read(text, engine.now(), uid).map_err(corrupted)?;
+        let read = view::read(&text, engine.now(), uid).map_err(corrupted)?;
         if !read.had_uid {
             notices.push("it has no uid, so importing it twice would make two sessions".to_owned());
         }
-        let lists = read.lists.into_iter().map(|(list, rows)| (list, keyed(list, rows))).collect();
-        (read.state, lists, read.claimed_budget)
+        let lists: Vec<_> = read.lists.into_iter().map(|(list, rows)| (list, keyed(list, rows))).collect();
+        return picture(engine, read.state, &lists, read.claimed, options, notices);
+    }
+    let exported = exported::read(engine, source).map_err(|why| match why {
+        ReadError::Foreign => Error::NotImportable(format!(
+            "{} is no session: it is JSON without the member segno_export",
+            options.source
+        )),
+        ReadError::Form(form) => Error::NotImportable(format!(
+            "{} is an export of form {form}, this segno reads form {}",
+            options.source,
+            document::FORM
+        )),
+        ReadError::Bad(why) => corrupted(why),
+    })?;
+    super::check::check(&exported.state, engine.now()).map_err(corrupted)?;
+    match exported.journal {
+        Ok(journal) => super::journal::restore(engine, source, exported.state, journal, options, notices),
+        Err(why) => {
+            if let Some(why) = why {
+                notices.push(format!("its journal was not taken in: {why}"));
+            }
+            let lists = exported.lists.map_err(corrupted)?;
+            let claimed = (exported.state.budget, exported.state.cost);
+            picture(engine, exported.state, &lists, claimed, options, notices)
+        }
+    }
+}
+
+/// A picture of a session becomes a session.
+fn picture(
+    engine: &Engine,
+    mut state: State,
+    lists: &[(List, Vec<ImportedItem>)],
+    claimed: (TokenBudget, CostBudget),
+    options: &Options,
+    mut notices: Vec<String>,
+) -> Result<Imported, Error> {
+    prepare(&mut state, lists, options, claimed, &mut notices);
+    super::check::check(&state, engine.now())
+        .map_err(|details| Error::SessionCorrupted { session_id: options.source.clone(), details })?;
+    make(engine, state, lists, options, notices)
+}
+
+/// Whether its first word is that of JSON. What begins with so much nothing is none.
+fn is_json(source: &Source) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    source.open()?.take(NOTHING).read_to_end(&mut start)?;
+    Ok(start.trim_ascii_start().first() == Some(&b'{'))
+}
+
+fn read_view(source: &Source) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let mut reader = source.open().map_err(|why| why.to_string())?.take(view::MOST_BYTES + 1);
+    reader.read_to_end(&mut bytes).map_err(|why| why.to_string())?;
+    if bytes.len() as u64 > view::MOST_BYTES {
+        return Err(format!("it unpacks to more than {} MB", view::MOST_BYTES >> 20));
+    }
+    let text = String::from_utf8(bytes).map_err(|why| format!("it is not UTF-8 text ({why})"))?;
+    // As for exports: many small things take far more memory than they have bytes.
+    let weight = text.lines().fold(0, |weight, line| {
+        let line = line.trim();
+        let braces = line.bytes().filter(|byte| *byte == b'{').count() as u64;
+        let commas = line.bytes().filter(|byte| matches!(byte, b',' | b'[')).count() as u64;
+        let opens = u64::from(line.starts_with('-')) + u64::from(line.ends_with(':'));
+        weight + (braces + opens) * document::OBJECT + (commas + 1) * document::VALUE
+    });
+    if weight > LISTS_WEIGHT {
+        return Err("its lists hold more than a view may".to_owned());
+    }
+    Ok(text)
+}
+
+/// The caps of a session that comes from elsewhere. A file can make them tighter than those of this store, and a hard
+/// cap stays one; it can make them wider only if the user says so.
+pub(super) fn caps(
+    claimed: (TokenBudget, CostBudget),
+    options: &Options,
+    notices: &mut Vec<String>,
+) -> (TokenBudget, CostBudget) {
+    let (tokens, cost) = claimed;
+    let total = tokens.total_budget.max(1);
+    let mut budget = options.budget;
+    match (tokens.hard, options.budget.hard) {
+        (true, true) if !options.keep_budget => budget.total_budget = total.min(budget.total_budget),
+        (true, _) => (budget.total_budget, budget.hard) = (total, true),
+        (false, _) if options.keep_budget => budget.total_budget = total,
+        (false, _) => {}
+    }
+    if total != budget.total_budget {
+        notices.push(format!(
+            "its budget of {total} tokens was not taken over (--keep-budget does); it has {}",
+            budget.total_budget
+        ));
+    }
+    // What was used was counted in that way.
+    (budget.tokens_used, budget.count) = (tokens.tokens_used, tokens.count);
+    let limit = cost.limit_micros.filter(|limit| *limit > 0 && (cost.hard || options.keep_budget));
+    let cost = CostBudget {
+        used_micros: cost.used_micros,
+        limit_micros: limit,
+        hard: cost.hard && limit.is_some(),
+        ..CostBudget::default()
     };
-    prepare(&mut state, &lists, options, claimed, &mut notices);
-    super::check::check(&state, engine.now()).map_err(corrupted)?;
-    make(engine, state, &lists, options, notices)
+    (budget, cost)
 }
 
 /// What a file says grants nothing here: no driver, no budget, no permission.
@@ -96,28 +187,13 @@ fn prepare(
     state: &mut State,
     lists: &[(List, Vec<ImportedItem>)],
     options: &Options,
-    claimed: u64,
+    claimed: (TokenBudget, CostBudget),
     notices: &mut Vec<String>,
 ) {
     state.made_by = Maker::Import;
     state.driver = None;
     state.requests.clear();
-    state.budget = segno_core::TokenBudget { tokens_used: state.budget.tokens_used, ..options.budget };
-    state.cost = segno_core::CostBudget {
-        used_micros: state.cost.used_micros,
-        limit_micros: state.cost.limit_micros.filter(|limit| options.keep_budget && *limit > 0),
-        ..segno_core::CostBudget::default()
-    };
-    if options.keep_budget {
-        state.budget.total_budget = claimed.max(1);
-    } else {
-        if claimed != options.budget.total_budget {
-            notices.push(format!(
-                "its budget of {claimed} tokens was not taken over (--keep-budget does); it has {}",
-                options.budget.total_budget
-            ));
-        }
-    }
+    (state.budget, state.cost) = caps(claimed, options, notices);
     state.attempt = state.attempt.max(1);
     state.warned = Default::default();
     let open = std::mem::take(&mut state.calls.open);
@@ -266,26 +342,8 @@ fn make(
     Ok(Imported { state: loaded.state, notices })
 }
 
-fn exported_lists(
-    lists: BTreeMap<String, Vec<ExportedItem>>,
-) -> Result<Vec<(List, Vec<ImportedItem>)>, String> {
-    let mut found = Vec::new();
-    for (name, items) in lists {
-        let list = List::ALL.into_iter().find(|list| list.as_str() == name);
-        let list = list.ok_or_else(|| format!("there is no list {name}"))?;
-        let mut rows = Vec::with_capacity(items.len());
-        for (index, item) in items.into_iter().enumerate() {
-            let body = relied_on(list, item.body);
-            let body = body.map_err(|why| format!("row {} of its {name}: {why}", index + 1))?;
-            rows.push(row(item.key, body));
-        }
-        found.push((list, rows));
-    }
-    Ok(found)
-}
-
 /// Readers rely on what these rows hold; a row that has less would be an error for ever.
-fn relied_on(list: List, body: Value) -> Result<Value, serde_json::Error> {
+pub(super) fn relied_on(list: List, body: Value) -> Result<Value, serde_json::Error> {
     match list {
         List::History => {
             serde_json::from_value::<view::HistoryRow>(body).and_then(|row| serde_json::to_value(&row))
@@ -325,7 +383,7 @@ fn keyed(list: List, rows: Vec<Value>) -> Vec<ImportedItem> {
         .collect()
 }
 
-fn row(key: String, body: Value) -> ImportedItem {
+pub(super) fn row(key: String, body: Value) -> ImportedItem {
     let body = match flatten(body) {
         body @ Value::Object(_) => body,
         other => serde_json::json!({ "value": other }),

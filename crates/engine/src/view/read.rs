@@ -155,12 +155,18 @@ struct ShownProject {
 struct ShownBudget {
     total_budget: u64,
     tokens_used: u64,
+    #[serde(default)]
+    hard: bool,
 }
 
 #[derive(Deserialize)]
 struct ShownCost {
     #[serde(default)]
     used_micro_dollars: u64,
+    #[serde(default)]
+    limit_micro_dollars: Option<u64>,
+    #[serde(default)]
+    hard: bool,
 }
 
 /// A session that was read from a view.
@@ -169,8 +175,8 @@ pub struct Read {
     pub state: State,
     /// Its lists.
     pub lists: Vec<(List, Vec<Value>)>,
-    /// The budget it claims; whether to believe it is the reader's choice.
-    pub claimed_budget: u64,
+    /// The caps it claims; whether to believe them is the reader's choice.
+    pub claimed: (TokenBudget, CostBudget),
     /// Whether it had an identity of its own.
     pub had_uid: bool,
 }
@@ -266,7 +272,7 @@ fn build(shown: Shown, uid: Uid) -> Read {
         // What a file claims grants nothing: the budget is the reader's own.
         budget: TokenBudget { tokens_used: shown.token_budget.tokens_used, ..TokenBudget::default() },
         cost: CostBudget {
-            used_micros: shown.cost.map_or(0, |cost| cost.used_micro_dollars),
+            used_micros: shown.cost.as_ref().map_or(0, |cost| cost.used_micro_dollars),
             ..CostBudget::default()
         },
         continues: shown.continues,
@@ -326,7 +332,20 @@ fn build(shown: Shown, uid: Uid) -> Read {
     // Whoever ran these calls is not here to end them.
     state.calls.in_doubt = shown.calls_in_doubt;
     state.calls.in_doubt.extend(shown.pending_calls);
-    Read { state, lists, claimed_budget: shown.token_budget.total_budget, had_uid }
+    let cost = shown.cost.as_ref();
+    let claimed = (
+        TokenBudget {
+            total_budget: shown.token_budget.total_budget,
+            hard: shown.token_budget.hard,
+            ..state.budget
+        },
+        CostBudget {
+            limit_micros: cost.and_then(|cost| cost.limit_micro_dollars),
+            hard: cost.is_some_and(|cost| cost.hard),
+            ..state.cost
+        },
+    );
+    Read { state, lists, claimed, had_uid }
 }
 
 /// Rows as plain data; they are structs with string keys and always serialise.

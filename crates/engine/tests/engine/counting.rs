@@ -99,6 +99,12 @@ impl<S: Store> Store for Counting<S> {
     fn leases(&self) -> Result<Vec<(SessionId, Lease)>, Error> {
         self.store.leases()
     }
+    fn usage(&self) -> Result<Vec<segno_store::Usage>, Error> {
+        self.store.usage()
+    }
+    fn restore(&self, restore: segno_store::Restore) -> Result<Loaded, Error> {
+        self.store.restore(restore)
+    }
     fn delete(&self, session: SessionId) -> Result<bool, Error> {
         self.store.delete(session)
     }

@@ -47,10 +47,8 @@ fn as_imported(there: &State, here: &State) -> State {
     state.seq = here.seq;
     state.made_by = Maker::Import;
     state.budget = TokenBudget { tokens_used: there.budget.tokens_used, ..TokenBudget::default() };
-    state.cost = segno_core::CostBudget { used_micros: there.cost.used_micros, ..Default::default() };
     state.warned = Default::default();
     state.calls.in_doubt.append(&mut state.calls.open);
-    state.checkpoint = None;
     state.counts.history += 1;
     state.updated_at = here.updated_at;
     state
@@ -116,6 +114,7 @@ fn a_view_imported_elsewhere_is_the_same_session() {
     let here = import(&engine, &view, &options()).unwrap().state;
     // A view does not tell these.
     let mut expected = as_imported(there, &here);
+    expected.checkpoint = None;
     expected.phase_since = here.phase_since;
     expected.token_source = None;
     expected.calls.closed = Default::default();
@@ -197,10 +196,10 @@ fn a_name_that_is_taken_is_changed_and_said() {
     let wanted =
         format!("the name {} was taken, so it is {} here", state.session_id, state.session_id.next());
     assert!(imported.notices.contains(&wanted), "{:?}", imported.notices);
-    let first = elsewhere.store().events(imported.state.session_id, 0, 1).unwrap().remove(0);
-    let segno_store::EventRow::Whole(first) = first else { panic!() };
-    assert_eq!(first.kind, "session_imported");
-    assert!(first.body.contains(&format!("\"renamed_from\":\"{}\"", state.session_id)), "{}", first.body);
+    let last = elsewhere.store().events(imported.state.session_id, 0, 10).unwrap().pop().unwrap();
+    let segno_store::EventRow::Whole(last) = last else { panic!() };
+    assert_eq!(last.kind, "journal_imported");
+    assert!(last.body.contains(&format!("\"renamed_from\":\"{}\"", state.session_id)), "{}", last.body);
 }
 
 #[test]
@@ -294,17 +293,22 @@ fn what_a_file_claims_grants_nothing() {
         let elsewhere = another.quiet();
         let imported = import(&elsewhere, &text, &options()).unwrap();
         let here = &imported.state;
-        assert_eq!(here.budget, TokenBudget::default());
-        assert_eq!(here.cost, segno_core::CostBudget::default());
+        // A cap that stops is one here too, however large it is; without it there would be none.
+        assert_eq!((here.budget.total_budget, here.budget.hard), (900_000_000, true));
+        assert_eq!((here.cost.limit_micros, here.cost.hard), (Some(900_000_000), true));
         assert!(here.driver.is_none() && here.requests.is_empty());
         assert!(elsewhere.store().lease(here.session_id).unwrap().is_none());
-        assert!(imported.notices.iter().any(|notice| notice.contains("900000000 tokens was not taken over")));
 
-        // Asked for, the number is believed, but not that it stops work.
+        // Where work is capped anyway, a file makes the cap no wider, unless that is asked for.
+        let own = TokenBudget { total_budget: 7_000, hard: true, ..TokenBudget::default() };
         let third = Room::new();
-        let kept = import(&third.quiet(), &text, &Options { keep_budget: true, ..options() }).unwrap().state;
-        assert_eq!(kept.budget, TokenBudget { total_budget: 900_000_000, ..TokenBudget::default() });
-        assert!(!kept.cost.hard);
+        let capped = Options { budget: own, ..options() };
+        let imported = import(&third.quiet(), &text, &capped).unwrap();
+        assert_eq!(imported.state.budget, own);
+        assert!(imported.notices.iter().any(|notice| notice.contains("900000000 tokens was not taken over")));
+        let fourth = Room::new();
+        let kept = import(&fourth.quiet(), &text, &Options { keep_budget: true, ..capped }).unwrap().state;
+        assert_eq!((kept.budget.total_budget, kept.budget.hard), (900_000_000, true));
     }
     drop(driver);
 }
@@ -345,9 +349,11 @@ fn a_hostile_export_is_refused_before_it_costs_anything() {
         let error = import(&engine, &bad.to_string(), &options()).unwrap_err();
         assert!(error.to_string().contains(&format!("row 1 of its {list}")), "{error}");
     }
-    for text in [&nested, "{", "{}", "{\"segno_export\":1}", &good.to_string()[..500]] {
+    for text in [&nested, "{", "{\"segno_export\":1}", &good.to_string()[..500]] {
         assert_eq!(import(&engine, text, &options()).unwrap_err().code(), "session_corrupted");
     }
+    // What is no export is no damaged one.
+    assert_eq!(import(&engine, "{}", &options()).unwrap_err().code(), "not_importable");
     let mut newer = good;
     newer["segno_export"] = 2.into();
     assert_eq!(import(&engine, &newer.to_string(), &options()).unwrap_err().code(), "not_importable");

@@ -1,12 +1,12 @@
 //! `segno export` and `segno import`: sessions as files.
 
-use std::io::{BufWriter, Read as _, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::core::SessionId;
 use segno_engine::core::event::Project;
-use segno_engine::transfer::{self, Options, Packing, export, import as take_in};
+use segno_engine::transfer::{self, Options, Packing, Source, export, import_from as take_in};
 use serde_json::json;
 
 use super::args::OneSession;
@@ -15,13 +15,6 @@ use crate::desk::{Desk, short};
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
 use crate::output::units;
-
-/// What an import may grow to when it is unpacked: a small file must not fill the memory.
-const UNPACKED: u64 = 512 << 20;
-/// What any file may unpack to, however small it is: the same line again and again packs very well.
-const PLAUSIBLE: u64 = 64 << 20;
-/// How much larger than the file its content may be beyond that.
-const GROWTH: u64 = 1_000;
 
 /// What is true of every file that was refused.
 const UNTOUCHED: &str = "nothing was imported from it, and the file is as it was";
@@ -180,7 +173,12 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
     let root = &context.project.root;
     let mut taken = Vec::new();
     for path in &args.files {
-        let text = read_packed(path)?;
+        let meta = std::fs::metadata(path)
+            .map_err(|error| CommandError::io(format!("cannot read {}", path.display()), error))?;
+        if !meta.is_file() {
+            let why = format!("{} cannot be imported: it is not a file", path.display());
+            return Err(CommandError::failure("session_corrupted", why));
+        }
         let project = (!args.keep_project).then(|| Project {
             path: root.display().to_string(),
             name: root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
@@ -192,7 +190,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
             keep_budget: args.keep_budget,
             budget: config.token_budget(None, false),
         };
-        let imported = take_in(&desk.engine, &text, &options).map_err(untaken)?;
+        let imported = take_in(&desk.engine, &Source::file(path), &options).map_err(untaken)?;
         for notice in &imported.notices {
             context.printer.warn(notice.clone());
         }
@@ -223,34 +221,4 @@ fn damaged(file: impl std::fmt::Display, why: impl std::fmt::Display) -> Command
         format!("Session {file} state file is corrupted: {why}"),
     )
     .hint(UNTOUCHED)
-}
-
-/// A file's text, unpacked if it is packed. What it is packed with is seen in its first bytes, not in its name.
-fn read_packed(path: &Path) -> Outcome<String> {
-    let said = path.display();
-    let io = |error| CommandError::io(format!("cannot read {said}"), error);
-    let meta = std::fs::metadata(path).map_err(io)?;
-    if !meta.is_file() || meta.len() > UNPACKED {
-        let why = if meta.is_file() { "it is too large" } else { "it is not a file" };
-        return Err(CommandError::failure("session_corrupted", format!("{said} cannot be imported: {why}")));
-    }
-    let mut file = std::fs::File::open(path).map_err(io)?;
-    let mut start = [0; 4];
-    let length = file.read(&mut start).map_err(io)?;
-    let whole = std::io::Cursor::new(start[..length].to_vec()).chain(file);
-    let mut unpacked: Box<dyn std::io::Read> = match &start[..length] {
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::GzDecoder::new(whole)),
-        [0x28, 0xb5, 0x2f, 0xfd] => {
-            Box::new(zstd::Decoder::new(whole).map_err(|why| damaged(said.to_string(), why))?)
-        }
-        _ => Box::new(whole),
-    };
-    // A large file must be large for a reason: what grows a thousandfold was made to fill the memory.
-    let most = UNPACKED.min(PLAUSIBLE.max(meta.len().saturating_mul(GROWTH)));
-    let mut bytes = Vec::new();
-    unpacked.by_ref().take(most + 1).read_to_end(&mut bytes).map_err(|why| damaged(said.to_string(), why))?;
-    if bytes.len() as u64 > most {
-        return Err(damaged(said.to_string(), format!("it unpacks to more than {}", units::bytes(most))));
-    }
-    String::from_utf8(bytes).map_err(|why| damaged(said.to_string(), format!("it is not UTF-8 text ({why})")))
 }

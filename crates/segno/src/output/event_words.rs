@@ -122,6 +122,7 @@ fn tell(event: &Event) -> Line {
             noted("created", e.topic.clone().unwrap_or_default(), e.phase.clone().unwrap_or_default())
         }
         Event::SessionImported(e) => line("imported", format!("from {}", e.source)),
+        Event::JournalImported(e) => line("imported", format!("with its journal, from {}", e.source)),
         Event::ItemsImported(e) => {
             line("imported", format!("{} of {}", units::things(e.items.len() as u64, "row"), e.list.as_str()))
         }

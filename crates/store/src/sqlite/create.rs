@@ -137,7 +137,11 @@ fn refuse_beside(connection: &Connection, place: &str, project: &str) -> Result<
     }
 }
 
-fn find_uid(connection: &Connection, place: &str, uid: &[u8; 16]) -> Result<Option<SessionId>, Error> {
+pub(super) fn find_uid(
+    connection: &Connection,
+    place: &str,
+    uid: &[u8; 16],
+) -> Result<Option<SessionId>, Error> {
     let found: Option<String> = connection
         .query_row("SELECT id FROM sessions WHERE uid = ?1", [uid], |row| row.get(0))
         .optional()
@@ -146,7 +150,7 @@ fn find_uid(connection: &Connection, place: &str, uid: &[u8; 16]) -> Result<Opti
 }
 
 /// The wished name, or the next one that nobody has.
-fn free_name(connection: &Connection, place: &str, wish: SessionId) -> Result<SessionId, Error> {
+pub(super) fn free_name(connection: &Connection, place: &str, wish: SessionId) -> Result<SessionId, Error> {
     let mut taken = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")
         .map_err(|e| fault(place, e))?;

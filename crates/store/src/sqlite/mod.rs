@@ -9,10 +9,12 @@ mod lease;
 mod lists;
 mod open;
 mod read;
+mod restore;
 pub mod salvage;
 pub mod schema;
 mod session;
 mod upkeep;
+mod usage;
 mod write;
 mod writer;
 

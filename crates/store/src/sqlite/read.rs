@@ -45,6 +45,10 @@ impl Store for SqliteStore {
         self.write(move |direct| super::create::create(direct, create))
     }
 
+    fn restore(&self, restore: Restore) -> Result<Loaded, Error> {
+        self.write(move |direct| super::restore::restore(direct, restore))
+    }
+
     fn append(&self, mut batch: Vec<Append>) -> Vec<Result<Appended, Error>> {
         if batch.is_empty() {
             return Vec::new();
@@ -194,6 +198,10 @@ impl Store for SqliteStore {
 
     fn leases(&self) -> Result<Vec<(SessionId, Lease)>, Error> {
         self.read(|connection, place, _| super::lease::all(connection, place))
+    }
+
+    fn usage(&self) -> Result<Vec<Usage>, Error> {
+        self.read(|connection, place, _| super::usage::usage(connection, place))
     }
 
     fn delete(&self, session: SessionId) -> Result<bool, Error> {

@@ -73,7 +73,7 @@ pub(super) fn insert_event(
         run: written.run.as_deref(),
         epoch: written.epoch,
         kind: event.kind(),
-        version: event.version(),
+        version: redacted.version(),
         body: redacted.body(),
     };
     let hash = chain::next(&row.head_hash, &link);

@@ -296,9 +296,28 @@ fn identity(fresh: &Connection, place: &str, pk: i64) -> Result<Option<(SessionI
         |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, row.get::<_, String>(2)?)),
     );
     let Some((kind, version, body)) = unless_damaged(place, first)? else { return Ok(None) };
-    Ok(match Event::decode(&kind, version, &body) {
+    let begun = match Event::decode(&kind, version, &body) {
         Ok(Event::SessionCreated(created)) => Some((created.id, created.uid)),
         Ok(Event::SessionImported(imported)) => Some((imported.state.session_id, imported.state.uid)),
+        _ => None,
+    };
+    Ok(match begun {
+        Some((id, uid)) => Some((name_here(fresh, place, pk)?.unwrap_or(id), uid)),
+        None => None,
+    })
+}
+
+/// A journal that came from another store begins with the name that the session had there.
+fn name_here(fresh: &Connection, place: &str, pk: i64) -> Result<Option<SessionId>, Error> {
+    let last = fresh.query_row(
+        "SELECT version, body FROM events WHERE session = ?1 AND kind = 'journal_imported'
+         ORDER BY id DESC LIMIT 1",
+        [pk],
+        |row| Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?)),
+    );
+    let Some((version, body)) = unless_damaged(place, last)? else { return Ok(None) };
+    Ok(match Event::decode("journal_imported", version, &body) {
+        Ok(Event::JournalImported(imported)) => Some(imported.id),
         _ => None,
     })
 }
