@@ -35,7 +35,7 @@ pub struct Cli {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// Where sessions are kept: sqlite:PATH or postgres://…
+    /// Where sessions are kept: sqlite:PATH
     #[arg(long, global = true, value_name = "URL", display_order = 900)]
     pub store: Option<String>,
     /// The session the command is about
@@ -127,6 +127,7 @@ pub enum Command {
     Import(commands::export::ImportArgs),
     Backup(commands::doctor::BackupArgs),
     Cleanup(commands::cleanup::Args),
+    Du(commands::du::Args),
     Rm(commands::rm::Args),
     Doctor(commands::doctor::Args),
 
@@ -181,7 +182,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "workflow-state",
         ],
     ),
-    ("Keep", &["export", "import", "backup", "cleanup", "rm", "doctor"]),
+    ("Keep", &["export", "import", "backup", "cleanup", "du", "rm", "doctor"]),
     ("Set up", &["config", "trust", "completions", "man"]),
 ];
 

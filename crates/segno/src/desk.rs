@@ -1,6 +1,6 @@
 //! Where commands meet the engine: opening the store, finding the session, doing something, saying what came of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use segno_engine::core::{Command, EventKey, SessionId, State, Summary};
@@ -92,7 +92,42 @@ impl<'a> Desk<'a> {
         };
         let desk = Self { context, engine: Engine::new(Box::new(store), options) };
         desk.look_around();
+        if create {
+            desk.warn_size(&path, config.store.warn_mb);
+        }
         Ok(desk)
+    }
+
+    /// Said where something new begins: a store that fills the disk stops all work on the machine.
+    fn warn_size(&self, path: &Path, most_mb: u64) {
+        let size = |suffix: &str| {
+            let mut file = path.as_os_str().to_owned();
+            file.push(suffix);
+            std::fs::metadata(file).map_or(0, |meta| meta.len())
+        };
+        let bytes = size("") + size("-wal");
+        if most_mb > 0 && bytes > most_mb.saturating_mul(1 << 20) {
+            let text = format!("the store has {}, more than store.warn_mb = {most_mb}", units::bytes(bytes));
+            let hint = "segno du   (or: segno cleanup, or: segno config set store.warn_mb N)".to_owned();
+            self.context.printer.warn_with(text, &[hint]);
+        }
+    }
+
+    /// The view of a session in this project that this store does not know.
+    fn foreign_view(&self, text: &str) -> Option<PathBuf> {
+        let root = &self.context.project.root;
+        let fits = |id: &str| {
+            id.parse::<SessionId>().is_ok()
+                && (id == text || text.len() >= recent::SHORTEST_ENDING && id.ends_with(text))
+        };
+        let entries = std::fs::read_dir(root.join(".segno/sessions")).ok()?.flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| text == "last" || fits(name))
+            .collect();
+        names.sort();
+        let path = root.join(".segno/sessions").join(names.pop()?).join("session.yaml");
+        path.is_file().then_some(path)
     }
 
     /// There is no daemon: whoever opens the store takes in what waits and settles what died.
@@ -189,7 +224,19 @@ impl<'a> Desk<'a> {
                 recent::SHORTEST_ENDING
             )));
         }
-        self.engine.find(text, Some(&self.context.project.root)).map_err(|error| match error {
+        let found = self.engine.find(text, Some(&self.context.project.root)).and_then(|id| {
+            // A whole id is believed without a look; where only a view is, that is worth a word.
+            match self.engine.store().lease(id) {
+                Err(missing @ segno_engine::store::Error::NotFound(_)) => Err(missing.into()),
+                _ => Ok(id),
+            }
+        });
+        found.map_err(|error| match error {
+            segno_engine::Error::SessionNotFound { .. } if self.foreign_view(text).is_some() => {
+                let view = self.foreign_view(text).unwrap_or_default();
+                CommandError::from(error)
+                    .hint(format!("this project has a view of it: segno import {}", view.display()))
+            }
             segno_engine::Error::SessionNotFound { .. } if text == "last" => CommandError::new(
                 ExitCode::SessionNotFound,
                 "session_not_found",

@@ -58,6 +58,9 @@ pub struct Page {
     /// Show what came after this sequence number
     #[arg(long, value_name = "SEQ")]
     pub after: Option<u64>,
+    /// Show long texts whole, not only how they begin
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// Text given as it is, on standard input (`-`), or in a file (`@FILE`).

@@ -1,9 +1,10 @@
 //! `segno cleanup`: removes old sessions.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use segno_engine::core::SessionId;
+use segno_engine::core::{SessionId, State};
 use serde_json::json;
 
 use crate::context::Context;
@@ -14,7 +15,9 @@ use crate::output::units;
 
 /// Remove old finished sessions
 ///
-/// Open sessions are never removed. Asks first on a terminal; elsewhere --yes is needed.
+/// Of all projects, or of the one that --project names. Open sessions are never removed. Each is written to the archive and
+/// read back from there before it is removed (cleanup.archive); the snapshots of its checkpoints go with it. Asks first
+/// on a terminal; elsewhere --yes is needed.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno cleanup --days 90 --keep 20 --dry-run")]
 pub struct Args {
@@ -41,38 +44,56 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let config = &context.config()?.cleanup;
     let days = args.days.unwrap_or(config.days);
     let keep = Some(args.keep.unwrap_or(config.keep)).filter(|keep| *keep > 0);
-    let removals = desk.engine.old_sessions(days, keep.map(|keep| keep as usize), None)?;
+    let only = context.global.project.as_ref().map(|_| context.project.root.as_path());
+    let removals = desk.engine.old_sessions(days, keep.map(|keep| keep as usize), only)?;
     let printer = &context.printer;
     if removals.is_empty() {
         if printer.is_json() {
-            return printer.json(&json!({ "dry_run": args.dry_run, "removed": [] }));
+            return printer.json(&json!({ "dry_run": args.dry_run, "removed": [], "sessions": [] }));
         }
         printer.talk("nothing to clean up");
         return Ok(());
     }
+    let projects: BTreeSet<&str> = removals.iter().map(|removal| removal.summary.project.as_str()).collect();
+    let elsewhere = projects.iter().any(|project| Path::new(project) != context.project.root);
     if !printer.is_json() {
-        let mut table =
-            Table::new([Column::left("session"), Column::left("topic").elastic(), Column::left("why")]);
+        let mut table = Table::new([
+            Column::left("session"),
+            Column::left("topic").elastic(),
+            Column::left("why"),
+            Column::left(if elsewhere { "project" } else { "" }),
+        ]);
         for removal in &removals {
-            let topic = removal.summary.topic.clone().unwrap_or_default();
-            table.row([short(removal.summary.session_id), topic, removal.why.clone()]);
+            let summary = &removal.summary;
+            let project = if elsewhere { summary.project.clone() } else { String::new() };
+            table.row([
+                short(summary.session_id),
+                summary.topic.clone().unwrap_or_default(),
+                removal.why.clone(),
+                project,
+            ]);
         }
         printer.table(&table)?;
     }
+    let sessions = units::things(removals.len() as u64, "session");
+    let of = match (elsewhere, projects.len()) {
+        (false, _) => String::new(),
+        (true, 1) => " of another project".to_owned(),
+        (true, many) => format!(" of {many} projects"),
+    };
     if !args.dry_run {
-        super::rm::confirm(
-            context,
-            args.yes,
-            "removed",
-            &format!("remove {}?", units::things(removals.len() as u64, "session")),
-        )?;
+        super::rm::confirm(context, args.yes, "removed", &format!("remove {sessions}{of}?"))?;
     }
     let archive = context.paths.data.join("archive");
     let mut removed = Vec::new();
     let mut refused = None;
+    let mut trees = BTreeMap::new();
     for removal in &removals {
         let id = removal.summary.session_id;
         if !args.dry_run {
+            if let Ok(loaded) = desk.engine.load(id) {
+                trees.entry(loaded.state.project.path.clone()).or_insert(loaded.state);
+            }
             match remove(&desk, id, config.archive.then_some(&archive)) {
                 // One session that cannot be archived must not keep the others.
                 Err(error @ segno_engine::Error::NotArchived { .. }) => {
@@ -86,17 +107,48 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         removed.push(id);
     }
+    let given_back = give_back(&desk, trees.values());
     if printer.is_json() {
-        printer.json(&json!({ "dry_run": args.dry_run, "removed": removed }))?;
+        let sessions: Vec<_> = removals
+            .iter()
+            .filter(|removal| removed.contains(&removal.summary.session_id))
+            .map(|removal| {
+                let summary = &removal.summary;
+                json!({ "session_id": summary.session_id, "project": summary.project, "why": removal.why })
+            })
+            .collect();
+        printer.json(&json!({
+            "dry_run": args.dry_run, "removed": removed, "sessions": sessions, "snapshot_bytes": given_back,
+        }))?;
     } else if args.dry_run {
-        printer.talk(format!("{} would be removed", units::things(removed.len() as u64, "session")));
+        printer.talk(format!("{sessions}{of} would be removed"));
     } else if !removed.is_empty() {
         let kept =
             if config.archive { format!(", archived in {}", archive.display()) } else { String::new() };
-        printer.talk(format!("removed {}{kept}", units::things(removed.len() as u64, "session")));
+        let room = match given_back {
+            0 => String::new(),
+            bytes => format!(", {} of snapshots given back", units::bytes(bytes)),
+        };
+        printer.talk(format!("removed {}{of}{kept}{room}", units::things(removed.len() as u64, "session")));
     }
     desk.finish();
     refused.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Drops the snapshots that no checkpoint speaks of any more. What cannot be done now is done by the next clean-up.
+fn give_back<'a>(desk: &Desk<'_>, states: impl Iterator<Item = &'a State>) -> u64 {
+    let mut bytes = 0;
+    for state in states {
+        match desk.engine.collect_snapshots(state) {
+            Ok(collected) => bytes += collected.before.saturating_sub(collected.after),
+            Err(segno_engine::Error::NoTree(_)) => {}
+            Err(why) => {
+                let text = format!("snapshots of {} were not looked at: {why}", state.project.path);
+                desk.context.printer.detail(1, text);
+            }
+        }
+    }
+    bytes
 }
 
 fn remove(desk: &Desk<'_>, id: SessionId, archive: Option<&PathBuf>) -> Result<(), segno_engine::Error> {

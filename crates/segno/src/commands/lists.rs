@@ -2,6 +2,7 @@
 
 use segno_engine::core::{List, SessionId};
 use segno_engine::store::{self, Item};
+use segno_engine::transfer::inline;
 use serde_json::{Value, json};
 
 use super::args::Page;
@@ -62,7 +63,72 @@ pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -
     if page.after.is_none() {
         found.items.reverse();
     }
+    if page.full && list == List::Tools {
+        whole_outputs(desk, id, &mut found.items)?;
+    }
     print(desk, id, list, page, &found)
+}
+
+/// The rows of calls have only how their output begins; the journal has all of it.
+fn whole_outputs(desk: &Desk<'_>, id: SessionId, items: &mut [Item]) -> Outcome {
+    let mut after = items.iter().map(|item| item.seq).min().unwrap_or(u64::MAX).saturating_sub(1);
+    loop {
+        let rows = desk.engine.store().events(id, after, 500).map_err(segno_engine::Error::from)?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = match last {
+            store::EventRow::Whole(event) => event.seq,
+            store::EventRow::Damaged { seq, .. } => *seq,
+        };
+        for row in rows {
+            let store::EventRow::Whole(event) = row else { continue };
+            if event.kind != "tool_ended" {
+                continue;
+            }
+            let body: Value = serde_json::from_str(&event.body).unwrap_or_default();
+            let item = items.iter_mut().find(|item| item.body.get("call") == body.get("call"));
+            if let (Some(item), Some(output)) = (item, body.get("output").filter(|output| !output.is_null()))
+            {
+                item.body["output"] = output.clone();
+            }
+        }
+    }
+}
+
+/// Rows one below the other, each with its texts whole.
+fn print_full(desk: &Desk<'_>, list: List, items: &[Item]) -> Outcome {
+    let printer = &desk.context.printer;
+    for item in items {
+        let Value::Object(members) = inline(&desk.engine, item.body.clone()) else { continue };
+        let mut first = Text::new().painted(Meaning::Dim, format!("{:>6}  ", item.seq));
+        let mut texts = Vec::new();
+        let columns = columns(list).iter().map(|(_, field)| *field);
+        let more = ["input", "output"].into_iter().filter(|_| list == List::Tools);
+        let mut shown: Vec<&str> = Vec::new();
+        for field in columns.chain(more) {
+            if shown.contains(&field) {
+                continue;
+            }
+            shown.push(field);
+            match members.get(field) {
+                Some(Value::String(text)) if is_long(field, text) => texts.push((field, text.clone())),
+                Some(value @ (Value::Object(_) | Value::Array(_))) => texts.push((field, value.to_string())),
+                _ => first = first.then(cell(desk.context, &item.body, field)).plain("  "),
+            }
+        }
+        printer.data(first)?;
+        for (field, text) in texts {
+            printer.data(Text::new().painted(Meaning::Dim, format!("        {field}:")))?;
+            for line in text.lines() {
+                printer.data(format!("        {line}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a text is better read below than beside the rest.
+fn is_long(field: &str, text: &str) -> bool {
+    matches!(field, "input" | "output" | "content" | "details" | "message") || text.len() > 80
 }
 
 fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &store::Items) -> Outcome {
@@ -73,7 +139,8 @@ fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &store:
             .items
             .iter()
             .map(|item| {
-                let mut body = item.body.clone();
+                let body = item.body.clone();
+                let mut body = if page.full { inline(&desk.engine, body) } else { body };
                 if let Value::Object(members) = &mut body {
                     members.insert("seq".to_owned(), json!(item.seq));
                 }
@@ -88,8 +155,11 @@ fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &store:
         printer.talk(format!("no {what} yet"));
         return Ok(());
     }
-    let table = table(desk.context, list, &found.items);
-    printer.table(&table)?;
+    if page.full {
+        print_full(desk, list, &found.items)?;
+    } else {
+        printer.table(&table(desk.context, list, &found.items))?;
+    }
     let shown = found.items.len() as u64;
     // What came after a place is less than everything, but it is everything that was asked for.
     let cut = if page.after.is_some() { found.items.len() >= limit } else { shown < found.total };

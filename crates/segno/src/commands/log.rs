@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use segno_engine::Engine;
 use segno_engine::core::{Event, List};
 use segno_engine::store::EventRow;
-use segno_engine::transfer::event_json;
+use segno_engine::transfer::{event_json, inline};
+use serde_json::Value;
 
 use super::args::{OneSession, Page};
 use super::lists;
@@ -16,6 +18,8 @@ use crate::output::Text;
 use crate::output::event_words::{Line, Teller};
 use crate::output::style::Meaning;
 
+/// A text that is no longer than this is on the line of its event.
+const SHORT: usize = 80;
 /// How many events are read at once.
 const PAGE: usize = 500;
 /// How long one wait for new events lasts.
@@ -66,6 +70,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let mut teller = Teller::default();
     let head = desk.load(id)?.seq;
     let limit = args.page.limit.map(u64::from);
+    let full = args.page.full.then_some(&desk.engine);
     let mut after = match (args.page.after, args.follow, limit) {
         (Some(after), ..) => after,
         // Without a place to start from, the newest are what people want.
@@ -94,7 +99,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             }
             if wanted(&row, &args.kind) {
                 left -= 1;
-                print(context, &mut teller, &row)?;
+                print(context, full, &mut teller, &row)?;
             }
         }
     }
@@ -122,9 +127,35 @@ pub(super) fn print_line(context: &Context, row: &EventRow) -> Outcome<u64> {
     }
 }
 
-fn print(context: &Context, teller: &mut Teller, row: &EventRow) -> Outcome {
+/// The long texts of an event, whole, below its line.
+fn print_texts(context: &Context, engine: &Engine, body: &str) -> Outcome {
+    let Ok(Value::Object(members)) = serde_json::from_str(body).map(|body| inline(engine, body)) else {
+        return Ok(());
+    };
+    for (name, member) in members {
+        let text = match member {
+            Value::String(text) if text.len() > SHORT || text.contains('\n') => text,
+            value @ (Value::Object(_) | Value::Array(_)) => value.to_string(),
+            _ => continue,
+        };
+        context.printer.data(Text::new().painted(Meaning::Dim, format!("        {name}:")))?;
+        for line in text.lines() {
+            context.printer.data(format!("        {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn print(context: &Context, full: Option<&Engine>, teller: &mut Teller, row: &EventRow) -> Outcome {
     let printer = &context.printer;
     match row {
+        EventRow::Whole(event) if printer.is_json() && full.is_some() => {
+            let mut line = event_json(event);
+            if let Some(engine) = full {
+                line["body"] = inline(engine, line["body"].take());
+            }
+            printer.json_line(&line)
+        }
         row if printer.is_json() => print_line(context, row).map(|_| ()),
         EventRow::Whole(event) => {
             let at = context.moment(event.at);
@@ -145,7 +176,11 @@ fn print(context: &Context, teller: &mut Teller, row: &EventRow) -> Outcome {
                     .painted(told.meaning, format!("{:<12}  ", one_line(&told.word)))
                     .plain(one_line(&told.what))
                     .painted(Meaning::Dim, note),
-            )
+            )?;
+            match full {
+                Some(engine) => print_texts(context, engine, &event.body),
+                None => Ok(()),
+            }
         }
         EventRow::Damaged { seq, what } => printer.data(
             Text::new()

@@ -18,6 +18,7 @@ pub mod demo;
 pub mod detect;
 pub mod doctor;
 mod doing;
+pub mod du;
 pub mod export;
 pub mod lifecycle;
 mod lists;
@@ -102,6 +103,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Import(args) => export::import(context, args),
         Command::Backup(args) => doctor::backup(context, args),
         Command::Cleanup(args) => cleanup::run(context, args),
+        Command::Du(args) => du::run(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Parse(args) => parse::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),
@@ -139,6 +141,7 @@ fn records(command: &Command) -> bool {
             | Command::Import(_)
             | Command::Backup(_)
             | Command::Cleanup(_)
+            | Command::Du(_)
             | Command::Rm(_)
             | Command::Doctor(_)
             | Command::Config(_)

@@ -72,6 +72,8 @@ pub struct Config {
 pub struct Store {
     pub url: String,
     pub busy_timeout_ms: u64,
+    /// Warn when the store is larger than so many megabytes; 0 is never.
+    pub warn_mb: u64,
 }
 
 /// The section `[session]`.

@@ -97,6 +97,7 @@ const fn up_to(max: i64) -> Kind {
 pub const KEYS: &[Key] = &[
     key("store.url", Class::UserOnly, Kind::StoreUrl),
     key("store.busy_timeout_ms", Class::Data, up_to(600_000)),
+    key("store.warn_mb", Class::Data, up_to(1_000_000)),
     key("session.budget", Class::Guard, up_to(i64::MAX)),
     key("session.warn_percent", Class::Data, Kind::Integer { min: 1, max: 100 }),
     key("session.hard", Class::Guard, Kind::Flag),
@@ -274,7 +275,7 @@ fn store_url(text: &str) -> Result<(), String> {
         return Ok(());
     }
     // The value may hold a password, so it is not repeated.
-    Err("must be empty, sqlite:PATH or postgres://…".to_owned())
+    Err("must be empty or sqlite:PATH".to_owned())
 }
 
 fn rules(value: &Value) -> Result<(), String> {

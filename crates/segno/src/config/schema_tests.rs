@@ -48,7 +48,7 @@ fn every_default_is_explained_and_says_who_may_set_it() {
 #[case("session.hard", "true", Ok(Value::Boolean(true)))]
 #[case("ui.color", "blue", Err("must be one of auto, always, never, not \"blue\""))]
 #[case("store.url", "postgres://u:secret@h/d", Ok(Value::String("postgres://u:secret@h/d".into())))]
-#[case("store.url", "http://secret", Err("must be empty, sqlite:PATH or postgres://…"))]
+#[case("store.url", "http://secret", Err("must be empty or sqlite:PATH"))]
 #[case("redact.rules", "1", Err("must be an array of rules, not a whole number"))]
 #[case("redact.rules", "[{id = 'x'}]", Err("has a rule that is not right: missing field `regex`"))]
 fn typed_values(#[case] key: &str, #[case] text: &str, #[case] expected: Result<Value, &str>) {
