@@ -26,6 +26,7 @@ mod first_minute;
 mod going_back;
 mod hooks;
 mod identity;
+mod interleavings;
 mod redaction;
 mod repair;
 mod resume;
