@@ -48,7 +48,8 @@ impl Engine {
         self.act_by(session, commands, key, epoch, true)
     }
 
-    /// Whoever acts below a run has its epoch, and asks its driver all the same: the agent is the driver's to stop.
+    /// Whoever pauses a session from below its own run has the driver's epoch, and asks the driver all the same: the
+    /// agent is the driver's to stop.
     fn act_by(
         &self,
         session: SessionId,
@@ -57,7 +58,9 @@ impl Engine {
         epoch: Option<u64>,
         drives: bool,
     ) -> Result<Acted, Error> {
-        let own = epoch.filter(|_| drives);
+        let below = !drives && self.options.actor.session == Some(session);
+        let asks = below && commands.iter().any(|command| matches!(command, Command::Pause { .. }));
+        let own = epoch.filter(|_| !asks);
         let key = key.unwrap_or_else(fresh_key);
         let at = self.now();
         let commands: Vec<Command> =

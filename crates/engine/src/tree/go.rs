@@ -200,7 +200,9 @@ impl Engine {
         if way.state {
             let (then, more) = segno_store::state_at(self.store(), session, target.seq)?;
             notices.extend(more);
+            let outputs = self.outputs_at(session, &then, target.seq)?;
             commands.push(Command::RestoreState { to: target.ordinal, state: Box::new(then) });
+            commands.extend(outputs);
         }
         if way.rollback && state.counts.checkpoints > target.ordinal {
             commands.push(Command::InvalidateCheckpoints { after: target.ordinal });

@@ -5,6 +5,7 @@ mod go;
 mod keep;
 mod look;
 mod needed;
+mod outputs;
 mod pending;
 pub mod risky;
 mod take;

@@ -117,7 +117,8 @@ fn whoever_acts_below_a_driver_asks_it_too() {
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let driver = engine.drive(id, "elsewhere").unwrap();
-    let below = room.engine_as(driver.epoch());
+    let actor = Actor { run: Some("run-1".into()), epoch: Some(driver.epoch()), session: Some(id) };
+    let below = Engine::new(Box::new(room.store()), EngineOptions { actor, ..room.options() });
     let pause = Command::Pause { reason: segno_core::event::PauseReason::Asked, details: None };
     let acted = below.act(id, pause.clone()).unwrap();
     assert_eq!(acted.requested, Some(segno_core::event::Request::Pause));

@@ -121,6 +121,7 @@ fn a_view_imported_elsewhere_is_the_same_session() {
     expected.counts.files_created = 0;
     expected.counts.memory_queries = 0;
     expected.errors.last = None;
+    expected.errors.message = None;
     expected.errors.in_a_row = 0;
     assert_same(&here, &expected);
     let mut lists = rows(manager.engine(), there);

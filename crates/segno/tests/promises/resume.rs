@@ -194,10 +194,12 @@ promise!(
         ok(&lab, &["checkpoint", "create", "here"]);
         ok(&lab, &["agent", "switch", "tester"]);
         ok(&lab, &["output", "set", "code", "second"]);
+        ok(&lab, &["output", "set", "plan", "changed since"]);
         ok(&lab, &["rollback", "here", "--yes"]);
         let state = lab.state();
         assert_eq!(state["agent"], "writer", "{state}");
         assert_eq!(state["outputs"].as_object().unwrap().keys().collect::<Vec<_>>(), ["plan"]);
+        assert_eq!(lab.run(&["output", "get", "plan"]).text(), "first");
     }
 );
 

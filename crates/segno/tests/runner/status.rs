@@ -30,10 +30,7 @@ fn refusals() {
     let moves: &[&[&str]] = &[&["pause"], &["complete"], &["phase", "green"]];
     let mut all = Vec::new();
     for (status, refused) in [
-        (
-            "active",
-            &[&["resume"][..], &["phase", "red"], &["task", "done", "7"], &["breakpoint", "continue"]][..],
-        ),
+        ("active", &[&["phase", "red"][..], &["task", "done", "7"], &["breakpoint", "continue"]][..]),
         ("active", &[&["decide", "q", "--choice", "c", "--parent", "7"], &["memory", "cache", "rm", "none"]]),
         (
             "active",

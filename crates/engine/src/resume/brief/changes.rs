@@ -140,6 +140,9 @@ impl Engine {
     /// The newest files that are known to be as the agent saw them: the checkpoint that was gone to since, or the last
     /// one before the work stopped. One that was made when somebody found out may hold what others did meanwhile.
     fn last_seen(&self, state: &State) -> Result<Option<Checkpoint>, Error> {
+        if state.tree.at.is_none() {
+            return Ok(None);
+        }
         let stopped = state.recovery.as_ref().filter(|_| state.status != Status::Active);
         let until = stopped.map(|stop| stop.interrupted_at);
         let fits = |checkpoint: &Checkpoint| {

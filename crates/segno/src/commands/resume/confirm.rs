@@ -13,9 +13,14 @@ use crate::output::Text;
 const EVENTS: usize = 100;
 
 /// One line for the session, one for what was restored.
-pub(super) fn tell(desk: &Desk<'_>, resumption: &Resumption) {
+pub(super) fn tell(desk: &Desk<'_>, resumption: &Resumption, before: u64) {
     let printer = &desk.context.printer;
     let state = &resumption.state;
+    if state.seq == before && resumption.agent.is_none() {
+        let line = Text::new().then(title(state)).plain("   is active already, and no agent works in it");
+        printer.talk(line.plain(standing(state)));
+        return;
+    }
     if resumption.finished {
         let text = format!("its agent has finished meanwhile; nothing was started   {}", state.status);
         printer.talk(Text::new().plain("resumed ").then(title(state)).plain(format!("   {text}")));

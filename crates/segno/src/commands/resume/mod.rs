@@ -278,7 +278,7 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outc
         .engine
         .prepare_resume(state.session_id, wish, &Terminal::new(desk.context))
         .map_err(|error| lifecycle::explain(desk, state.session_id, error.into()))?;
-    confirm::tell(desk, &resumption);
+    confirm::tell(desk, &resumption, before);
     let session = resumption.state.session_id;
     let Some(agent) = resumption.agent else {
         let was_plain = state.run.as_ref().is_some_and(|run| run.agent == "plain") && !args.no_run;
