@@ -148,10 +148,11 @@ pub fn fill_with_calls(path: &Path, session: SessionId, events: u64) -> Result<(
             let input = serde_json::json!({ "command": format!("cargo test --test part_{number}") });
             let source = Source::Hook;
             let tool = "Bash".to_owned();
-            add(ToolStarted { call: call.clone(), tool, input, write_ahead: true, source }.into());
+            add(ToolStarted { call: call.clone(), tool, input, write_ahead: true, source, recurs: true }
+                .into());
             let output = Some("test result: ok. 12 passed; 0 failed".into());
             let end = CallEnd::Completed;
-            add(ToolEnded { call, tool: None, end, output, source, evidence: None }.into());
+            add(ToolEnded { call, tool: None, end, output, source, evidence: None, recurs: true }.into());
             if number % 1_000 == 0 {
                 ordinal += 1;
                 add(CheckpointCreated {
@@ -201,7 +202,7 @@ pub fn end_calls(store: &dyn Store, session: SessionId, calls: &[String]) -> Res
         say(
             store,
             session,
-            ToolEnded { call, tool: None, end, output: None, source, evidence: None }.into(),
+            ToolEnded { call, tool: None, end, output: None, source, evidence: None, recurs: true }.into(),
         )?;
     }
     Ok(())

@@ -18,10 +18,11 @@
 
 mod agent;
 mod bounds;
+mod capabilities;
 mod classify;
 pub mod claude;
 pub mod codex;
-mod diary;
+mod conversation_log;
 mod event;
 mod event_parts;
 pub mod gemini;
@@ -37,15 +38,15 @@ pub mod plain;
 mod probe;
 mod raw;
 mod reader;
-mod record;
 mod splice;
 mod stop;
 mod tally;
 mod tokens;
 pub mod transcript;
 
-pub use agent::{Agent, NAMES, by_name};
-pub use diary::DiaryPlace;
+pub use agent::{Agent, CODING, NAMES, by_name, is_command, log_variables};
+pub use capabilities::Capabilities;
+pub use conversation_log::{ConversationLog, LogLocation, LogUse, attended_reader, is_told_by_log};
 pub use event::AgentEvent;
 pub use event_parts::{
     By, ChangeKind, CompactionPhase, HookPhase, InputSource, LimitStatus, LimitWindow, PartialPart, PlanItem,
@@ -59,6 +60,5 @@ pub use permission::{Permission, PermissionRule};
 pub use probe::{Probe, parse_version};
 pub use raw::Raw;
 pub use reader::{DEFAULT_LINE_LIMIT, Envelope, Reader, ReaderOptions};
-pub use record::{RecordPlace, is_told_by_record};
 pub use stop::{STOP_LADDER, Signal, Silence, StopStep};
 pub use tokens::{Baseline, TokenCounts};

@@ -4,7 +4,11 @@
 
 use serde::Serialize;
 
+use crate::conversation_log::LogUse;
+use crate::event::{AgentEvent, CompactionPhase, InputSource};
+use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
+use crate::reader::{Envelope, Reader, ReaderOptions};
 use crate::tokens::TokenCounts;
 
 /// How a call in a transcript stands.
@@ -17,6 +21,8 @@ pub enum CallStatus {
     Finished,
     /// Its result is an error.
     Failed,
+    /// It was not allowed to run.
+    Denied,
 }
 
 /// One tool call.
@@ -37,6 +43,9 @@ pub struct TranscriptCall {
     pub offset: u64,
     /// It belongs to a sub-agent.
     pub sub_agent: bool,
+    /// It was cut off: whether it had effects is not known.
+    #[serde(skip)]
+    pub(crate) unknown: bool,
 }
 
 /// A point in a conversation to which the agent can go back.
@@ -99,7 +108,7 @@ const NO_RESULT: &[&str] = &[
 impl TranscriptCall {
     /// Whether its end is really known: it has a result, and that is not a word of the agent's own that it has none.
     pub fn is_settled(&self) -> bool {
-        if self.status == CallStatus::Open {
+        if self.status == CallStatus::Open || self.unknown {
             return false;
         }
         let text = self.output_text().unwrap_or_default();
@@ -136,52 +145,10 @@ impl TranscriptCall {
     }
 }
 
-/// Where an agent keeps its own record of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Records {
-    /// The folder that all of them are below.
-    pub folder: String,
-    /// How many folders deep they are in it.
-    pub depth: usize,
-    /// How the file's name ends.
-    pub name: String,
-    /// Whether that is the whole name.
-    pub whole: bool,
-    /// The folder beside the file with the records of its sub-agents.
-    pub sub_agents: Option<String>,
-}
-
-/// The folder that a variable names, or else this one in the home directory.
-pub(crate) fn folder(
-    variable: &dyn Fn(&str) -> Option<String>,
-    name: &str,
-    in_home: &str,
-    below: &str,
-) -> Option<String> {
-    let own = variable(name).filter(|folder| !folder.is_empty());
-    let base =
-        own.or_else(|| Some(format!("{}/{in_home}", variable("HOME").filter(|home| !home.is_empty())?)))?;
-    Some(format!("{}/{below}", base.trim_end_matches('/')))
-}
-
-/// Whether an id can be a part of a file's name: it comes from an agent's output, and must not lead elsewhere.
-pub(crate) fn is_plain_id(id: &str) -> bool {
-    !id.is_empty()
-        && id.len() <= 128
-        && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-}
-
 impl Transcript {
     /// Calls without a recorded result.
     pub fn open_calls(&self) -> impl Iterator<Item = &TranscriptCall> {
         self.calls.iter().filter(|call| call.status == CallStatus::Open)
-    }
-
-    pub(crate) fn answer(&mut self, call_id: &str, output: Option<Raw>, failed: bool) {
-        if let Some(call) = self.calls.iter_mut().rev().find(|call| call.call_id == call_id) {
-            call.status = if failed { CallStatus::Failed } else { CallStatus::Finished };
-            call.output = output;
-        }
     }
 }
 
@@ -209,5 +176,115 @@ pub(crate) fn each_line(
             transcript.unparsed += 1;
         }
         offset = end;
+    }
+}
+
+/// A reader for some use of a log.
+type MakeReader<'a> = dyn Fn(&ReaderOptions, LogUse<'_>) -> Option<Reader> + 'a;
+
+/// What the events of a whole log come to.
+pub(crate) fn of_events(make: &MakeReader<'_>, bytes: &[u8]) -> Transcript {
+    let mut transcript = Transcript::default();
+    let options = ReaderOptions { line_limit: bytes.len().max(1), ..ReaderOptions::default() };
+    let Some(mut reader) = make(&options, LogUse::Whole) else { return transcript };
+    let mut interrupted = false;
+    let mut end = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        end += line.len() as u64;
+        let text = String::from_utf8_lossy(line);
+        if text.trim().is_empty() {
+            continue;
+        }
+        transcript.lines += 1;
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text.trim()).is_ok();
+        transcript.unparsed += u64::from(!is_json);
+        if is_json {
+            let whole = if line.ends_with(b"\n") { &[][..] } else { b"\n" };
+            reader.feed(line, &mut |envelope| transcript.take(envelope, end, &mut interrupted));
+            reader.feed(whole, &mut |envelope| transcript.take(envelope, end, &mut interrupted));
+        } else {
+            // What is no line of the log must not be taken for the beginning of the next.
+            reader.feed(&b"\n".repeat(line.len()), &mut |_| {});
+        }
+    }
+    transcript
+}
+
+impl Transcript {
+    fn take(&mut self, envelope: Envelope, end: u64, interrupted: &mut bool) {
+        let Envelope { offset, native_event_id, event, .. } = envelope;
+        if let Some(id) = native_event_id {
+            self.position = Some(Position { id, end });
+        }
+        match event {
+            AgentEvent::SessionStarted { native_id, model, cwd, version, .. } => {
+                self.native_id = Some(native_id);
+                keep(&mut self.model, model);
+                keep(&mut self.cwd, cwd);
+                keep(&mut self.version, version);
+            }
+            AgentEvent::Text { text, message_id, parent: None } => {
+                self.last_text = Some(text);
+                keep(&mut self.last_message_id, message_id);
+            }
+            AgentEvent::Input { source: InputSource::User, parent: None, .. } => self.prompts += 1,
+            AgentEvent::Input { text, .. } if text.starts_with("[Request interrupted by user") => {
+                self.aborted_turns += 1;
+                *interrupted = true;
+            }
+            AgentEvent::Result { verdict, .. } => {
+                // It may have been said before that the turn was cut off.
+                let said = std::mem::take(interrupted);
+                self.aborted_turns += u64::from(verdict == OutcomeKind::Stopped && !said);
+            }
+            AgentEvent::Compaction { phase: CompactionPhase::Finished, .. } => self.compactions += 1,
+            AgentEvent::Tokens { delta: Some(delta), .. } => self.tokens = self.tokens.plus(delta),
+            AgentEvent::ToolStarted { call_id, tool, input, message_id, parent } => {
+                if parent.is_none() {
+                    keep(&mut self.last_message_id, message_id);
+                }
+                self.calls.push(TranscriptCall {
+                    call_id,
+                    tool,
+                    input,
+                    status: CallStatus::Open,
+                    output: None,
+                    offset,
+                    sub_agent: parent.is_some(),
+                    unknown: false,
+                });
+            }
+            // It goes on after it was answered.
+            AgentEvent::ToolFinished { background: Some(_), .. } => {}
+            AgentEvent::ToolFinished { call_id, output, .. } => {
+                self.end(&call_id, CallStatus::Finished, Some(output), false);
+            }
+            AgentEvent::ToolFailed { call_id, error, interrupted, .. } => {
+                self.end(&call_id, CallStatus::Failed, Some(Raw::string(&error)), interrupted);
+            }
+            AgentEvent::ToolDenied { call_id, reason, .. } => {
+                self.end(&call_id, CallStatus::Denied, Some(Raw::string(&reason)), false);
+            }
+            AgentEvent::TaskStopped { call_id: Some(call_id), status, summary, .. }
+            | AgentEvent::SubAgentStopped { call_id: Some(call_id), status, summary, .. } => {
+                let end = if status == "completed" { CallStatus::Finished } else { CallStatus::Failed };
+                self.end(&call_id, end, summary.as_deref().map(Raw::string), false);
+            }
+            _ => {}
+        }
+    }
+
+    /// The oldest open call of that id ended.
+    fn end(&mut self, call_id: &str, status: CallStatus, output: Option<Raw>, unknown: bool) {
+        let open = |call: &&mut TranscriptCall| call.call_id == call_id && call.status == CallStatus::Open;
+        if let Some(call) = self.calls.iter_mut().find(open) {
+            (call.status, call.output, call.unknown) = (status, output, unknown);
+        }
+    }
+}
+
+fn keep<T>(known: &mut Option<T>, new: Option<T>) {
+    if new.is_some() {
+        *known = new;
     }
 }

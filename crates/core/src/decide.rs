@@ -186,6 +186,8 @@ fn in_doubt(state: &State) -> impl Iterator<Item = Event> + '_ {
             output: None,
             source: ev::Source::Hand,
             evidence: None,
+            // It is named as the ledger has it.
+            recurs: false,
         };
         Event::from(ended)
     })

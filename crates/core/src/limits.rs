@@ -16,6 +16,8 @@ pub const OPEN_TASKS: usize = 500;
 pub const OPEN_CALLS: usize = 1_000;
 /// How many closed calls are remembered, so that a late second report of one does not open it again.
 pub const CLOSED_CALLS: usize = 64;
+/// Ids of calls that are remembered by how often they came.
+pub const SEEN_IDS: usize = 256;
 /// Largest workflow-specific state, all agent states together, or the whole cache, as JSON text in bytes.
 pub const JSON: usize = 64 * 1024;
 /// Deepest nesting of JSON in an event. Readers stop at 128 levels, and an event that is imported or recorded

@@ -138,7 +138,8 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
     let log_key = format!("{:020}", mark.seq);
     match event {
         Event::ToolStarted(e) => {
-            let mut fields = json!({ "call": e.call, "tool": e.tool, "input": e.input });
+            let call = state.calls.newest.as_ref().filter(|_| e.recurs).unwrap_or(&e.call);
+            let mut fields = json!({ "call": call, "tool": e.tool, "input": e.input });
             if applied == Applied::Counted {
                 fields["state"] = json!("open");
                 fields["started_at"] = json!(at);
@@ -148,10 +149,11 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
             } else if e.write_ahead {
                 fields["write_ahead"] = json!(true);
             }
-            put(List::Tools, e.call.clone(), fields);
+            put(List::Tools, call.clone(), fields);
         }
         Event::ToolEnded(e) if applied == Applied::Counted => {
-            let mut fields = json!({ "call": e.call, "state": e.end.as_str(), "ended_at": at });
+            let call = state.calls.newest.as_ref().filter(|_| e.recurs).unwrap_or(&e.call);
+            let mut fields = json!({ "call": call, "state": e.end.as_str(), "ended_at": at });
             if let Some(tool) = &e.tool {
                 fields["tool"] = json!(tool);
             }
@@ -162,7 +164,7 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
             if let Some(evidence) = &e.evidence {
                 fields["evidence"] = json!(evidence);
             }
-            put(List::Tools, e.call.clone(), fields);
+            put(List::Tools, call.clone(), fields);
         }
         _ if applied == Applied::Repeated => {}
         Event::ItemsImported(e) => {
@@ -187,8 +189,9 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
             put(List::Artifacts, log_key, fields);
         }
         Event::FileChanged(e) => {
+            let call = e.call.as_ref().map(|call| state.calls.name_of(call));
             let fields = json!({
-                "path": e.path, "change": e.change, "changed_at": at, "call": e.call, "phase": state.phase,
+                "path": e.path, "change": e.change, "changed_at": at, "call": call, "phase": state.phase,
             });
             put(List::Files, e.path.clone(), fields);
         }

@@ -142,16 +142,20 @@ fn commands_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> V
     commands
 }
 
-/// The same call of the same hook is recorded once, however often it is told.
+/// The same call of the same hook is recorded once, however often it is told. An id may come again with another input
+/// or another result: that is another call.
 fn key(report: &HookReport, run: Option<&str>) -> Option<EventKey> {
-    let call = report.events.iter().find_map(|event| match event {
-        AgentEvent::ToolStarted { call_id, .. }
-        | AgentEvent::ToolFinished { call_id, .. }
-        | AgentEvent::ToolFailed { call_id, .. }
-        | AgentEvent::ToolDenied { call_id, .. } => Some(call_id),
+    let (call, about) = report.events.iter().find_map(|event| match event {
+        AgentEvent::ToolStarted { call_id, input, .. } => Some((call_id, input.get())),
+        AgentEvent::ToolFinished { call_id, output, .. } => Some((call_id, output.get())),
+        AgentEvent::ToolFailed { call_id, error, .. } => Some((call_id, error.as_str())),
+        AgentEvent::ToolDenied { call_id, reason, .. } => Some((call_id, reason.as_str())),
         _ => None,
+    })?;
+    let about = about.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    call.and_then(|call| format!("hook-{}-{}-{call}", run.unwrap_or("-"), report.event).parse().ok())
+    format!("hook-{}-{}-{call}-{about:016x}", run.unwrap_or("-"), report.event).parse().ok()
 }
 
 impl Engine {

@@ -333,6 +333,7 @@ mod tests {
             input,
             write_ahead: true,
             source: Source::Hook,
+            recurs: true,
         };
         let said = Said { channel: Channel::Text, text: long.as_str().into(), message: None, parent: None };
         for event in [Event::from(event), said.into()] {
@@ -354,6 +355,7 @@ mod tests {
             input: serde_json::json!({ "numbers": input }),
             write_ahead: true,
             source: Source::Hook,
+            recurs: true,
         };
         let redacted = redactor().record(event.into()).unwrap();
         let [blob] = redacted.blobs() else { panic!() };

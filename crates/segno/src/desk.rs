@@ -83,8 +83,8 @@ impl<'a> Desk<'a> {
             spool: Some(context.paths.state.join("spool")),
             captures: Some(context.paths.state.join("runs")),
             tree: tree(context)?,
-            variables: ["HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"]
-                .into_iter()
+            variables: std::iter::once("HOME")
+                .chain(segno_engine::agents::log_variables())
                 .filter_map(|name| Some((name.to_owned(), context.environment.non_empty(name)?.to_owned())))
                 .collect(),
             line_limit: config.run.max_line_mb << 20,

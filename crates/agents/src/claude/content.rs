@@ -96,7 +96,7 @@ impl Calls {
         let structured: ToolUseResult = line.tool_use_result.as_ref().and_then(Raw::read).unwrap_or_default();
         if block.is_error != Some(true) {
             let output = block.content.unwrap_or_else(Raw::null);
-            out.push(finished(call_id.clone(), tool, output, structured.background_task_id, parent));
+            out.push(finished(call_id.clone(), tool, output, structured.background(), parent));
             if let Some(path) = call.and_then(|call| call.path) {
                 let change = match structured.r#type.as_deref() {
                     Some("create") => ChangeKind::Created,

@@ -189,7 +189,7 @@ impl Payload {
             output: self.tool_response.clone().unwrap_or_else(Raw::null),
             exit_code: None,
             duration_ms: self.duration(),
-            background: response.background_task_id,
+            background: response.background(),
             parent: None,
         });
         if !self.tool_name.as_deref().is_some_and(writes_file) {

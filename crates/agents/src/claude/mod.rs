@@ -1,15 +1,14 @@
 //! Claude Code.
 
 mod content;
-mod diary;
 mod hook;
 mod interactive;
 mod launch;
+mod log;
 mod permission;
 mod reduce;
 mod result;
 mod system;
-mod transcript;
 mod wire;
 mod wire_system;
 
@@ -18,7 +17,8 @@ pub use launch::{BYPASS_FLAGS, hook_settings};
 use std::time::Duration;
 
 use crate::agent::Agent;
-use crate::diary::DiaryPlace;
+use crate::capabilities::Capabilities;
+use crate::conversation_log::ConversationLog;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
 use crate::permission::Permission;
@@ -27,7 +27,6 @@ use crate::raw::Raw;
 use crate::reader::{Reader, ReaderOptions};
 use crate::stop::Silence;
 use crate::tally::{Ending, Tally};
-use crate::transcript::{Records, Transcript, folder, is_plain_id};
 
 /// Claude Code, run with `-p` and its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,19 +57,20 @@ impl Agent for Claude {
         hook::read(payload)
     }
 
-    fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
-        Some(transcript::read(bytes))
+    fn conversation_log(&self) -> Option<&'static dyn ConversationLog> {
+        Some(&log::TranscriptLog)
     }
 
-    fn records(&self, variable: &dyn Fn(&str) -> Option<String>, native_id: &str) -> Option<Records> {
-        Some(Records {
-            folder: folder(variable, "CLAUDE_CONFIG_DIR", ".claude", "projects")?,
-            // One folder for each directory it was started in; resumed elsewhere, a conversation stays in the first.
-            depth: 1,
-            name: is_plain_id(native_id).then(|| format!("{native_id}.jsonl"))?,
-            whole: true,
-            sub_agents: Some(format!("{native_id}/subagents")),
-        })
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            hooks: true,
+            asks_permission: true,
+            chooses_id: true,
+            chooses_id_at_terminal: true,
+            goes_back_to_message: true,
+            caps_turns: true,
+            ..Capabilities::default()
+        }
     }
 
     /// Its own timers are 300 s inside an answer and 360 s before one; a running tool beats every 30 s.
@@ -78,28 +78,8 @@ impl Agent for Claude {
         Silence { at_least: Duration::from_secs(7 * 60), heartbeats: true }
     }
 
-    fn asks_permission(&self) -> bool {
-        true
-    }
-
     fn answer_permission(&self, request_id: &str, input: &Raw, answer: &Permission) -> Option<Vec<u8>> {
         Some(permission::answer(request_id, input, answer))
-    }
-
-    fn diary_place(&self) -> Option<DiaryPlace> {
-        Some(DiaryPlace {
-            variable: "CLAUDE_CONFIG_DIR",
-            home: ".claude",
-            below: "projects",
-            depth: 1,
-            before: "",
-            kept_open: false,
-        })
-    }
-
-    fn diary_reader(&self, options: &ReaderOptions, since: Option<&str>) -> Reader {
-        let machine = Box::new(diary::Diary::new(since));
-        Reader::new(machine, options, Tally::new(Ending::Attended, options))
     }
 
     fn bypass_flags(&self) -> &[&str] {

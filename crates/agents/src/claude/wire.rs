@@ -111,7 +111,20 @@ pub(super) struct ToolUseResult {
     pub(super) file_path: Option<String>,
     #[serde(rename = "backgroundTaskId")]
     pub(super) background_task_id: Option<String>,
+    /// A sub-agent that goes on by itself.
+    #[serde(rename = "isAsync")]
+    pub(super) is_async: Option<bool>,
+    #[serde(rename = "agentId")]
+    pub(super) agent_id: Option<String>,
     pub(super) interrupted: Option<bool>,
+}
+
+impl ToolUseResult {
+    /// What goes on after the call was answered.
+    pub(super) fn background(&self) -> Option<String> {
+        let agent = self.agent_id.as_ref().filter(|_| self.is_async == Some(true));
+        self.background_task_id.as_ref().or(agent).cloned()
+    }
 }
 
 /// The one thing of interest in the inputs of the tools that write files.

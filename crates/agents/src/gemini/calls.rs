@@ -13,6 +13,45 @@ const MAX_CALLS: usize = 2_000;
 /// The tool that starts a sub-agent. What happens inside it is in a file of its own, not in the stream.
 const SUB_AGENT: &str = "invoke_agent";
 
+/// The tool that runs commands.
+const SHELL: &str = "run_shell_command";
+
+/// How a command ended that ended "well" in the output whatever it did, as far as the words for people tell: only a
+/// command without output of its own has any. The exit code of one with output is in the agent's own log alone.
+fn shell_end(call_id: &str, tool: &Option<String>, words: Option<&str>) -> Option<AgentEvent> {
+    let words = words?;
+    let (call_id, tool) = (call_id.to_owned(), tool.clone());
+    if words == "Blocked: command substitution detected in shell command." {
+        let reason = words.to_owned();
+        return Some(AgentEvent::ToolDenied { call_id, tool, reason, by: By::Rules, parent: None });
+    }
+    if let Some(rest) = words.strip_prefix("Command moved to background (PID: ") {
+        let background = rest.split(')').next().map(str::to_owned);
+        let output = Raw::string(words);
+        let (exit_code, duration_ms) = (None, None);
+        return Some(AgentEvent::ToolFinished {
+            call_id,
+            tool,
+            output,
+            exit_code,
+            duration_ms,
+            background,
+            parent: None,
+        });
+    }
+    let code = words.strip_prefix("Command exited with code: ").and_then(|code| code.trim().parse().ok());
+    let killed = words.starts_with("Command terminated by signal: ") && words.lines().count() == 1;
+    (code.is_some() || killed).then(|| AgentEvent::ToolFailed {
+        call_id,
+        tool,
+        error: words.to_owned(),
+        exit_code: code,
+        duration_ms: None,
+        interrupted: false,
+        parent: None,
+    })
+}
+
 /// The longest path there is.
 const MAX_PATH: usize = 4096;
 
@@ -104,16 +143,19 @@ impl Calls {
                 }
             });
         } else {
-            // A command that exits with an error ends like this too; only the agent's own record has its code.
-            out.push(AgentEvent::ToolFinished {
-                call_id: call_id.clone(),
-                tool,
-                output: line.output.unwrap_or_else(Raw::null),
-                exit_code: None,
-                duration_ms: None,
-                background: None,
-                parent: None,
-            });
+            let output = line.output.unwrap_or_else(Raw::null);
+            let words = output.read::<String>().filter(|_| tool.as_deref() == Some(SHELL));
+            out.push(shell_end(&call_id, &tool, words.as_deref()).unwrap_or_else(|| {
+                AgentEvent::ToolFinished {
+                    call_id: call_id.clone(),
+                    tool,
+                    output,
+                    exit_code: None,
+                    duration_ms: None,
+                    background: None,
+                    parent: None,
+                }
+            }));
             out.extend(call.and_then(|call| call.path).map(|path| AgentEvent::FileChanged {
                 path,
                 change: ChangeKind::Modified,

@@ -13,12 +13,13 @@ pub use launch::{BYPASS_FLAGS, hook_settings};
 pub use transcript::cut_at;
 
 use crate::agent::Agent;
+use crate::capabilities::Capabilities;
+use crate::conversation_log::ConversationLog;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
 use crate::probe::Probe;
 use crate::reader::{Reader, ReaderOptions};
 use crate::tally::{Ending, Tally};
-use crate::transcript::Transcript;
 
 /// Gemini CLI, run without a person and with its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,12 +51,17 @@ impl Agent for Gemini {
         hook::read(payload)
     }
 
-    fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
-        Some(transcript::read(bytes))
+    fn conversation_log(&self) -> Option<&'static dyn ConversationLog> {
+        Some(&transcript::ChatLog)
     }
 
-    fn tells_use_late(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            hooks: true,
+            chooses_id_at_terminal: true,
+            tells_use_late: true,
+            ..Capabilities::default()
+        }
     }
 
     fn bypass_flags(&self) -> &[&str] {

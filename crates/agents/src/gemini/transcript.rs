@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use crate::conversation_log::{ConversationLog, LogLocation, LogUse};
 use crate::raw::Raw;
+use crate::reader::{Reader, ReaderOptions};
 use crate::tokens::TokenCounts;
 use crate::transcript::{CallStatus, Position, Transcript, TranscriptCall, each_line};
 
@@ -80,8 +82,26 @@ impl Tokens {
     }
 }
 
+/// The chats of Gemini CLI. A resume writes a chat anew, so it can be read whole and not be followed.
+#[derive(Debug)]
+pub(super) struct ChatLog;
+
+impl ConversationLog for ChatLog {
+    fn location(&self) -> Option<LogLocation> {
+        None
+    }
+
+    fn reader(&self, _options: &ReaderOptions, _usage: LogUse<'_>) -> Option<Reader> {
+        None
+    }
+
+    fn transcript(&self, bytes: &[u8]) -> Transcript {
+        read(bytes)
+    }
+}
+
 /// Reads a chat, whole or cut off anywhere.
-pub(super) fn read(bytes: &[u8]) -> Transcript {
+fn read(bytes: &[u8]) -> Transcript {
     let mut transcript = Transcript::default();
     let mut state = State::default();
     each_line(bytes, &mut transcript, &mut |transcript, text, offset, end| {
@@ -160,6 +180,7 @@ impl State {
             output: call.result,
             offset,
             sub_agent: self.sub_agent,
+            unknown: false,
         });
     }
 }

@@ -10,12 +10,13 @@ mod wire;
 pub use launch::{BYPASS_FLAGS, export_args, plugin};
 
 use crate::agent::Agent;
+use crate::capabilities::Capabilities;
+use crate::conversation_log::ConversationLog;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
 use crate::probe::Probe;
 use crate::reader::{Reader, ReaderOptions};
 use crate::tally::{Ending, Tally};
-use crate::transcript::Transcript;
 
 /// opencode, run with `run --format json`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,8 +49,12 @@ impl Agent for OpenCode {
     }
 
     /// Reads what [`export_args`] makes the program print.
-    fn transcript(&self, bytes: &[u8]) -> Option<Transcript> {
-        Some(transcript::read(bytes))
+    fn conversation_log(&self) -> Option<&'static dyn ConversationLog> {
+        Some(&transcript::ExportLog)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { hooks: true, ..Capabilities::default() }
     }
 
     fn bypass_flags(&self) -> &[&str] {

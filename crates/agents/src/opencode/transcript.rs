@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::{Metadata, Part, Tokens};
+use crate::conversation_log::{ConversationLog, LogLocation, LogUse};
 use crate::raw::Raw;
+use crate::reader::{Reader, ReaderOptions};
 use crate::tokens::TokenCounts;
 use crate::transcript::{CallStatus, Transcript, TranscriptCall};
 
@@ -54,8 +56,26 @@ struct ErrorName {
     name: Option<String>,
 }
 
+/// What `opencode export` prints: one document, from a database that is not ours to read.
+#[derive(Debug)]
+pub(super) struct ExportLog;
+
+impl ConversationLog for ExportLog {
+    fn location(&self) -> Option<LogLocation> {
+        None
+    }
+
+    fn reader(&self, _options: &ReaderOptions, _usage: LogUse<'_>) -> Option<Reader> {
+        None
+    }
+
+    fn transcript(&self, bytes: &[u8]) -> Transcript {
+        read(bytes)
+    }
+}
+
 /// Reads an export. Bytes that are none make an empty record that says so.
-pub(super) fn read(bytes: &[u8]) -> Transcript {
+fn read(bytes: &[u8]) -> Transcript {
     let mut transcript = Transcript { lines: 1, ..Transcript::default() };
     let text = std::str::from_utf8(bytes).ok();
     let Some((text, export)) =
@@ -127,5 +147,6 @@ fn call(part: Part, offset: u64, sub_agent: bool) -> Option<TranscriptCall> {
         output: state.output.or_else(|| state.error.as_deref().map(Raw::string)),
         offset,
         sub_agent,
+        unknown: false,
     })
 }

@@ -9,12 +9,12 @@ pub use config::{Format, OPTIONS, PlainConfig, PromptVia, Rule, RuleKind, Verdic
 pub use path::{Path, PathError};
 
 use crate::agent::Agent;
+use crate::capabilities::Capabilities;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
 use crate::probe::Probe;
 use crate::reader::{Reader, ReaderOptions};
 use crate::tally::{Ending, Tally};
-use crate::transcript::Transcript;
 
 /// A command read as text, or as JSON lines by rules.
 #[derive(Debug, Clone, Default)]
@@ -39,8 +39,8 @@ impl Agent for Plain {
         if self.config.name.is_empty() { "plain" } else { &self.config.name }
     }
 
-    fn call_ids_recur(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { call_ids_recur: true, ..Capabilities::default() }
     }
 
     fn probe(&self) -> Probe {
@@ -70,10 +70,6 @@ impl Agent for Plain {
 
     fn hook(&self, _payload: &[u8]) -> Result<HookReport, HookError> {
         Err(HookError::NoHooks(self.name().to_owned()))
-    }
-
-    fn transcript(&self, _bytes: &[u8]) -> Option<Transcript> {
-        None
     }
 
     fn bypass_flags(&self) -> &[&str] {

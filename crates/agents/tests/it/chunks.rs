@@ -104,7 +104,7 @@ proptest! {
         for agent in agents() {
             read_with(agent.as_ref(), &options(limit), &bytes, &ExitInfo::code(1));
             let _ = agent.hook(&bytes);
-            let _ = agent.transcript(&bytes);
+            let _ = agent.conversation_log().map(|log| log.transcript(&bytes));
         }
     }
 

@@ -1,6 +1,8 @@
 //! The agents' own records, followed while a person works: what is told of them, and what is not.
 
-use segno_agents::{AgentEvent, ExitInfo, InputSource, Outcome, OutcomeKind, ReaderOptions, by_name};
+use segno_agents::{
+    AgentEvent, ExitInfo, InputSource, Outcome, OutcomeKind, ReaderOptions, attended_reader, by_name,
+};
 use serde_json::{Value, json};
 
 const SINCE: &str = "2026-11-16T10:00:00.000000Z";
@@ -9,7 +11,7 @@ const SINCE: &str = "2026-11-16T10:00:00.000000Z";
 fn read(agent: &str, lines: &[Value]) -> (Vec<AgentEvent>, Outcome) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let read = |size: usize| {
-        let mut reader = by_name(agent).unwrap().diary_reader(&ReaderOptions::default(), Some(SINCE));
+        let mut reader = attended_reader(&*by_name(agent).unwrap(), &ReaderOptions::default(), Some(SINCE));
         let mut events = Vec::new();
         for piece in text.as_bytes().chunks(size) {
             reader.feed(piece, &mut |envelope| events.push(envelope.event));
@@ -102,6 +104,47 @@ fn claude_tells_what_is_new_and_counts_it_once() {
     assert!(outcome.tokens_exact);
     assert_eq!((outcome.outcome, outcome.turns, outcome.tool_calls), (OutcomeKind::Completed, 2, 1));
     assert_eq!(outcome.native_id.as_deref(), Some("s1"));
+}
+
+#[test]
+fn claude_tells_when_what_was_launched_has_ended() {
+    let at = "2026-11-16T10:00:01.000Z";
+    let call = json!({ "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "make" } });
+    let told = "<task-notification>\n<task-id>b1</task-id>\n<tool-use-id>t1</tool-use-id>\n\
+        <status>completed</status>\n<summary>made</summary>\n</task-notification>";
+    let lines = [
+        claude("assistant", at, message("m1", 10, call)),
+        claude(
+            "user",
+            at,
+            json!({ "toolUseResult": { "backgroundTaskId": "b1" },
+            "message": { "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": "started" }] } }),
+        ),
+        claude(
+            "user",
+            at,
+            json!({ "origin": { "kind": "task-notification" }, "message": { "content": told } }),
+        ),
+    ];
+    let (events, _) = read("claude", &lines);
+    let launched = events.iter().any(
+        |event| matches!(event, AgentEvent::ToolFinished { background: Some(task), .. } if task == "b1"),
+    );
+    assert!(launched, "{events:?}");
+    assert!(events.contains(&AgentEvent::TaskStopped {
+        task_id: "b1".to_owned(),
+        call_id: Some("t1".to_owned()),
+        status: "completed".to_owned(),
+        summary: Some("made".to_owned()),
+    }));
+    assert!(!events.contains(&AgentEvent::TurnStarted), "nobody asked for it");
+    // The same as evidence: without that line nothing is settled.
+    let log = by_name("claude").unwrap().conversation_log().unwrap();
+    let settled = |lines: &[Value]| {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        log.transcript(text.as_bytes()).calls[0].is_settled()
+    };
+    assert!(!settled(&lines[..2]) && settled(&lines));
 }
 
 #[test]
@@ -270,17 +313,18 @@ fn codex_without_single_answers_has_its_sums() {
 #[test]
 fn records_of_sub_agents_are_not_those_of_the_person() {
     let codex = by_name("codex").unwrap();
+    let log = codex.conversation_log().unwrap();
     let head =
         |payload: Value| json!({ "type": "session_meta", "payload": payload }).to_string().into_bytes();
-    assert!(codex.is_main_diary(&head(json!({ "source": "cli", "thread_source": "user" }))));
-    assert!(!codex.is_main_diary(&head(json!({ "source": { "subagent": "x" } }))));
-    assert!(!codex.is_main_diary(&head(json!({ "source": "cli", "thread_source": "subagent" }))));
+    assert!(log.is_main(&head(json!({ "source": "cli", "thread_source": "user" }))));
+    assert!(!log.is_main(&head(json!({ "source": { "subagent": "x" } }))));
+    assert!(!log.is_main(&head(json!({ "source": "cli", "thread_source": "subagent" }))));
 }
 
 #[test]
 fn whoever_ended_it_is_who_is_named() {
     let judge = |exit: ExitInfo| {
-        let reader = by_name("opencode").unwrap().diary_reader(&ReaderOptions::default(), None);
+        let reader = attended_reader(&*by_name("opencode").unwrap(), &ReaderOptions::default(), None);
         reader.finish(&exit, &mut |_| {}).outcome
     };
     let code = |code: i32| ExitInfo { code: Some(code), ..ExitInfo::default() };

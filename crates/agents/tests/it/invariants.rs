@@ -116,7 +116,8 @@ fn follow(agent: &dyn Agent, bytes: &[u8]) {
     let exit = ExitInfo { code: Some(0), ..ExitInfo::default() };
     for since in [None, Some("2026-11-15T12:00:00.000000Z")] {
         let read = |size: usize| {
-            let (mut reader, mut events) = (agent.diary_reader(&options, since), Vec::new());
+            let (mut reader, mut events) =
+                (segno_agents::attended_reader(agent, &options, since), Vec::new());
             for piece in bytes.chunks(size) {
                 reader.feed(piece, &mut |event| events.push(event));
             }
@@ -139,7 +140,7 @@ fn follow(agent: &dyn Agent, bytes: &[u8]) {
 pub(crate) fn transcript(agent: &dyn Agent, bytes: &[u8]) -> Option<Transcript> {
     followed(agent, bytes);
     follow(agent, bytes);
-    let transcript = agent.transcript(bytes)?;
+    let transcript = agent.conversation_log()?.transcript(bytes);
     check_json(&serde_json::to_string(&transcript).unwrap());
     check_tokens(&transcript.tokens);
     assert!(transcript.unparsed <= transcript.lines.max(1));
@@ -161,7 +162,8 @@ pub(crate) fn transcript(agent: &dyn Agent, bytes: &[u8]) -> Option<Transcript> 
 fn followed(agent: &dyn Agent, bytes: &[u8]) {
     let options = ReaderOptions { line_limit: 64 * 1024, ..ReaderOptions::default() };
     let follow = |lengths: &[usize]| {
-        let (mut reader, mut events) = (agent.record_reader(&options)?, Vec::new());
+        let (mut reader, mut events) =
+            (agent.conversation_log()?.reader(&options, segno_agents::LogUse::BesideOutput)?, Vec::new());
         pieces(bytes, lengths).iter().for_each(|piece| reader.feed(piece, &mut |event| events.push(event)));
         let outcome = reader.finish(&ExitInfo::code(0), &mut |event| events.push(event));
         Some((events, outcome))

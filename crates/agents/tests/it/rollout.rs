@@ -1,13 +1,15 @@
 //! Codex's rollout while it is written: every call once, and tokens as they are used.
 
 use segno_agents::{
-    AgentEvent, Baseline, Envelope, ExitInfo, Outcome, OutcomeKind, ReaderOptions, TokenCounts, by_name,
+    AgentEvent, Baseline, Envelope, ExitInfo, LogUse, Outcome, OutcomeKind, ReaderOptions, TokenCounts,
+    by_name,
 };
 use serde_json::{Value, json};
 
 fn read(lines: &[String], options: &ReaderOptions, chunk: usize) -> (Vec<Envelope>, Outcome) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let mut reader = by_name("codex").unwrap().record_reader(options).unwrap();
+    let mut reader =
+        by_name("codex").unwrap().conversation_log().unwrap().reader(options, LogUse::BesideOutput).unwrap();
     let mut events = Vec::new();
     text.as_bytes().chunks(chunk).for_each(|part| reader.feed(part, &mut |event| events.push(event)));
     let outcome = reader.finish(&ExitInfo::code(0), &mut |event| events.push(event));

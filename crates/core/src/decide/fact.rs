@@ -31,12 +31,12 @@ pub fn decide_fact(command: Command) -> Result<Vec<Event>, Refusal> {
             // A call must be recorded whatever it was given; what could not be read back is kept as text.
             let input =
                 if limits::is_shallow(&input) { input } else { serde_json::Value::String(input.to_string()) };
-            one(ev::ToolStarted { call, tool, input, write_ahead, source })
+            one(ev::ToolStarted { call, tool, input, write_ahead, source, recurs: true })
         }
         Command::EndTool { call, tool, end, output, source } => {
             limits::name("call id", &call)?;
             limits::optional_name("tool", tool.as_deref())?;
-            one(ev::ToolEnded { call, tool, end, output, source, evidence: None })
+            one(ev::ToolEnded { call, tool, end, output, source, evidence: None, recurs: true })
         }
         Command::RecordFile { path, change, call } => {
             limits::line("path", &path)?;

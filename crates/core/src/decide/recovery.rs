@@ -27,6 +27,7 @@ pub(super) fn decide_recovery(state: &State, command: Command) -> Result<Vec<Eve
                 output,
                 source: ev::Source::Hand,
                 evidence: Some(evidence),
+                recurs: false,
             })
         }
         Command::ChooseRecovery(chosen) => {

@@ -5,13 +5,25 @@ use serde_json::json;
 use crate::command::Command;
 use crate::event::*;
 use crate::limits;
+use crate::project::List;
 use crate::refusal::Refusal;
 use crate::state::Applied;
 use crate::state::Calls;
 use crate::story::*;
 
 fn counts(calls: &Calls) -> [usize; 7] {
-    let Calls { total, completed, failed, denied, open, in_doubt, open_beyond, closed: _ } = calls;
+    let Calls {
+        total,
+        completed,
+        failed,
+        denied,
+        open,
+        in_doubt,
+        open_beyond,
+        closed: _,
+        seen: _,
+        newest: _,
+    } = calls;
     let sum = completed + failed + denied + open.len() as u64 + in_doubt.len() as u64 + open_beyond;
     assert_eq!(sum, *total, "{calls:?}");
     [*total, *completed, *failed, *denied, open.len() as u64, in_doubt.len() as u64, *open_beyond]
@@ -37,7 +49,6 @@ fn a_late_start_does_not_open_a_call_again() {
     let mut story = Story::told([
         start("a", Source::Hook),
         end("a", CallEnd::Completed),
-        start("a", Source::Stream),
         end("b", CallEnd::Denied),
         start("b", Source::Stream),
     ]);
@@ -49,6 +60,95 @@ fn a_late_start_does_not_open_a_call_again() {
     story.ok(start("a", Source::Stream));
     assert_eq!(counts(&story.state.calls)[4], 0);
     assert_eq!(story.state.calls.closed.len(), limits::CLOSED_CALLS);
+}
+
+/// Some models give the same id to one call after the other.
+#[test]
+fn an_id_that_comes_again_is_another_call() {
+    let start = |source: Source, command: &str| Command::StartTool {
+        call: "a".to_owned(),
+        tool: "Bash".to_owned(),
+        input: serde_json::json!({ "command": command }),
+        write_ahead: source == Source::Hook,
+        source,
+    };
+    let mut story = Story::told([
+        attach(1),
+        // Told by both, whoever is first, each is one call.
+        start(Source::Hook, "one"),
+        start(Source::Stream, "one"),
+        end("a", CallEnd::Completed),
+        start(Source::Stream, "two"),
+        start(Source::Hook, "two"),
+        // The same source, the same words, and still open: said twice.
+        start(Source::Hook, "two"),
+        end("a", CallEnd::Failed),
+        end("a", CallEnd::Failed),
+        start(Source::Hook, "three"),
+    ]);
+    let calls = &story.state.calls;
+    assert_eq!(counts(calls), [3, 1, 1, 0, 1, 0, 0]);
+    assert_eq!(calls.open.keys().collect::<Vec<_>>(), ["a#3"]);
+    story.ok(interrupt());
+    assert_eq!(story.state.calls.in_doubt.keys().collect::<Vec<_>>(), ["a#3"]);
+    let rows: Vec<(String, String)> = story
+        .list(List::Tools)
+        .iter()
+        .map(|row| (row["call"].as_str().unwrap().to_owned(), row["state"].as_str().unwrap().to_owned()))
+        .collect();
+    let wanted = [("a", "completed"), ("a#2", "failed"), ("a#3", "in_doubt")];
+    assert_eq!(rows, wanted.map(|(call, state)| (call.to_owned(), state.to_owned())));
+}
+
+/// Several at once: each end is that of the oldest that is open.
+#[test]
+fn calls_with_one_id_at_the_same_time() {
+    let start = |command: &str| Command::StartTool {
+        call: "a".to_owned(),
+        tool: "Bash".to_owned(),
+        input: serde_json::json!(command),
+        write_ahead: false,
+        source: Source::Stream,
+    };
+    let story = Story::told([
+        start("one"),
+        start("two"),
+        start("three"),
+        end("a", CallEnd::Completed),
+        end("a", CallEnd::Failed),
+    ]);
+    assert_eq!(counts(&story.state.calls), [3, 1, 1, 0, 1, 0, 0]);
+    assert_eq!(story.state.calls.open.keys().collect::<Vec<_>>(), ["a#3"]);
+}
+
+/// In journals of earlier versions an id is one call for ever.
+#[test]
+fn an_older_journal_folds_as_it_did() {
+    let mut story = Story::told([]);
+    let started = |write_ahead| crate::event::ToolStarted {
+        call: "a".to_owned(),
+        tool: "Bash".to_owned(),
+        input: serde_json::Value::Null,
+        write_ahead,
+        source: Source::Stream,
+        recurs: false,
+    };
+    let ended = crate::event::ToolEnded {
+        call: "a".to_owned(),
+        tool: None,
+        end: CallEnd::Completed,
+        output: None,
+        source: Source::Stream,
+        evidence: None,
+        recurs: false,
+    };
+    for event in [Event::from(started(false)), ended.into(), started(true).into()] {
+        let seq = story.state.seq + 1;
+        let mark = crate::state::Mark { seq, at: story.state.updated_at, run: None };
+        story.state.apply(&mark, &event);
+    }
+    assert_eq!(counts(&story.state.calls), [1, 1, 0, 0, 0, 0, 0]);
+    assert!(story.state.calls.seen.is_empty() && story.state.calls.newest.is_none());
 }
 
 #[test]

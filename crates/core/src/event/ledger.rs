@@ -20,6 +20,10 @@ pub struct ToolStarted {
     pub write_ahead: bool,
     /// Who says so.
     pub source: Source,
+    /// Ids may come again: a second start from the same source is a second call. Journals of earlier versions do not
+    /// say so, and there an id is one call for ever.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recurs: bool,
 }
 
 /// How a tool call ended.
@@ -64,4 +68,7 @@ pub struct ToolEnded {
     /// Where it is written that it ended so, if it was found out afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
+    /// As for the start: of calls with the same id it is the one that this source tells of now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recurs: bool,
 }

@@ -131,6 +131,9 @@ pub struct RunEnded {
     pub duration_ms: u64,
     /// Tokens of this run.
     pub tokens: TokenUse,
+    /// Whether a part of that is an estimate, or was never told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// What it cost by the agent's reckoning.
     pub cost_micros: Option<u64>,
     /// How many calls were refused.

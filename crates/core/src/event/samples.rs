@@ -181,6 +181,8 @@ pub(crate) fn full_state() -> State {
             in_doubt: [("toolu_03".into(), call("Write", 31))].into(),
             open_beyond: 1,
             closed: [305_419_896, 7].into(),
+            seen: Default::default(),
+            newest: None,
         },
         cache: BTreeMap::from([("greeting".into(), json!(["hi", null, 1.5]))]),
         errors: Errors {
@@ -476,11 +478,31 @@ fn work() -> Vec<Event> {
 fn ledger_and_keep() -> Vec<Event> {
     vec![
         ToolStarted {
+            call: "toolu_08".into(),
+            tool: "Read".into(),
+            input: json!({ "file_path": "a.rs" }),
+            write_ahead: false,
+            source: Source::Stream,
+            recurs: true,
+        }
+        .into(),
+        ToolEnded {
+            call: "toolu_08".into(),
+            tool: None,
+            end: CallEnd::Completed,
+            output: None,
+            source: Source::Stream,
+            evidence: None,
+            recurs: true,
+        }
+        .into(),
+        ToolStarted {
             call: "toolu_07".into(),
             tool: "Bash".into(),
             input: json!({ "command": "cargo test", "timeout": 60 }),
             write_ahead: true,
             source: Source::Hook,
+            recurs: false,
         }
         .into(),
         ToolEnded {
@@ -490,6 +512,7 @@ fn ledger_and_keep() -> Vec<Event> {
             output: Some(aside()),
             source: Source::Stream,
             evidence: None,
+            recurs: false,
         }
         .into(),
         ToolEnded {
@@ -499,6 +522,7 @@ fn ledger_and_keep() -> Vec<Event> {
             output: None,
             source: Source::Hand,
             evidence: None,
+            recurs: false,
         }
         .into(),
         ToolEnded {
@@ -508,6 +532,7 @@ fn ledger_and_keep() -> Vec<Event> {
             output: text("ok"),
             source: Source::Hand,
             evidence: Some("the conversation that claude keeps".into()),
+            recurs: false,
         }
         .into(),
         CheckpointCreated {
@@ -634,6 +659,7 @@ fn runs() -> Vec<Event> {
             error: text("529 overloaded"),
             stderr: text("warning: slow"),
             at: Some(Timestamp::from_micros(2)),
+            estimated: false,
         }
         .into(),
         RunEnded {

@@ -482,6 +482,7 @@ impl State {
             Event::StateRestored(e) => self.take_plan_of(&e.state, mark),
             Event::RunStarted(e) => {
                 count(&mut self.counts.runs);
+                self.calls.next_run();
                 if e.file.is_some() {
                     self.file.clone_from(&e.file);
                 }

@@ -20,6 +20,8 @@ use crate::id::CheckpointId;
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
+pub use super::ledger::SeenId;
+
 /// Why a session stands where it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
@@ -170,6 +172,12 @@ pub struct Calls {
     /// Short hashes of the ids of calls that ended not long ago: a late second report must not open them again.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub closed: VecDeque<u32>,
+    /// How often ids came, of those that came not long ago.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub seen: VecDeque<SeenId>,
+    /// The name in the ledger of the call that was told of last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<String>,
 }
 
 /// A tool call without an end.

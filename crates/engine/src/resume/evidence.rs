@@ -12,8 +12,8 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_agents::Agent;
+use segno_agents::TokenCounts;
 use segno_agents::transcript::CallStatus;
-use segno_agents::transcript::Records;
 use segno_agents::transcript::Transcript;
 use segno_agents::transcript::TranscriptCall;
 use segno_core::Command;
@@ -29,13 +29,12 @@ use serde_json::Value;
 use super::words::without_shell;
 use crate::Engine;
 use crate::Error;
+use crate::run::log_find::find;
 
 /// How much of the end of a record is read: a call without an end is among the last.
 const TAIL: u64 = 32 << 20;
 /// Most records of sub-agents that are looked at.
 const SUB_AGENTS: usize = 64;
-/// Most folders that are looked into for a record.
-const FOLDERS: usize = 20_000;
 /// Most runs whose calls are looked for.
 const RUNS: usize = 8;
 /// How much of a result is kept, in characters.
@@ -100,23 +99,13 @@ impl Engine {
     }
 
     fn evidence_of_run(&self, run: &Value, calls: &[Item]) -> Vec<Command> {
-        let word = |name: &str| run.get(name).and_then(Value::as_str);
-        let (Some(name), Some(native_id)) = (word("agent"), word("native_id")) else { return Vec::new() };
-        let Some(agent) = segno_agents::by_name(name) else { return Vec::new() };
-        // The agent looked where its own variables said, not ours.
-        let theirs = run.get("environment").and_then(Value::as_object).filter(|all| !all.is_empty());
-        let variable = |name: &str| match theirs {
-            Some(theirs) => theirs.get(name).and_then(Value::as_str).map(ToOwned::to_owned),
-            None => self.options.variables.get(name).cloned(),
-        };
-        let Some(records) = agent.records(&variable, native_id) else { return Vec::new() };
-        let Some(file) = find(&records) else { return Vec::new() };
-        let mut transcripts: Vec<Transcript> = read(agent.as_ref(), &file).into_iter().collect();
-        if let Some(folder) = records.sub_agents.as_ref().and_then(|folder| Some(file.parent()?.join(folder)))
-        {
-            transcripts.extend(newest_files(&folder).iter().filter_map(|file| read(agent.as_ref(), file)));
-        }
-        let recur = agent.call_ids_recur();
+        let Some(found) = self.log_of_run(run) else { return Vec::new() };
+        let Some(log) = found.agent.conversation_log() else { return Vec::new() };
+        let sub_agents = newest_files(found.sub_agents.as_deref());
+        let files = std::iter::once(&found.path).chain(&sub_agents);
+        let transcripts: Vec<Transcript> =
+            files.filter_map(|file| Some(log.transcript(&tail(file)?))).collect();
+        let recur = found.agent.capabilities().call_ids_recur;
         calls
             .iter()
             .filter_map(|row| {
@@ -124,70 +113,96 @@ impl Engine {
                 let end = match call.status {
                     CallStatus::Finished => CallEnd::Completed,
                     CallStatus::Failed => CallEnd::Failed,
+                    CallStatus::Denied => CallEnd::Denied,
                     CallStatus::Open => return None,
                 };
                 let output = call.output_text().map(|text| shorten(&text, OUTPUT).into());
-                let evidence = format!("{name}'s own record of conversation {native_id}");
+                let evidence =
+                    format!("{}'s own record of conversation {}", found.agent.name(), found.native_id);
                 Some(Command::SettleCall { call: row.key.clone(), end, output, evidence })
             })
             .collect()
     }
+
+    /// What a run used, as far as the agent's own log of the conversation tells.
+    pub(crate) fn used_by_log(&self, session: SessionId, run: &str) -> Option<TokenCounts> {
+        let row = self.store().rows(session, List::Runs, &[run.to_owned()]).ok()?.into_iter().next()?;
+        let found = self.log_of_run(&row.body)?;
+        let since = row.body.get("started_at")?.as_str()?.to_owned();
+        let bytes = tail(&found.path)?;
+        let log = found.agent.conversation_log()?;
+        let used = log.used_since(&bytes, &since);
+        // What sub-agents used stands in logs of their own.
+        let sub_agents = newest_files(found.sub_agents.as_deref());
+        let theirs = sub_agents.iter().filter_map(|file| log.used_since(&tail(file)?, &since));
+        theirs.fold(used, |sum, used| Some(sum.unwrap_or_default().plus(used)))
+    }
+
+    /// The log of the conversation that a run had.
+    fn log_of_run(&self, run: &Value) -> Option<FoundLog> {
+        let word = |name: &str| run.get(name).and_then(Value::as_str);
+        let (name, native_id) = (word("agent")?, word("native_id")?);
+        let agent = segno_agents::by_name(name)?;
+        let location = agent.conversation_log()?.location()?;
+        // The agent looked where its own variables said, not ours.
+        let theirs = run.get("environment").and_then(Value::as_object).filter(|all| !all.is_empty());
+        let variable = |name: &str| match theirs {
+            Some(theirs) => theirs.get(name).and_then(Value::as_str).map(ToOwned::to_owned),
+            None => self.options.variables.get(name).cloned(),
+        };
+        let path = find(&location, Path::new(&location.root(&variable)?), native_id)?;
+        let sub_agents =
+            location.sub_agents.and_then(|below| Some(path.parent()?.join(native_id).join(below)));
+        Some(FoundLog { agent, native_id: native_id.to_owned(), path, sub_agents })
+    }
 }
 
-/// The call of a record that is the one of the ledger, if its end is there.
+/// A log that is there.
+struct FoundLog {
+    agent: Box<dyn Agent>,
+    native_id: String,
+    path: PathBuf,
+    sub_agents: Option<PathBuf>,
+}
+
+/// The call of a log that is the one of the ledger, if its end is there.
 fn matching<'a>(transcript: &'a Transcript, row: &Item, recur: bool) -> Option<&'a TranscriptCall> {
-    let by_id = transcript.calls.iter().rev().find(|call| call.call_id == row.key);
+    // From the second call with an id on, its name in the ledger has a number behind it.
+    let (id, nth) =
+        match row.key.rsplit_once('#').and_then(|(id, nth)| Some((id, nth.parse::<usize>().ok()?))) {
+            Some((id, nth)) => (id, nth),
+            None => (row.key.as_str(), 1),
+        };
+    let same_id = || transcript.calls.iter().filter(|call| call.call_id == row.key || call.call_id == id);
+    if same_id().count() > 1 || nth > 1 {
+        // Only if it was to do the same, too: the log may begin later, and the ledger may have other conversations.
+        let wanted = subject(row.body.get("input")?);
+        let call = same_id().nth(nth - 1)?;
+        return Some(call).filter(|call| call.is_settled() && subject(&input(call)) == wanted);
+    }
+    let by_id = same_id().next();
     if by_id.is_some() || !recur {
         return by_id.filter(|call| call.is_settled());
     }
     // The record has other ids than the output: only what was to be done tells them apart, if it was done once.
     let wanted = without_shell(&subject(row.body.get("input")?));
-    let mut same = transcript.calls.iter().filter(|call| {
-        let input: Value = call.input.read().unwrap_or_default();
-        !wanted.is_empty() && without_shell(&subject(&input)) == wanted
-    });
+    let mut same = transcript
+        .calls
+        .iter()
+        .filter(|call| !wanted.is_empty() && without_shell(&subject(&input(call))) == wanted);
     match (same.next(), same.next()) {
         (Some(one), None) => Some(one).filter(|call| call.is_settled()),
         _ => None,
     }
 }
 
-/// The file of a record, wherever it is below its folder.
-fn find(records: &Records) -> Option<PathBuf> {
-    let fits = |name: &str| if records.whole { name == records.name } else { name.ends_with(&records.name) };
-    let mut folders = vec![(PathBuf::from(&records.folder), 0)];
-    let mut looked = 0;
-    while let Some((folder, depth)) = folders.pop() {
-        looked += 1;
-        if looked > FOLDERS {
-            return None;
-        }
-        if depth == records.depth && records.whole {
-            let file = folder.join(&records.name);
-            if file.is_file() {
-                return Some(file);
-            }
-            continue;
-        }
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        let mut names: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        // Folders are named by date in some records: the newest is taken first.
-        names.sort();
-        for path in names {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if depth < records.depth && path.is_dir() {
-                folders.push((path, depth + 1));
-            } else if depth == records.depth && fits(name) && path.is_file() {
-                return Some(path);
-            }
-        }
-    }
-    None
+fn input(call: &TranscriptCall) -> Value {
+    call.input.read().unwrap_or_default()
 }
 
 /// The newest files of a folder.
-fn newest_files(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+fn newest_files(folder: Option<&Path>) -> Vec<PathBuf> {
+    let Some(Ok(entries)) = folder.map(std::fs::read_dir) else { return Vec::new() };
     let mut files: Vec<_> = entries
         .flatten()
         .filter_map(|entry| Some((entry.metadata().ok()?, entry.path())))
@@ -198,8 +213,8 @@ fn newest_files(folder: &Path) -> Vec<PathBuf> {
     files.into_iter().rev().take(SUB_AGENTS).map(|(_, path)| path).collect()
 }
 
-/// What the end of a record says.
-fn read(agent: &dyn Agent, path: &Path) -> Option<Transcript> {
+/// The end of a log, in whole lines.
+fn tail(path: &Path) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     let skipped = length.saturating_sub(TAIL);
@@ -211,5 +226,5 @@ fn read(agent: &dyn Agent, path: &Path) -> Option<Transcript> {
         let begin = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
         bytes.drain(..begin);
     }
-    agent.transcript(&bytes)
+    Some(bytes)
 }

@@ -185,7 +185,8 @@ impl Engine {
 
     /// The agent that is to go on, if one is. A plain command cannot be told where it was.
     fn agent_to_resume(&self, state: &State, wish: &ResumeWish) -> Option<String> {
-        let last = state.run.as_ref().map(|run| run.agent.clone()).filter(|agent| agent != "plain");
+        let last =
+            state.run.as_ref().map(|run| run.agent.clone()).filter(|agent| !segno_agents::is_command(agent));
         wish.agent.clone().or(last).filter(|_| !wish.no_run)
     }
 
@@ -305,8 +306,11 @@ impl Engine {
 
 /// The conversation to go on in: up to where the checkpoint was, for an agent that can go back in one.
 fn conversation(agent: &str, native: Option<String>, at: Option<ConversationMark>) -> Conversation {
+    let can = segno_agents::by_name(agent).map(|agent| agent.capabilities()).unwrap_or_default();
     match (native, at) {
-        (Some(native), Some(at)) if agent == "claude" && at.message.is_some() && at.native_id == native => {
+        (Some(native), Some(at))
+            if can.goes_back_to_message && at.message.is_some() && at.native_id == native =>
+        {
             Conversation::Fork { from: native, id: Some(uuid::Uuid::now_v7().to_string()), at: at.message }
         }
         (Some(native), _) => Conversation::Resume(native),
@@ -316,7 +320,7 @@ fn conversation(agent: &str, native: Option<String>, at: Option<ConversationMark
 
 /// Whether the newest run ended well.
 fn has_finished(state: &State) -> bool {
-    let run = state.run.as_ref().filter(|run| run.agent != "plain");
+    let run = state.run.as_ref().filter(|run| !segno_agents::is_command(&run.agent));
     run.is_some_and(|run| run.outcome.as_deref() == Some("completed"))
 }
 

@@ -25,7 +25,7 @@ use super::drive::pidfd;
 use super::heart::Heart;
 use super::interactive::Person;
 use super::journal::Recorder;
-use super::record::Record;
+use super::log_beside::LogBeside;
 use super::settle::Unseen;
 use super::tree::Member;
 use crate::Engine;
@@ -53,7 +53,9 @@ pub(super) fn reader(engine: &Engine, note: &Note, capture: &Capture) -> Reader 
         baseline: if start > 0 || note.resumed { Baseline::Unknown } else { Baseline::Fresh },
     };
     match &note.attended {
-        Some(attended) => agent(note).diary_reader(&options, Some(&attended.since)),
+        Some(attended) => {
+            segno_agents::attended_reader(agent(note).as_ref(), &options, Some(&attended.since))
+        }
         None => agent(note).reader(&options),
     }
 }
@@ -64,9 +66,9 @@ pub(super) fn record(
     note: &Note,
     native_id: Option<String>,
     recorder: &mut Recorder<'_>,
-) -> Record {
+) -> LogBeside {
     let baseline = if note.resumed { Baseline::Unknown } else { Baseline::Fresh };
-    Record::new(agent, note, baseline, native_id, recorder)
+    LogBeside::new(agent, note, baseline, native_id, recorder)
 }
 
 /// The agent of a session's newest run, if its end is not recorded and it still lives on this machine.
@@ -109,7 +111,8 @@ impl Engine {
         let person = person.map(|attended| Person::is_elsewhere(agent.as_ref(), attended, capture.dir()));
         let mut recorder =
             Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone())
-                .with_lasting_ids(person.is_some());
+                .with_lasting_ids(person.is_some())
+                .taken_over();
         let record = record(agent.as_ref(), &note, run.native_id.clone(), &mut recorder);
         let running = Running {
             driver: &driver,

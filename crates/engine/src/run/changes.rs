@@ -54,18 +54,22 @@ fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
     let changed = engine.compare(session, &before, Some(&after), false)?.files;
     let root = PathBuf::from(&recorder.state.project.path);
     // What calls told since the run began, by its path in the project.
-    let mut told: HashMap<PathBuf, (String, bool)> = HashMap::new();
+    let mut told: HashMap<PathBuf, Told> = HashMap::new();
     for row in engine.items(session, List::Files)?.iter().filter(|row| row.seq >= run.seq) {
         let word = |name: &str| row.body.get(name).and_then(serde_json::Value::as_str);
         let (Some(path), Some(change)) = (word("path"), word("change")) else { continue };
         let place = inside(&root, Path::new(&run.directory), Path::new(path));
-        told.insert(place.unwrap_or_else(|| path.into()), (path.to_owned(), change == "deleted"));
+        let row = Told {
+            path: path.to_owned(),
+            change: change.to_owned(),
+            call: word("call").map(ToOwned::to_owned),
+        };
+        told.insert(place.unwrap_or_else(|| path.into()), row);
     }
     let mut commands = Vec::new();
-    let mut record = |path: &str, change: Change| {
+    let mut record = |path: &str, change: Change, call: Option<String>| {
         if commands.len() < MOST {
-            let path = fit(path, limits::LINE);
-            commands.push(Command::RecordFile { path, change, call: None });
+            commands.push(Command::RecordFile { path: fit(path, limits::LINE), change, call });
         }
     };
     for change in changed.iter().filter(|change| !change.directory) {
@@ -74,19 +78,30 @@ fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
             ChangeKind::Deleted => Change::Deleted,
             _ => Change::Modified,
         };
+        // By the name under which it is in the list already.
         match (told.remove(&change.path), kind) {
-            // By the name under which it is in the list already.
-            (Some((path, false)), Change::Deleted) => record(&path, kind),
-            (Some((path, true)), Change::Created | Change::Modified) => record(&path, kind),
+            (None, _) => record(&change.path.to_string_lossy(), kind, None),
+            (Some(row), Change::Deleted) if row.change != "deleted" => record(&row.path, kind, None),
+            (Some(row), Change::Created | Change::Modified) if row.change == "deleted" => {
+                record(&row.path, kind, None);
+            }
+            // Not every agent knows whether what it wrote was there before.
+            (Some(row), Change::Created) if row.change == "modified" => record(&row.path, kind, row.call),
             (Some(_), _) => {}
-            (None, _) => record(&change.path.to_string_lossy(), kind),
         }
     }
     // What a call made and something else removed again is different from nothing that was before.
-    for (place, (path, deleted)) in told {
-        if !deleted && std::fs::symlink_metadata(root.join(&place)).is_err() {
-            record(&path, Change::Deleted);
+    for (place, row) in told {
+        if row.change != "deleted" && std::fs::symlink_metadata(root.join(&place)).is_err() {
+            record(&row.path, Change::Deleted, None);
         }
     }
     Ok(commands)
+}
+
+/// What the list of files has of a file since the run began.
+struct Told {
+    path: String,
+    change: String,
+    call: Option<String>,
 }

@@ -26,9 +26,9 @@ use super::interactive;
 use super::interactive::Person;
 use super::journal::Recorder;
 use super::keeper::Keeping;
+use super::log_beside::LogBeside;
 use super::permission::Asking;
 use super::raw::RawTail;
-use super::record::Record;
 use super::spawn;
 use super::supervisor::Rules;
 use super::tree;
@@ -101,7 +101,7 @@ impl Engine {
             ..ReaderOptions::default()
         };
         let reader = match &spawned.person {
-            Some(_) => request.agent.diary_reader(&options, Some(&now)),
+            Some(_) => segno_agents::attended_reader(request.agent.as_ref(), &options, Some(&now)),
             None => request.agent.reader(&options),
         };
         let raw = match request.raw.take() {
@@ -129,7 +129,7 @@ impl Engine {
         )
         .with_lasting_ids(spawned.person.is_some());
         let agent = request.agent.as_ref();
-        let record = Record::new(agent, &spawned.note, request.baseline, None, &mut recorder);
+        let record = LogBeside::new(agent, &spawned.note, request.baseline, None, &mut recorder);
         let running = Running {
             driver,
             completes: request.completes,
@@ -191,7 +191,7 @@ pub(super) struct Running<'a> {
     pub(super) scratch: Option<PathBuf>,
     pub(super) reader: Reader,
     pub(super) recorder: Recorder<'a>,
-    pub(super) record: Record,
+    pub(super) record: LogBeside,
     /// The one at the agent's terminal, if it has one.
     pub(super) person: Option<Person>,
     /// What the agent asks about its calls, if it asks us.

@@ -37,7 +37,7 @@ impl Running<'_> {
             // The last that hooks told may name another conversation.
             let _ = self.recorder.refresh();
             let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
-            if let Err(why) = person.finish(self.agent.as_ref(), native_id, &self.tree) {
+            if let Err(why) = person.finish(native_id, &self.tree) {
                 self.recorder.notices.push(format!("the end of the agent's record could not be read: {why}"));
             }
         }

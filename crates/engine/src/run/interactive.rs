@@ -1,7 +1,7 @@
 //! A run with a person at the agent's own terminal.
 //!
 //! The agent gets our terminal itself, in our process group: keys, sizes, Ctrl-C, Ctrl-Z and hang-ups reach it as they
-//! would without us. Nothing is written there while it has it. What it does is known from its hooks and its record.
+//! would without us. Nothing is written there while it has it. What it does is known from its hooks and its own log.
 
 use std::io::IsTerminal;
 use std::io::Write;
@@ -19,8 +19,8 @@ use segno_agents::StopStep;
 
 use super::Request;
 use super::Stop;
-use super::diary::Attended;
-use super::diary::Diary;
+use super::log_copy::Attended;
+use super::log_copy::LogCopy;
 use super::tree;
 use super::tree::Member;
 use super::tree::Tree;
@@ -33,7 +33,7 @@ const RESET: &[u8] =
 
 /// What such a run has beside all others.
 pub(super) struct Person {
-    diary: Option<Diary>,
+    log: Option<LogCopy>,
     terminal: Option<Terminal>,
 }
 
@@ -51,42 +51,35 @@ pub(super) fn attended(request: &Request, spec: &LaunchSpec, now: &str) -> Optio
         let inherited = request.environment.iter().find(|(known, _)| known == name);
         let inherited = inherited.filter(|_| !spec.env_remove.iter().any(|removed| removed == name));
         let value = spec.env_set.get(name).map(Into::into).or_else(|| inherited.map(|(_, v)| v.clone()));
-        value.filter(|value| !value.is_empty()).map(std::path::PathBuf::from)
+        value.filter(|value| !value.is_empty()).and_then(|value| value.to_str().map(ToOwned::to_owned))
     };
-    let records = request.agent.diary_place().and_then(|place| {
-        let own = variable(place.variable).or_else(|| Some(variable("HOME")?.join(place.home)))?;
-        Some(request.directory.join(own).join(place.below))
-    });
+    let location = request.agent.conversation_log().and_then(|log| log.location());
+    let records = location.and_then(|location| Some(request.directory.join(location.root(&variable)?)));
     Some(Attended { since: now.to_owned(), records })
 }
 
 impl Person {
     /// Before the agent is started.
     pub(super) fn sit_down(agent: &dyn Agent, attended: &Attended, capture: &std::path::Path) -> Self {
-        Self { diary: Diary::open(agent, attended, capture), terminal: Terminal::take() }
+        Self { log: LogCopy::open(agent, attended, capture), terminal: Terminal::take() }
     }
 
     /// For an agent that was started by somebody who died: its terminal is not ours.
     pub(super) fn is_elsewhere(agent: &dyn Agent, attended: &Attended, capture: &std::path::Path) -> Self {
-        Self { diary: Diary::open(agent, attended, capture), terminal: None }
+        Self { log: LogCopy::open(agent, attended, capture), terminal: None }
     }
 
-    /// Copies what is new in the record. What cannot be read now is read later.
-    pub(super) fn pump(&mut self, agent: &dyn Agent, native_id: Option<&str>, tree: &Tree) {
-        if let Some(diary) = &mut self.diary {
-            let _ = diary.pump(agent, native_id, tree);
+    /// Copies what is new in the log. What cannot be read now is read later.
+    pub(super) fn pump(&mut self, native_id: Option<&str>, tree: &Tree) {
+        if let Some(log) = &mut self.log {
+            let _ = log.pump(native_id, tree);
         }
     }
 
-    /// Copies the rest of the record.
-    pub(super) fn finish(
-        &mut self,
-        agent: &dyn Agent,
-        native_id: Option<&str>,
-        tree: &Tree,
-    ) -> std::io::Result<()> {
-        match &mut self.diary {
-            Some(diary) => diary.finish(agent, native_id, tree),
+    /// Copies the rest of the log.
+    pub(super) fn finish(&mut self, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
+        match &mut self.log {
+            Some(log) => log.finish(native_id, tree),
             None => Ok(()),
         }
     }

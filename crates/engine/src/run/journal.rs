@@ -1,5 +1,6 @@
 //! What a run brings goes into the journal in order, and stays in hand until it is there.
 
+use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -46,6 +47,8 @@ const VIEW: Duration = Duration::from_secs(1);
 const AUTO_SAVE: Duration = Duration::from_secs(30);
 /// A long view takes a while to write: it rests so many times as long, lest a run become the writing of its view.
 const VIEW_RESTS: u32 = 30;
+/// Most tasks that are remembered.
+const LAUNCHED: usize = 10_000;
 /// Most artifacts of one run: more are only in the list of files.
 const ARTIFACTS: usize = 10_000;
 /// How long an answer of the store is waited for before something else is looked at.
@@ -76,6 +79,10 @@ pub(super) struct Recorder<'a> {
     pending: VecDeque<Item>,
     under_way: Option<UnderWay>,
     tokens: LiveTokens,
+    /// Tasks that go on after their calls were answered, and those calls.
+    launched: HashMap<String, String>,
+    /// The beginning of the run was heard by somebody else.
+    took_over: bool,
     /// The tools that the agent said it has.
     tools: Option<serde_json::Value>,
     /// Artifacts that were recorded already, each once in a phase.
@@ -123,7 +130,7 @@ impl<'a> Recorder<'a> {
         feed: Feed,
     ) -> Self {
         // The ids of a session's first run cannot meet others.
-        let calls_recur = agent.call_ids_recur() && state.counts.runs > 1;
+        let calls_recur = agent.capabilities().call_ids_recur && state.counts.runs > 1;
         Self {
             engine,
             session: state.session_id,
@@ -137,6 +144,8 @@ impl<'a> Recorder<'a> {
             pending: VecDeque::new(),
             under_way: None,
             tokens: LiveTokens::default(),
+            launched: HashMap::new(),
+            took_over: false,
             tools: None,
             artifacts: HashSet::new(),
             view_due: false,
@@ -147,6 +156,12 @@ impl<'a> Recorder<'a> {
             view_beside: false,
             view_under_way: false,
         }
+    }
+
+    /// For a run whose beginning was heard by somebody else.
+    pub(super) fn taken_over(mut self) -> Self {
+        self.took_over = true;
+        self
     }
 
     /// For a record in which calls have ids of their own.
@@ -173,6 +188,7 @@ impl<'a> Recorder<'a> {
         if calls_recur {
             translate::scope_calls(&mut commands, &self.run);
         }
+        commands.extend(self.launched(&envelope.event));
         commands.extend(self.tokens.take(&envelope.event));
         // Agents say who they are again and again.
         commands.retain(|command| match command {
@@ -205,6 +221,29 @@ impl<'a> Recorder<'a> {
             {
                 self.artifact(&format!("{key}.artifact{index}"), path, change);
             }
+        }
+    }
+
+    /// Remembers what goes on after its call was answered, and gives its end when that is told.
+    fn launched(&mut self, event: &AgentEvent) -> Option<Command> {
+        match event {
+            AgentEvent::ToolFinished { call_id, background: Some(task), .. } => {
+                if self.launched.len() < LAUNCHED {
+                    self.launched.insert(task.clone(), call_id.clone());
+                }
+                None
+            }
+            AgentEvent::TaskStopped { task_id: task, call_id, status, summary }
+            | AgentEvent::SubAgentStopped { agent_id: task, call_id, status, summary } => {
+                let known = self.launched.remove(task);
+                // Whoever takes a run over has not heard of its beginning; then what the call itself says is lost if
+                // it still comes, but not that it ended.
+                let told =
+                    call_id.clone().filter(|call| self.took_over && self.state.calls.open.contains_key(call));
+                let call = known.or(told)?;
+                Some(translate::task_ended(&call, status, summary.as_deref()))
+            }
+            _ => None,
         }
     }
 

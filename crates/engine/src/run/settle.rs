@@ -68,6 +68,9 @@ pub(super) fn record_end(
         Some(cause) if outcome.outcome == cause_kind(cause) => outcome.reason = cause.text(),
         _ => {}
     }
+    if !outcome.tokens_exact {
+        tokens_by_log(recorder, &mut outcome);
+    }
     recorder.settle_tokens(outcome.tokens);
     let ended = Command::EndRun(Box::new(ended(&recorder.run, &outcome, &end)));
     let mut commands = vec![ended];
@@ -89,6 +92,18 @@ pub(super) fn record_end(
             }
         }
     }
+}
+
+/// A run that died may not have said what it used; the agent's own log of the conversation may tell more. Never less
+/// than what was counted already.
+fn tokens_by_log(recorder: &Recorder<'_>, outcome: &mut Outcome) {
+    let Some(told) = recorder.engine.used_by_log(recorder.session, &recorder.run) else { return };
+    let used = &mut outcome.tokens;
+    used.input = used.input.max(told.input);
+    used.cache_read = used.cache_read.max(told.cache_read);
+    used.cache_write = used.cache_write.max(told.cache_write);
+    used.output = used.output.max(told.output);
+    used.reasoning = used.reasoning.max(told.reasoning);
 }
 
 /// All that it printed is recorded now; what it never printed may be in the record that the agent keeps itself.
@@ -137,6 +152,7 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
         turns: outcome.turns,
         duration_ms: u64::try_from(end.took.as_millis()).unwrap_or(u64::MAX),
         tokens: token_use(outcome.tokens),
+        estimated: !outcome.tokens_exact,
         cost_micros: outcome.cost_usd.filter(|usd| *usd >= 0.0).map(|usd| (usd * 1e6).round() as u64),
         denials: outcome.denials.len() as u64,
         unparsed: outcome.unparsed,
@@ -214,10 +230,11 @@ impl Engine {
             Some(Person::is_elsewhere(agent.as_ref(), note.attended.as_ref()?, capture.dir()))
         });
         let mut recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default())
-            .with_lasting_ids(attended.is_some());
+            .with_lasting_ids(attended.is_some())
+            .taken_over();
         if let (Some(mut person), Some(tree)) = (attended, &tree) {
             // The agent's own record is copied to its end; without it the journal has what was copied before.
-            let _ = person.finish(agent.as_ref(), run.native_id.as_deref(), tree);
+            let _ = person.finish(run.native_id.as_deref(), tree);
         }
         let (outcome, capture) = match reopened {
             Ok((mut capture, note)) => {

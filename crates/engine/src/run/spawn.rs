@@ -111,8 +111,8 @@ pub(super) fn spawn(
         scratch: scratch.clone(),
         store,
         epoch,
-        record: record_place(request, spec).filter(|_| !request.launch.interactive),
-        source: super::record::Source::default(),
+        record: log_place(request, spec).filter(|_| !request.launch.interactive),
+        source: super::log_beside::Source::default(),
         attended: interactive::attended(request, spec, now),
         holder: Some(crate::lease::here("segno run")),
     };
@@ -212,9 +212,9 @@ pub(super) fn spawn(
 }
 
 /// Where the agent's own records will be, by the environment that it gets.
-fn record_place(request: &Request, spec: &LaunchSpec) -> Option<super::record::Place> {
+fn log_place(request: &Request, spec: &LaunchSpec) -> Option<super::log_beside::Place> {
     let inherited = |name: &str| request.environment.iter().find(|(known, _)| known == name);
-    super::record::place(request.agent.as_ref(), spec.native_id.as_deref(), &request.directory, |name| {
+    super::log_beside::place(request.agent.as_ref(), spec.native_id.as_deref(), &request.directory, |name| {
         let set = spec.env_set.get(name).map(PathBuf::from);
         set.or_else(|| inherited(name).map(|(_, value)| PathBuf::from(value)))
     })

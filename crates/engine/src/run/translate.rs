@@ -13,6 +13,16 @@ use segno_core::event::TurnCompleted;
 use segno_core::limits;
 use serde_json::Value;
 
+/// What it is called when a call was answered and what it began goes on.
+pub(super) const LAUNCHED: &str = "launched";
+
+/// The end of something that went on after its call was answered.
+pub(super) fn task_ended(call: &str, status: &str, summary: Option<&str>) -> Command {
+    let end = if status == "completed" { CallEnd::Completed } else { CallEnd::Failed };
+    let output = Some(summary.unwrap_or(status).into());
+    Command::EndTool { call: name(call), tool: None, end, output, source: Source::Stream }
+}
+
 /// What the report of an agent's tools is called.
 pub(super) const TOOLS: &str = "tools";
 
@@ -48,6 +58,11 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
             write_ahead: false,
             source: Source::Stream,
         }],
+        // Its call was answered, and what it began goes on: that is no end.
+        AgentEvent::ToolFinished { call_id, background: Some(task), .. } => {
+            let body = serde_json::json!({ "call": name(call_id), "task": name(task) });
+            vec![Command::Report { what: LAUNCHED.to_owned(), body }]
+        }
         AgentEvent::ToolFinished { call_id, tool, output, .. } => {
             ended(call_id, tool.as_deref(), CallEnd::Completed, Some(text_of(&raw(output))))
         }

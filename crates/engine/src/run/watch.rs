@@ -239,7 +239,7 @@ impl Running<'_> {
     pub(super) fn read_capture(&mut self, inputs: &mut Vec<Input>) -> bool {
         if let Some(person) = &mut self.person {
             let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
-            person.pump(self.agent.as_ref(), native_id, &self.tree);
+            person.pump(native_id, &self.tree);
         }
         let Self { reader, recorder, record, asking, .. } = self;
         let mut take = |envelope: Envelope| {

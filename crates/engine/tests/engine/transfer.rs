@@ -118,6 +118,8 @@ fn a_view_imported_elsewhere_is_the_same_session() {
     expected.phase_since = here.phase_since;
     expected.token_source = None;
     expected.calls.closed = Default::default();
+    expected.calls.seen = Default::default();
+    expected.calls.newest = None;
     expected.counts.files_created = 0;
     expected.counts.memory_queries = 0;
     expected.errors.last = None;

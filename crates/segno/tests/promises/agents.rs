@@ -1,7 +1,7 @@
 //! What an agent did is read from its own words in one way.
 
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{Shape, Step};
+use segno_testkit::scripted::{Shape, SignalName, Step};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, Said};
@@ -285,5 +285,223 @@ promise!(
         told.sort();
         let wanted = [("changed.txt", "modified"), ("gone.txt", "deleted"), ("made.txt", "created")];
         assert_eq!(told, wanted.map(|(path, change)| (path.to_owned(), change.to_owned())));
+    }
+);
+
+promise!(
+    /// Ids of calls may come again: each call is one of its own, and one that was cut off is in doubt.
+    fn calls_with_the_same_id_are_calls_of_their_own() {
+        let call = |command: &str| {
+            Step::Json(claude::tool_use("${session}", "toolu_same", "Bash", json!({ "command": command })))
+        };
+        let done = |text: &str| Step::Json(claude::tool_result("${session}", "toolu_same", text, false));
+        let steps = vec![
+            call("make one"),
+            done("one is made"),
+            call("make two"),
+            done("two is made"),
+            call("make three"),
+            Step::Kill(SignalName::Kill),
+        ];
+        let (lab, said) = as_claude(steps, &[]);
+        assert_eq!(said.result()["outcome"], "interrupted");
+        let rows: Vec<(String, String)> = lab
+            .tools()
+            .iter()
+            .map(|row| {
+                (
+                    row["input"]["command"].as_str().unwrap().to_owned(),
+                    row["state"].as_str().unwrap().to_owned(),
+                )
+            })
+            .collect();
+        let wanted = [("make one", "completed"), ("make two", "completed"), ("make three", "in_doubt")];
+        assert_eq!(rows, wanted.map(|(command, state)| (command.to_owned(), state.to_owned())));
+        let calls = lab.state()["calls"].clone();
+        assert_eq!((&calls["total"], &calls["completed"]), (&json!(3), &json!(2)), "{calls}");
+        let brief = lab.run(&["resume", "--show-brief"]).text();
+        assert!(brief.contains("make three") && brief.contains("IN DOUBT"), "{brief}");
+    }
+);
+
+promise!(
+    /// With hooks each call is told twice, and is still one call, whether its id came before or not.
+    fn a_call_told_by_hook_and_output_is_one_call() {
+        let call = |command: &str, result: &str| {
+            let input = json!({ "command": command });
+            let payload = json!({ "tool_name": "Bash", "tool_use_id": "toolu_same", "tool_input": input });
+            let mut over = payload.clone();
+            over["tool_response"] = json!({ "stdout": result });
+            let hook = |event: &str, payload: Value, allowed: Vec<Step>| Step::Hook {
+                event: event.to_owned(),
+                payload: payload.as_object().unwrap().clone(),
+                command: None,
+                allowed,
+                denied: Vec::new(),
+            };
+            vec![
+                Step::Json(claude::tool_use("${session}", "toolu_same", "Bash", input)),
+                hook("PreToolUse", payload, Vec::new()),
+                hook("PostToolUse", over, Vec::new()),
+                Step::Json(claude::tool_result("${session}", "toolu_same", result, false)),
+            ]
+        };
+        let mut lab = Lab::new();
+        let begin = vec![Step::Stdin(0), Step::Json(claude::init("${session}"))];
+        let steps: Vec<Step> = [
+            begin,
+            call("make one", "first"),
+            call("make two", "second"),
+            // The same once more, with the same result.
+            call("make two", "second"),
+            vec![Step::Json(claude::result("${session}", "done"))],
+        ]
+        .concat();
+        lab.stand_in("claude", &steps);
+        let said = lab.run(&["run", "--agent", "claude", "--prompt", "go", "--json"]);
+        assert_eq!(said.result()["outcome"], "completed", "{said:?}");
+        let tools = lab.tools();
+        let states: Vec<&str> = tools.iter().map(|row| row["state"].as_str().unwrap()).collect();
+        assert_eq!(states, ["completed"; 3], "{tools:#?}");
+        assert_eq!((&tools[0]["write_ahead"], &tools[1]["write_ahead"]), (&json!(true), &json!(true)));
+    }
+);
+
+promise!(
+    /// What goes on after its call was answered is not done: it is open until its end is told, and in doubt without.
+    fn what_was_only_launched_is_not_completed() {
+        let launch = |id: &str, task: &str, asynchronous: bool| {
+            let mut result = claude::tool_result("${session}", id, "started", false);
+            result["tool_use_result"] = match asynchronous {
+                true => json!({ "isAsync": true, "status": "async_launched", "agentId": task }),
+                false => json!({ "stdout": "", "stderr": "", "backgroundTaskId": task }),
+            };
+            let tool = if asynchronous { "Agent" } else { "Bash" };
+            let input = json!({ "command": format!("work for {task}"), "run_in_background": true });
+            [Step::Json(claude::tool_use("${session}", id, tool, input)), Step::Json(result)]
+        };
+        let ended = |id: &str, task: &str, status: &str| {
+            Step::Json(json!({ "type": "system", "subtype": "task_notification", "task_id": task,
+                "tool_use_id": id, "status": status, "summary": format!("{task} {status}"), "session_id": "${session}" }))
+        };
+        let mut steps: Vec<Step> = [
+            launch("t1", "shell-1", false),
+            launch("t2", "agent-1", true),
+            launch("t3", "shell-2", false),
+            launch("t4", "agent-2", true),
+        ]
+        .concat();
+        steps.extend([ended("t1", "shell-1", "completed"), ended("t2", "agent-1", "failed")]);
+        steps.push(Step::Kill(SignalName::Kill));
+        let (lab, _) = as_claude(steps, &[]);
+        let tools = lab.tools();
+        let states: Vec<&str> = tools.iter().map(|row| row["state"].as_str().unwrap()).collect();
+        assert_eq!(states, ["completed", "failed", "in_doubt", "in_doubt"], "{tools:#?}");
+        let brief = lab.run(&["resume", "--show-brief"]).text();
+        assert!(brief.contains("work for shell-2") && brief.contains("work for agent-2"), "{brief}");
+    }
+);
+
+promise!(
+    /// A run that was killed counts what its agent's own log says it used, and says that the figure is no exact one.
+    fn tokens_of_a_killed_run_are_settled_by_the_log() {
+        let mut lab = Lab::new();
+        let log = lab.home.path().join(".claude/projects/-work");
+        std::fs::create_dir_all(&log).unwrap();
+        let line = json!({ "type": "assistant", "sessionId": "${session}", "uuid": "u1", "isSidechain": false,
+            "timestamp": "2999-01-01T00:00:00.000Z",
+            "message": { "id": "msg_1", "model": "m", "content": [{ "type": "text", "text": "hello" }],
+                "usage": { "input_tokens": 100, "output_tokens": 777 } } });
+        let mut text = claude::text("${session}", "hello");
+        text["message"]["id"] = json!("msg_1");
+        lab.stand_in(
+            "claude",
+            &[
+                Step::Stdin(0),
+                Step::Json(claude::init("${session}")),
+                Step::Json(text),
+                Step::Append {
+                    path: log.join("${session}.jsonl").to_str().unwrap().to_owned(),
+                    content: format!("{line}\n"),
+                },
+                Step::Kill(SignalName::Kill),
+            ],
+        );
+        let said = lab.run(&["run", "--agent", "claude", "--no-hooks", "--prompt", "go", "--json"]);
+        assert_eq!(said.result()["outcome"], "interrupted", "{said:?}");
+        let runs = lab.json(&["show", "last", "--runs"]);
+        let run = &runs["items"][0];
+        assert_eq!((&run["tokens"]["output"], &run["estimated"]), (&json!(777), &json!(true)), "{run:#}");
+        assert_eq!(lab.state()["budget"]["tokens_used"], 877);
+        let shown = lab.run(&["show", "last"]).text();
+        assert!(shown.contains("~877"), "it is said that this is an estimate: {shown}");
+    }
+);
+
+promise!(
+    /// What Gemini CLI says of a command in words for people is read: refused, failed with its code, in the background.
+    fn gemini_tells_how_a_command_ended() {
+        let lab = Lab::new();
+        let call = |id: &str, output: &str| {
+            let begin = json!({ "type": "tool_use", "tool_name": "run_shell_command", "tool_id": id,
+                "parameters": { "command": "x" } });
+            let end = json!({ "type": "tool_result", "tool_id": id, "status": "success", "output": output });
+            format!("{begin}\n{end}\n")
+        };
+        let stream = [
+            call("a", "Blocked: command substitution detected in shell command."),
+            call("b", "Command exited with code: 3"),
+            call("c", "Command moved to background (PID: 4711). Output hidden. Press Ctrl+B to view."),
+            call("d", "Command exited with code: 3, says my program"),
+            call("e", "Blocked: 3 requests"),
+        ]
+        .concat();
+        lab.write("gemini.jsonl", &stream);
+        let said = lab.run(&["parse", "--agent", "gemini", &lab.path("gemini.jsonl"), "--json"]);
+        let ends: Vec<(String, Value)> = said
+            .lines()
+            .iter()
+            .filter(|line| line["call_id"].is_string() && line["kind"] != "tool_started")
+            .map(|line| (line["kind"].as_str().unwrap().to_owned(), line.clone()))
+            .collect();
+        let kinds: Vec<&str> = ends.iter().map(|(kind, _)| kind.as_str()).collect();
+        let wanted = ["tool_denied", "tool_failed", "tool_finished", "tool_finished", "tool_finished"];
+        assert_eq!(kinds, wanted, "{}", said.text());
+        assert_eq!((&ends[1].1["exit_code"], &ends[2].1["background"]), (&json!(3), &json!("4711")));
+    }
+);
+
+promise!(
+    /// A file that was not there before is new, also when the agent does not say so.
+    fn a_new_file_is_created_whoever_says_that_it_was_modified() {
+        let write = |path: &str| {
+            [
+                Step::Json(json!({ "type": "call", "id": path, "tool": "write", "input": {} })),
+                Step::Append { path: path.to_owned(), content: "x".to_owned() },
+                Step::Json(json!({ "type": "file", "path": path, "change": "modified", "id": path })),
+                Step::Json(json!({ "type": "done", "id": path })),
+            ]
+        };
+        let lab = described(&[]);
+        std::fs::write(lab.home.work().join("old.txt"), "before").unwrap();
+        let steps: Vec<Step> = [
+            write("old.txt").to_vec(),
+            write("new.txt").to_vec(),
+            vec![Step::Json(json!({ "type": "bye" }))],
+        ]
+        .concat();
+        lab.scripted("mine", &steps);
+        assert_eq!(lab.run(&["run", "--agent", "mine", "--json"]).result()["outcome"], "completed");
+        let list = lab.json(&["show", "last", "--files"]);
+        let mut told: Vec<(String, String)> =
+            column(&list, "path").into_iter().zip(column(&list, "change")).collect();
+        told.sort();
+        let wanted = [("new.txt", "created"), ("old.txt", "modified")];
+        assert_eq!(told, wanted.map(|(path, change)| (path.to_owned(), change.to_owned())));
+        assert_eq!(column(&list, "call").len(), 2);
+        assert!(
+            column(&list, "call").iter().all(|call| call != "null"),
+            "whose call it was is kept: {list:#}"
+        );
     }
 );

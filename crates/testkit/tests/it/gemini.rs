@@ -58,7 +58,7 @@ fn uses_tools() {
     assert!(last.conversation.contains("heard shell"), "results of tools reach the model");
     assert!(lab.home.processes().is_empty());
     // Its own record has the same calls under the same ids.
-    let record = lab.agent.transcript(&std::fs::read(record(&lab)).unwrap()).unwrap();
+    let record = lab.agent.conversation_log().unwrap().transcript(&std::fs::read(record(&lab)).unwrap());
     let recorded: Vec<&str> = record.calls.iter().map(|call| call.call_id.as_str()).collect();
     assert_eq!(recorded, started);
     assert_eq!((record.native_id, record.unparsed), (ran.outcome.native_id.clone(), 0));
@@ -76,7 +76,7 @@ fn tools_that_fail() {
     let failed: Vec<_> =
         ran.events().filter(|event| matches!(event, AgentEvent::ToolFailed { .. })).collect();
     assert_eq!(failed.len(), 1, "the stream takes the exit code of a command for a success");
-    let record = lab.agent.transcript(&std::fs::read(record(&lab)).unwrap()).unwrap();
+    let record = lab.agent.conversation_log().unwrap().transcript(&std::fs::read(record(&lab)).unwrap());
     assert!(record.calls.iter().all(|call| call.status == CallStatus::Failed), "its record does not");
 }
 

@@ -79,7 +79,13 @@ fn a_conversation_is_copied() {
     let session = id();
     run(Conversation::NewWithId(session.clone()), "first");
     let original = record(&lab);
-    let position = lab.agent.transcript(&std::fs::read(&original).unwrap()).unwrap().position.unwrap();
+    let position = lab
+        .agent
+        .conversation_log()
+        .unwrap()
+        .transcript(&std::fs::read(&original).unwrap())
+        .position
+        .unwrap();
     run(Conversation::Resume(session.clone()), "second");
     let before = std::fs::read(&original).unwrap();
     let fork = |path: &std::path::Path| Conversation::Fork {

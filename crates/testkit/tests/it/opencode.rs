@@ -19,7 +19,7 @@ fn lab(script: Script) -> Option<Lab> {
 fn record(lab: &Lab, id: &str) -> Transcript {
     let mut export = lab.recipe.command(export_args(id).unwrap());
     let printed = run(&mut export, &[], Duration::from_secs(15)).unwrap();
-    lab.agent.transcript(&printed.stdout).unwrap()
+    lab.agent.conversation_log().unwrap().transcript(&printed.stdout)
 }
 
 /// Changes the person's configuration.

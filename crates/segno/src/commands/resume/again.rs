@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use segno_engine::agents::OutcomeKind;
+use segno_engine::agents::is_command;
 use segno_engine::core::event::ResumeAttempted;
 use segno_engine::core::{Command, SessionId, State, Status};
 use segno_engine::resume::{BranchWish, Recovery, ResumeWish};
@@ -114,7 +115,7 @@ fn died(report: &Report, state: &State, stop: &Stop) -> bool {
 
 /// Why an agent that died is left alone.
 fn hindrance(state: &State) -> Option<&'static str> {
-    if state.run.as_ref().is_some_and(|run| run.agent == "plain") {
+    if state.run.as_ref().is_some_and(|run| is_command(&run.agent)) {
         Some("a plain command cannot be told where it was")
     } else if state.budget.is_exhausted() || state.cost.is_exhausted() {
         Some("its budget is used up")

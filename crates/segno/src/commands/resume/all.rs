@@ -62,7 +62,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Outcome {
 
 fn has_agent(desk: &Desk<'_>, session: &Summary) -> bool {
     let state = desk.engine.load(session.session_id).map(|loaded| loaded.state);
-    state.is_ok_and(|state| state.run.is_some_and(|run| run.agent != "plain"))
+    state.is_ok_and(|state| state.run.is_some_and(|run| !segno_engine::agents::is_command(&run.agent)))
 }
 
 fn table(context: &Context, sessions: &[Summary]) -> Table {

@@ -12,6 +12,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use segno_engine::agents::is_command;
 use segno_engine::agents::{Baseline, Conversation, ErrorClass, OutcomeKind};
 use segno_engine::core::{Command, List, SessionId, State, Status};
 use segno_engine::resume::{BranchWish, BriefLimits, Options, Recovery, ResumeWish, ResumedAgent};
@@ -281,7 +282,7 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outc
     confirm::tell(desk, &resumption, before);
     let session = resumption.state.session_id;
     let Some(agent) = resumption.agent else {
-        let was_plain = state.run.as_ref().is_some_and(|run| run.agent == "plain") && !args.no_run;
+        let was_plain = state.run.as_ref().is_some_and(|run| is_command(&run.agent)) && !args.no_run;
         return confirm::finish(desk, &resumption, before, was_plain);
     };
     let stop = Stop::default();

@@ -46,6 +46,11 @@ pub fn describe(run: &Value) -> Vec<(&'static str, Text)> {
         _ => {}
     }
     parts.extend(number("turns").filter(|n| *n > 0).map(|n| units::things(n, "turn")));
+    if run.get("estimated").and_then(Value::as_bool) == Some(true) {
+        let used = |name: &str| run.get("tokens").and_then(|tokens| tokens.get(name)?.as_u64()).unwrap_or(0);
+        let all = ["input", "output", "cache_read", "cache_write", "other"].map(used);
+        parts.push(format!("~{}", units::tokens(all.iter().sum())));
+    }
     parts.extend(number("denials").filter(|n| *n > 0).map(|n| format!("{n} denied")));
     parts.extend(number("unparsed").filter(|n| *n > 0).map(|n| format!("{n} not understood")));
     parts.extend(number("swept").filter(|n| *n > 0).map(|n| format!("{n} left behind, ended")));

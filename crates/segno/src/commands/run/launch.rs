@@ -44,8 +44,6 @@ const RECORDED: &[&str] = &[
     "CI",
     "EDITOR",
     "VIRTUAL_ENV",
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
     "GEMINI_DIR",
     "XDG_CONFIG_HOME",
     "NODE_ENV",
@@ -83,15 +81,15 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         }
         _ => create(desk, args, &prompt, item.as_ref(), from.as_ref().map(|from| from.session))?,
     };
-    let claude = chosen.agent.name() == "claude";
+    let can = chosen.agent.capabilities();
     let conversation = match from.as_ref() {
         Some(from) if args.fork => {
-            let id = Some(new_conversation()).filter(|_| claude);
+            let id = Some(new_conversation()).filter(|_| can.chooses_id);
             Conversation::Fork { from: from.native_id.clone(), id, at: None }
         }
         Some(from) => Conversation::Resume(from.native_id.clone()),
         // A known id survives any crash of the agent.
-        None if claude || (interactive && chosen.agent.name() == "gemini") => {
+        None if can.chooses_id || (interactive && can.chooses_id_at_terminal) => {
             Conversation::NewWithId(new_conversation())
         }
         None => Conversation::New,
@@ -127,7 +125,9 @@ pub(super) fn prepare_resumed(
     let known = continued(desk, resumed.agent.from, chosen.agent.name(), true).map(|from| from.baseline);
     let baseline = baseline_of(&resumed.agent.conversation, known.unwrap_or(Baseline::Unknown));
     let conversation = match resumed.agent.conversation {
-        Conversation::New if chosen.agent.name() == "claude" => Conversation::NewWithId(new_conversation()),
+        Conversation::New if chosen.agent.capabilities().chooses_id => {
+            Conversation::NewWithId(new_conversation())
+        }
         other => other,
     };
     let state = reopen(desk, resumed.session, resumed.reset_breaker)?;
@@ -198,7 +198,7 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
     };
     let configured = said.take_out(&common.extra_args);
     let capped = state.budget.hard || (state.cost.hard && state.cost.limit_micros.is_some());
-    if capped && agent.tells_use_late() {
+    if capped && agent.capabilities().tells_use_late {
         context.printer.warn(format!(
             "{} says what it used only at its end: a cap cannot stop this run, only the next one",
             agent.name()
@@ -212,14 +212,14 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         max_turns,
         max_cost_usd,
         extra_args: configured.into_iter().chain(args.args.iter().cloned()).collect(),
-        hook_command: hooks(context, args, agent.name())?,
+        hook_command: hooks(context, args, agent.as_ref())?,
         private_tmp: None,
         interactive,
         asks_us: permissions.is_some(),
         outside_git: segno_repository(&context.project.root).is_none(),
         env: common.env.clone(),
     };
-    let own_turns = max_turns.filter(|_| interactive || agent.name() != "claude");
+    let own_turns = max_turns.filter(|_| interactive || !agent.capabilities().caps_turns);
     let silence = args.silence.map(|silence| silence.as_secs()).or(common.silence_seconds);
     let silence = silence.unwrap_or(config.run.silence_seconds);
     let request = Request {
@@ -238,7 +238,12 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
         baseline,
         directory: PathBuf::from(&state.project.path),
         environment,
-        recorded_environment: RECORDED.iter().map(|name| (*name).to_owned()).collect(),
+        recorded_environment: RECORDED
+            .iter()
+            .copied()
+            .chain(agents::log_variables())
+            .map(ToOwned::to_owned)
+            .collect(),
         keeper: super::keeper()?,
         sole_process: true,
         hook_file: Some(serde_json::to_vec(&desk::hook_file(context)?).unwrap_or_default()),
@@ -302,15 +307,11 @@ fn choose(context: &Context, args: &Args) -> Outcome<Chosen> {
         let agent = Box::new(Plain::new(plain.clone()));
         return Ok(Chosen { agent, plain: Some(plain.clone()), settings });
     }
-    match agents::by_name(name).filter(|_| name != "plain") {
+    match agents::by_name(name).filter(|_| agents::CODING.contains(&name)) {
         Some(agent) => Ok(Chosen { agent, settings, plain: None }),
         None => {
-            let known: Vec<&str> = agents::NAMES
-                .iter()
-                .copied()
-                .filter(|name| *name != "plain")
-                .chain(config.agents.keys().map(String::as_str))
-                .collect();
+            let known: Vec<&str> =
+                agents::CODING.iter().copied().chain(config.agents.keys().map(String::as_str)).collect();
             Err(CommandError::usage(format!("no agent is called {name}"))
                 .hint(format!("--agent {}   (or: segno run -- COMMAND)", known.join(" | "))))
         }
@@ -320,7 +321,7 @@ fn choose(context: &Context, args: &Args) -> Outcome<Chosen> {
 /// The first agent that is there, in the order in which segno knows them, then those of the configuration.
 fn first_installed(context: &Context) -> Outcome<String> {
     let config = context.config()?;
-    let known = agents::NAMES.iter().copied().filter(|name| *name != "plain").map(ToOwned::to_owned);
+    let known = agents::CODING.iter().map(|name| (*name).to_owned());
     let mut tried = Vec::new();
     for name in known.chain(config.agents.keys().cloned()) {
         let own = settings(&config.agents, &name)
@@ -588,15 +589,15 @@ fn max_cost(state: &State, configured: f64) -> Option<f64> {
     }
 }
 
-fn hooks(context: &Context, args: &Args, agent: &str) -> Outcome<Option<Vec<String>>> {
-    if args.no_hooks || !context.config()?.run.hooks || !agents::NAMES.contains(&agent) || agent == "plain" {
+fn hooks(context: &Context, args: &Args, agent: &dyn Agent) -> Outcome<Option<Vec<String>>> {
+    if args.no_hooks || !context.config()?.run.hooks || !agent.capabilities().hooks {
         return Ok(None);
     }
     let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
     let own = own.to_str().map(ToOwned::to_owned).ok_or_else(|| {
         CommandError::failure("bad_path", "the path of this program is not UTF-8").hint("--no-hooks")
     })?;
-    Ok(Some(vec![own, "hook".to_owned(), agent.to_owned()]))
+    Ok(Some(vec![own, "hook".to_owned(), agent.name().to_owned()]))
 }
 
 /// Short on purpose: the names of sockets are limited.

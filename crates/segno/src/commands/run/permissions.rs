@@ -54,9 +54,14 @@ pub(super) fn of_run(
             None => Ok(None),
         };
     }
-    if !agent.asks_permission() {
+    if !agent.capabilities().asks_permission {
         let name = agent.name();
-        let error = format!("{name} has no way to ask segno about its calls; only claude has");
+        let asks = |name: &&str| {
+            let known = segno_engine::agents::by_name(name);
+            known.is_some_and(|agent| agent.capabilities().asks_permission)
+        };
+        let others: Vec<&str> = segno_engine::agents::CODING.iter().copied().filter(asks).collect();
+        let error = format!("{name} has no way to ask segno about its calls; only {} has", others.join(", "));
         return Err(
             CommandError::usage(error).hint("--permissions agent   leaves it to the agent's own settings")
         );

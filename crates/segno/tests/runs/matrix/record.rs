@@ -1,6 +1,8 @@
 //! The agent's own record beside its output: what only the record tells, and what happens without it.
 
+use rstest::rstest;
 use rustix::process::Signal;
+use segno_engine::agents::{AgentEvent, Envelope, LogUse, ReaderOptions, by_name, is_told_by_log};
 use segno_testkit::model::{Op, Script, Then, Turn, Usage};
 use segno_testkit::recipe::Patience;
 use serde_json::{Value, json};
@@ -154,4 +156,117 @@ fn a_dead_run_is_settled_with_its_record() {
     real.ledger(&["completed", "failed", "in_doubt"]);
     assert_eq!(used(&real), 12_000);
     real.lab.assert_nothing_left();
+}
+
+/// What one way of reading a rollout makes of its calls, files and tokens.
+fn told(bytes: &[u8], usage: LogUse<'_>) -> Vec<AgentEvent> {
+    let log = by_name("codex").unwrap().conversation_log().unwrap();
+    let mut reader = log.reader(&ReaderOptions::default(), usage).unwrap();
+    let mut events = Vec::new();
+    let mut take = |envelope: Envelope| events.extend(Some(envelope.event).filter(is_told_by_log));
+    reader.feed(bytes, &mut take);
+    reader.flush(&mut take);
+    events
+}
+
+/// How each call ended, and what became of files.
+fn ends(events: &[AgentEvent]) -> (Vec<&'static str>, Vec<String>) {
+    let calls = events.iter().filter_map(|event| match event {
+        AgentEvent::ToolFinished { .. } => Some("completed"),
+        AgentEvent::ToolFailed { interrupted: true, .. } => Some("cut off"),
+        AgentEvent::ToolFailed { .. } => Some("failed"),
+        AgentEvent::ToolDenied { .. } => Some("denied"),
+        _ => None,
+    });
+    let files = events.iter().filter_map(|event| match event {
+        AgentEvent::FileChanged { path, change, .. } => {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            Some(format!("{name} {}", json!(change).as_str().unwrap()))
+        }
+        _ => None,
+    });
+    (calls.collect(), files.collect())
+}
+
+/// With a person at the terminal the rollout is the only source, without one it is read beside the output, and after a
+/// crash it is evidence: the same file means the same ledger each time.
+#[rstest]
+#[case::accepted("danger-full-access", &[Turn::sh("echo one"), Turn::ops([Op::write("made.txt", "x\n")]), "ok".into()],
+    &["completed", "completed"], &["made.txt created"])]
+#[case::refused("read-only", &[escalated(), Turn::ops([Op::write("never.txt", "x\n")]), "I see".into()],
+    &["denied", "denied"], &[])]
+#[case::unfit_patch("danger-full-access", &[unfit(), "I see".into()], &["failed"], &[])]
+#[case::failed("danger-full-access", &[Turn::sh("exit 3"), "I see".into()], &["failed"], &[])]
+fn a_rollout_means_the_same_however_it_is_read(
+    #[case] sandbox: &str,
+    #[case] turns: &[Turn],
+    #[case] calls: &[&str],
+    #[case] files: &[&str],
+) {
+    let Some(real) = Real::with("codex", turns.to_vec()) else { return };
+    if sandbox != "danger-full-access" {
+        real.reconfigure(".codex/config.toml", "danger-full-access", sandbox);
+    }
+    real.run(&[]);
+    let path = rollouts(&real).pop().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let beside = told(&bytes, LogUse::BesideOutput);
+    assert_eq!(ends(&beside), (calls.to_vec(), files.iter().map(|name| (*name).to_owned()).collect()));
+    let since = Some("2000-01-01T00:00:00.000Z");
+    assert_eq!(told(&bytes, LogUse::Alone { since }), beside, "at the terminal");
+    assert_eq!(told(&bytes, LogUse::Whole), beside, "as evidence");
+    // And that is what the ledger has.
+    let states: Vec<String> =
+        real.lab.tools().iter().map(|row| row["state"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(states, calls);
+    // What evidence says of the calls is the same again.
+    let transcript = by_name("codex").unwrap().conversation_log().unwrap().transcript(&bytes);
+    let statuses: Vec<Value> = transcript.calls.iter().map(|call| json!(call.status)).collect();
+    let words: Vec<Value> = calls.iter().map(|word| json!(word.replace("completed", "finished"))).collect();
+    assert_eq!(statuses, words);
+}
+
+/// A command that still ran when everything died has no end in any way of reading.
+#[test]
+fn a_call_without_an_end_has_none_however_it_is_read() {
+    let Some(real) = Real::with("codex", [waits(), "never said".into()]) else { return };
+    let live = real.start(&[]);
+    real.wait_file("begun");
+    until("the call is recorded", || (real.lab.tools().len() == 1).then_some(()));
+    let pid = u32::try_from(real.lab.running()["pid"].as_u64().unwrap()).unwrap();
+    signal(pid, Signal::KILL);
+    live.finish();
+    let bytes = std::fs::read(rollouts(&real).pop().unwrap()).unwrap();
+    let beside = told(&bytes, LogUse::BesideOutput);
+    assert_eq!(ends(&beside).0, [] as [&str; 0]);
+    assert_eq!(told(&bytes, LogUse::Alone { since: None }), beside);
+    assert_eq!(real.lab.tools()[0]["state"], "in_doubt");
+}
+
+/// A turn that a usage limit ended leaves the calls before it as they were. (Why it ended is only in the output.)
+#[test]
+fn a_limit_changes_no_call_however_it_is_read() {
+    let Some(real) = Real::with("codex", [Turn::sh("echo one"), Turn::error(429).times(20)]) else { return };
+    assert_eq!(real.run(&[]).result()["outcome"], "limit");
+    let bytes = std::fs::read(rollouts(&real).pop().unwrap()).unwrap();
+    let beside = told(&bytes, LogUse::BesideOutput);
+    assert_eq!(ends(&beside).0, ["completed"]);
+    assert_eq!(told(&bytes, LogUse::Alone { since: None }), beside);
+    assert_eq!(told(&bytes, LogUse::Whole), beside);
+    assert_eq!(real.lab.tools()[0]["state"], "completed");
+}
+
+fn escalated() -> Turn {
+    Turn::ops([Op::Tool {
+        name: "exec_command".to_owned(),
+        input: json!({ "cmd": "echo x", "sandbox_permissions": "require_escalated", "justification": "y" }),
+        namespace: None,
+        id: None,
+    }])
+}
+
+/// A patch for a file that is not there.
+fn unfit() -> Turn {
+    let (path, old, new) = ("nowhere.txt".to_owned(), "old".to_owned(), "new".to_owned());
+    Turn::ops([Op::Edit { path, old, new }])
 }

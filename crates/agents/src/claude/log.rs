@@ -1,4 +1,4 @@
-//! Claude Code's transcript, followed while a person works in its terminal.
+//! Claude Code's transcripts: its own log of a conversation, one file for each, and one for each sub-agent beside it.
 //!
 //! It holds much that is only for Claude Code itself (what it was told, what it sent), which is left there.
 
@@ -10,17 +10,69 @@ use super::content::{Calls, text_of};
 use super::wire::{Message, ModelUsage, PermissionDecision, ResultMeta, User};
 use crate::bounds::is_short;
 use crate::classify::classify;
-use crate::diary::Live;
+use crate::conversation_log::{ConversationLog, Live, LogLocation, LogUse};
 use crate::event::{AgentEvent, CompactionPhase, InputSource};
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Machine, Stamp};
+use crate::reader::{Machine, Reader, ReaderOptions, Stamp};
+use crate::tally::{Ending, Tally};
 use crate::tokens::TokenCounts;
 
 /// Messages whose numbers are remembered: each is written once per block.
 const MESSAGES: usize = 64;
+/// Calls in the log of a sub-agent do not say whose it is.
+const SUB_AGENT: &str = "sub-agent";
 /// Conversations in one process, more than anybody opens.
 const CONVERSATIONS: usize = 1_000;
+
+/// Where transcripts lie and how they read.
+#[derive(Debug)]
+pub(super) struct TranscriptLog;
+
+impl ConversationLog for TranscriptLog {
+    fn location(&self) -> Option<LogLocation> {
+        Some(LogLocation {
+            variable: "CLAUDE_CONFIG_DIR",
+            home: ".claude",
+            below: "projects",
+            // One folder for each directory it was started in; resumed elsewhere, a conversation stays in the first.
+            depth: 1,
+            prefix: "",
+            kept_open: false,
+            sub_agents: Some("subagents"),
+        })
+    }
+
+    fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {
+        let (since, whole) = match usage {
+            LogUse::Alone { since } => (since, false),
+            LogUse::Whole => (None, true),
+            // Its output tells all that is in there.
+            LogUse::BesideOutput => return None,
+        };
+        let ending = if whole { Ending::Silent } else { Ending::Attended };
+        let machine = Transcript { live: Live::new(since), whole, ..Transcript::default() };
+        Some(Reader::new(Box::new(machine), options, Tally::new(ending, options)))
+    }
+
+    /// Here each message counts as it is last written, also those of sub-agents, which have logs of their own.
+    fn used_since(&self, bytes: &[u8], since: &str) -> Option<TokenCounts> {
+        let mut live = Live::new(Some(since));
+        let mut used: HashMap<String, TokenCounts> = HashMap::new();
+        for line in bytes.split(|byte| *byte == b'\n') {
+            let Ok(line) = serde_json::from_slice::<Line>(line) else { continue };
+            if !live.look(line.timestamp.as_deref()) {
+                continue;
+            }
+            let message = line.message.filter(|_| line.is_api_error_message != Some(true));
+            if let Some((id, usage)) = message.and_then(|message| message.id.zip(message.usage)) {
+                used.insert(id, usage.counts());
+            }
+        }
+        (!used.is_empty())
+            .then(|| used.values().fold(TokenCounts::default(), |sum, counts| sum.plus(*counts)))
+    }
+}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -40,6 +92,7 @@ struct Line {
     error: Option<String>,
     message: Option<Message>,
     origin: Option<Origin>,
+    attachment: Option<Attachment>,
     tool_use_result: Option<Raw>,
     tool_denial_kind: Option<String>,
     permission_decision: Option<PermissionDecision>,
@@ -56,6 +109,12 @@ struct Origin {
     kind: Option<String>,
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Attachment {
+    prompt: Option<Raw>,
+}
+
 /// What one conversation has used, as its record tells it.
 #[derive(Debug, Default)]
 struct Account {
@@ -69,8 +128,10 @@ struct Account {
 
 /// What must be remembered from line to line.
 #[derive(Debug, Default)]
-pub(super) struct Diary {
+struct Transcript {
     live: Live,
+    /// Sub-agents too.
+    whole: bool,
     calls: Calls,
     accounts: HashMap<String, Account>,
     messages: VecDeque<(String, TokenCounts)>,
@@ -82,23 +143,23 @@ pub(super) struct Diary {
     verdict: Option<(OutcomeKind, String)>,
 }
 
-impl Diary {
-    pub(super) fn new(since: Option<&str>) -> Self {
-        Self { live: Live::new(since), ..Self::default() }
-    }
-
+impl Transcript {
     fn line(&mut self, line: Line, out: &mut Vec<AgentEvent>) {
         let live = self.live.look(line.timestamp.as_deref());
         if line.r#type.as_deref() == Some("cost-state") {
             return self.account(&line, live, out);
         }
-        // What sub-agents do is in records of their own; hooks tell of their calls.
-        if !live || line.is_sidechain {
+        // What sub-agents do is in logs of their own; hooks tell of their calls.
+        if !live || (line.is_sidechain && !self.whole) {
             return;
         }
         match (line.r#type.as_deref(), line.subtype.as_deref()) {
             (Some("user"), _) => self.user(line, out),
             (Some("assistant"), _) => self.assistant(line, out),
+            (Some("attachment"), _) => {
+                let prompt = line.attachment.and_then(|attachment| attachment.prompt);
+                out.extend(prompt.and_then(|prompt| ended_task(&text_of(Some(&prompt)))));
+            }
             (Some("system"), Some("turn_duration")) => self.turn(line.duration_ms, out),
             (Some("system"), Some("compact_boundary")) => out.push(AgentEvent::Compaction {
                 phase: CompactionPhase::Finished,
@@ -112,7 +173,7 @@ impl Diary {
 
     /// Says who speaks when that is news.
     fn opened(&mut self, line: &Line, model: Option<&String>, out: &mut Vec<AgentEvent>) {
-        let Some(id) = &line.session_id else { return };
+        let Some(id) = line.session_id.as_ref().filter(|_| !line.is_sidechain) else { return };
         let same = self.told.0.as_ref() == Some(id);
         let model = model.filter(|model| *model != "<synthetic>");
         if same && model.is_none_or(|model| self.told.1.as_ref() == Some(model)) {
@@ -144,7 +205,7 @@ impl Diary {
         };
         let user = User {
             message,
-            parent_tool_use_id: None,
+            parent_tool_use_id: line.is_sidechain.then(|| SUB_AGENT.to_owned()),
             tool_use_result: line.tool_use_result,
             tool_result_meta: Some(vec![meta]),
             is_synthetic: line.is_meta,
@@ -154,9 +215,20 @@ impl Diary {
         if self.calls.user(&user, out).is_none() {
             out.truncate(before);
         }
+        let tasks: Vec<AgentEvent> = out[before..]
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::Input { text, .. } => ended_task(text),
+                _ => None,
+            })
+            .collect();
+        out.extend(tasks);
         let mut begins = false;
         for event in &mut out[before..] {
             let AgentEvent::Input { source, text, .. } = event else { continue };
+            if line.is_sidechain {
+                continue;
+            }
             if text.starts_with("[Request interrupted by user") {
                 self.verdict = Some((OutcomeKind::Stopped, "interrupted by the person".to_owned()));
             } else if from_person && !text.starts_with("<command-") && !text.starts_with("<local-command-") {
@@ -184,7 +256,8 @@ impl Diary {
         }
         self.opened(&line, message.model.as_ref(), out);
         let before = out.len();
-        if self.calls.assistant(message, None, out).is_none() {
+        let parent = line.is_sidechain.then_some(SUB_AGENT);
+        if self.calls.assistant(message, parent, out).is_none() {
             out.truncate(before);
         }
         if let Some(AgentEvent::Text { text, .. }) = out[before..].last() {
@@ -279,10 +352,26 @@ impl Diary {
     }
 }
 
-impl Machine for Diary {
+/// What went on in the background has ended: the model is told so as if by a person.
+fn ended_task(text: &str) -> Option<AgentEvent> {
+    let body = text.trim_start().strip_prefix("<task-notification>")?;
+    let tag = |name: &str| {
+        let (_, rest) = body.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(value, _)| value.trim().to_owned())
+    };
+    Some(AgentEvent::TaskStopped {
+        task_id: tag("task-id")?,
+        call_id: tag("tool-use-id"),
+        status: tag("status")?,
+        summary: tag("summary"),
+    })
+}
+
+impl Machine for Transcript {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
         // A shape that is not known here is Claude Code's own affair.
         let Ok(mut line) = serde_json::from_str::<Line>(json) else { return Stamp::default() };
+        let sub_agent = line.is_sidechain;
         let stamp = Stamp { session_id: None, event_id: line.uuid.take(), at: line.timestamp.clone() };
         self.line(line, out);
         // Only what the model said can be gone back to.
@@ -292,7 +381,7 @@ impl Machine for Diary {
                 AgentEvent::Text { .. } | AgentEvent::Thinking { .. } | AgentEvent::ToolStarted { .. }
             )
         });
-        Stamp { event_id: stamp.event_id.filter(|_| said), ..stamp }
+        Stamp { event_id: stamp.event_id.filter(|_| said && !sub_agent), ..stamp }
     }
 
     fn knows(&self, _event_type: &str) -> bool {

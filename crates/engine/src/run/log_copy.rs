@@ -1,4 +1,4 @@
-//! The agent's own record of a conversation, copied into the capture while a person works at its terminal.
+//! The agent's own log of a conversation, copied into the capture while a person works at its terminal.
 //!
 //! The copy has one line after the other with a place for each, however many conversations the person opens, and it
 //! stays when the agent removes its own. What was copied from where is written down before a byte of it is copied,
@@ -15,19 +15,19 @@ use std::time::Duration;
 use std::time::Instant;
 
 use segno_agents::Agent;
-use segno_agents::DiaryPlace;
+use segno_agents::ConversationLog;
+use segno_agents::LogLocation;
 use serde::Deserialize;
 use serde::Serialize;
 
 use super::capture;
+use super::log_find::find;
+use super::log_tail::CHUNK;
+use super::log_tail::LogTail;
 use super::tree::Tree;
 
-/// How much is copied at once.
-const CHUNK: usize = 256 * 1024;
 /// How often it is looked whether the agent writes another record by now.
 const LOOK: Duration = Duration::from_millis(250);
-/// How many directories are looked into for a record; more are nobody's.
-const DIRECTORIES: usize = 20_000;
 /// How much of a record is read to tell whose it is.
 const HEAD: u64 = 1024 * 1024;
 /// The file with what was copied from where.
@@ -56,24 +56,26 @@ struct Part {
 }
 
 /// Copies the record as it grows.
-pub(super) struct Diary {
-    place: DiaryPlace,
+pub(super) struct LogCopy {
+    log: &'static dyn ConversationLog,
+    location: LogLocation,
     root: PathBuf,
     dir: PathBuf,
     copy: File,
     parts: Vec<Part>,
-    source: Option<File>,
+    source: Option<LogTail>,
     /// The process that has records open.
     holder: Option<u32>,
     looked: Option<Instant>,
     buffer: Vec<u8>,
 }
 
-impl Diary {
+impl LogCopy {
     /// Follows the record of an agent into the capture in `dir`, from where an earlier follower got. None if this
     /// agent has no record that can be followed.
     pub(super) fn open(agent: &dyn Agent, attended: &Attended, dir: &Path) -> Option<Self> {
-        let place = agent.diary_place()?;
+        let log = agent.conversation_log()?;
+        let location = log.location()?;
         let root = attended.records.clone()?;
         let mut copy = File::options().append(true).open(dir.join("stdout")).ok()?;
         let parts = std::fs::read(dir.join(PARTS)).ok();
@@ -82,10 +84,11 @@ impl Diary {
         if let Some(part) = parts.last() {
             end_line(&mut copy, part.at).ok()?;
         }
-        let source = parts.last().and_then(|part| File::open(&part.path).ok());
+        let source = parts.last().and_then(|part| LogTail::open(&part.path, part.start).ok());
         let dir = dir.to_owned();
         Some(Self {
-            place,
+            log,
+            location,
             root,
             dir,
             copy,
@@ -98,45 +101,35 @@ impl Diary {
     }
 
     /// Copies what is new. `native_id` is the conversation as far as it is known, `tree` the agent's processes.
-    pub(super) fn pump(
-        &mut self,
-        agent: &dyn Agent,
-        native_id: Option<&str>,
-        tree: &Tree,
-    ) -> std::io::Result<()> {
+    pub(super) fn pump(&mut self, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
-            self.look(agent, native_id, tree)?;
+            self.look(native_id, tree)?;
             self.looked = Some(Instant::now());
         }
         self.copy_news(1)
     }
 
     /// Copies all there is: the agent has ended.
-    pub(super) fn finish(
-        &mut self,
-        agent: &dyn Agent,
-        native_id: Option<&str>,
-        tree: &Tree,
-    ) -> std::io::Result<()> {
-        self.look(agent, native_id, tree)?;
+    pub(super) fn finish(&mut self, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
+        self.look(native_id, tree)?;
         self.copy_news(usize::MAX)
     }
 
     /// Turns to another record if the agent did.
-    fn look(&mut self, agent: &dyn Agent, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
+    fn look(&mut self, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
         let current = self.parts.last().map(|part| part.path.clone());
         let name = current.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
-        if self.place.kept_open
-            && let Some(path) = self.opened(agent, tree)
+        if self.location.kept_open
+            && let Some(path) = self.opened(tree)
         {
             return self.turn_to(path);
         }
         let Some(id) = native_id else { return Ok(()) };
         // One that is kept open is found by that; its id is only needed for one that is opened late.
-        if name.is_some_and(|name| self.place.is_of(name, id) || self.place.kept_open) {
+        if name.is_some_and(|name| self.location.is_of(name, id) || self.location.kept_open) {
             return Ok(());
         }
-        match find(&self.root, self.place, id) {
+        match find(&self.location, &self.root, id) {
             Some(path) => self.turn_to(path),
             None => Ok(()),
         }
@@ -144,7 +137,7 @@ impl Diary {
 
     /// The record that the agent wrote to last, of those that it has open, if that is not the one followed now. An
     /// agent may keep the records of several conversations open.
-    fn opened(&mut self, agent: &dyn Agent, tree: &Tree) -> Option<PathBuf> {
+    fn opened(&mut self, tree: &Tree) -> Option<PathBuf> {
         let found = self.holder.map(|pid| self.open_in(pid)).filter(|found| !found.is_empty());
         let found = found.or_else(|| {
             let mut members = tree.members().into_iter().map(|member| (member.pid, self.open_in(member.pid)));
@@ -156,7 +149,7 @@ impl Diary {
         let current = self.parts.last().map(|part| &part.path);
         let newest = found.into_iter().max_by_key(written)?;
         let is_news = current.is_none_or(|current| *current != newest && written(current) < written(&newest));
-        (is_news && agent.is_main_diary(&head(&newest))).then_some(newest)
+        (is_news && self.log.is_main(&head(&newest))).then_some(newest)
     }
 
     /// The records that a process has open.
@@ -166,7 +159,7 @@ impl Diary {
             .filter_map(|entry| std::fs::read_link(entry.path()).ok())
             .filter(|path| {
                 let name = path.file_name().and_then(|name| name.to_str());
-                path.starts_with(&self.root) && name.is_some_and(|name| self.place.is_record(name))
+                path.starts_with(&self.root) && name.is_some_and(|name| self.location.is_log(name))
             })
             .collect();
         found.sort();
@@ -176,7 +169,6 @@ impl Diary {
 
     fn turn_to(&mut self, path: PathBuf) -> std::io::Result<()> {
         self.copy_news(usize::MAX)?;
-        let mut source = File::open(&path)?;
         let mut at = self.copy.metadata()?.len();
         if let Some(last) = self.parts.last_mut() {
             let torn = torn(&self.dir.join("stdout"), last.at, at)?;
@@ -187,7 +179,7 @@ impl Diary {
         // A conversation that the person comes back to goes on where it was left, with a whole line.
         let known = self.parts.iter().rev().find(|part| part.path == path);
         let start = known.and_then(|part| part.left).unwrap_or(0);
-        source.seek(SeekFrom::Start(start))?;
+        let source = LogTail::open(&path, start)?;
         self.parts.push(Part { path, start, at, left: None });
         let text = serde_json::to_vec(&self.parts)?;
         capture::write_private(&self.dir, PARTS, &text).map_err(std::io::Error::other)?;
@@ -202,8 +194,8 @@ impl Diary {
             most -= 1;
             // What is in the copy already says how far the record was read, also after a write that failed half-way.
             let length = self.copy.metadata()?.len();
-            source.seek(SeekFrom::Start(part.start + length.saturating_sub(part.at)))?;
-            let count = source.read(&mut self.buffer)?;
+            let from = part.start + length.saturating_sub(part.at);
+            let count = source.read_at(from, &mut self.buffer)?;
             if count == 0 {
                 return Ok(());
             }
@@ -246,34 +238,6 @@ fn head(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The record of a conversation, by its name.
-fn find(root: &Path, place: DiaryPlace, id: &str) -> Option<PathBuf> {
-    let mut level = vec![root.to_owned()];
-    let mut looked = 0;
-    for depth in 0..=place.depth {
-        let mut below = Vec::new();
-        for directory in level {
-            looked += 1;
-            if looked > DIRECTORIES {
-                return None;
-            }
-            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-                let Ok(kind) = entry.file_type() else { continue };
-                if kind.is_dir() {
-                    below.push(entry.path());
-                } else if depth == place.depth
-                    && kind.is_file()
-                    && entry.file_name().to_str().is_some_and(|name| place.is_of(name, id))
-                {
-                    return Some(entry.path());
-                }
-            }
-        }
-        level = below;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tree::Member;
@@ -300,9 +264,9 @@ mod tests {
     }
 
     impl World {
-        fn open(&self) -> Diary {
+        fn open(&self) -> LogCopy {
             let attended = Attended { since: String::new(), records: Some(self.records.clone()) };
-            Diary::open(self.agent.as_ref(), &attended, &self.capture).unwrap()
+            LogCopy::open(self.agent.as_ref(), &attended, &self.capture).unwrap()
         }
 
         fn write(&self, id: &str, text: &str) {
@@ -310,8 +274,8 @@ mod tests {
             File::options().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
         }
 
-        fn finish(&self, diary: &mut Diary, id: &str) -> String {
-            diary.finish(self.agent.as_ref(), Some(id), &self.tree).unwrap();
+        fn finish(&self, copy: &mut LogCopy, id: &str) -> String {
+            copy.finish(Some(id), &self.tree).unwrap();
             std::fs::read_to_string(self.capture.join("stdout")).unwrap()
         }
     }
@@ -319,29 +283,29 @@ mod tests {
     #[test]
     fn it_goes_on_where_it_was() {
         let world = world();
-        let mut diary = world.open();
-        assert_eq!(world.finish(&mut diary, "a"), "", "there is no record yet");
+        let mut copy = world.open();
+        assert_eq!(world.finish(&mut copy, "a"), "", "there is no record yet");
         world.write("a", "a1\na2\nhal");
-        assert_eq!(world.finish(&mut diary, "a"), "a1\na2\nhal");
+        assert_eq!(world.finish(&mut copy, "a"), "a1\na2\nhal");
         world.write("a", "f\n");
         // Another follower, after the first one died, goes on at the same byte.
-        let mut diary = world.open();
-        assert_eq!(world.finish(&mut diary, "a"), "a1\na2\nhalf\n");
-        assert_eq!(world.finish(&mut diary, "a"), "a1\na2\nhalf\n");
+        let mut copy = world.open();
+        assert_eq!(world.finish(&mut copy, "a"), "a1\na2\nhalf\n");
+        assert_eq!(world.finish(&mut copy, "a"), "a1\na2\nhalf\n");
     }
 
     #[test]
     fn another_conversation_and_back() {
         let world = world();
-        let mut diary = world.open();
+        let mut copy = world.open();
         world.write("a", "a1\nhal");
-        world.finish(&mut diary, "a");
+        world.finish(&mut copy, "a");
         world.write("b", "b1\n");
-        assert_eq!(world.finish(&mut diary, "b"), "a1\nhal\nb1\n", "each line stays a line");
+        assert_eq!(world.finish(&mut copy, "b"), "a1\nhal\nb1\n", "each line stays a line");
         world.write("a", "f\na3\n");
-        let mut diary = world.open();
-        assert_eq!(world.finish(&mut diary, "a"), "a1\nhal\nb1\nhalf\na3\n");
+        let mut copy = world.open();
+        assert_eq!(world.finish(&mut copy, "a"), "a1\nhal\nb1\nhalf\na3\n");
         world.write("b", "b2\n");
-        assert_eq!(world.finish(&mut diary, "b"), "a1\nhal\nb1\nhalf\na3\nb2\n");
+        assert_eq!(world.finish(&mut copy, "b"), "a1\nhal\nb1\nhalf\na3\nb2\n");
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's own record of its conversation, followed beside what it prints.
+//! The agent's own log of its conversation, followed beside what it prints.
 //!
 //! Where an agent keeps one that tells more than its output, calls and tokens are taken from there and passed over in
 //! the output: one source, so that nothing has to be matched and nothing counts twice. Which of the two it is, is
@@ -6,11 +6,6 @@
 //! over decides the same.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Read;
-use std::io::Seek;
-use std::io::SeekFrom;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,13 +16,14 @@ use segno_agents::AgentEvent;
 use segno_agents::Baseline;
 use segno_agents::Envelope;
 use segno_agents::ExitInfo;
+use segno_agents::LogLocation;
+use segno_agents::LogUse;
 use segno_agents::Outcome;
 use segno_agents::OutcomeKind;
 use segno_agents::Reader;
 use segno_agents::ReaderOptions;
-use segno_agents::RecordPlace;
 use segno_agents::TokenCounts;
-use segno_agents::is_told_by_record;
+use segno_agents::is_told_by_log;
 use segno_core::Command;
 use serde::Deserialize;
 use serde::Serialize;
@@ -36,22 +32,20 @@ use serde_json::json;
 use super::capture;
 use super::capture::Note;
 use super::journal::Recorder;
+use super::log_find::find;
+use super::log_find::is_of;
+use super::log_tail::CHUNK;
+use super::log_tail::LogTail;
 
 /// How long an agent may take to begin its record after it has named the conversation.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How soon the record is looked for again; then twice as long each time, for a home may hold many. And how often it
-/// is made sure that it is still there.
+/// How soon the log is looked for again; then twice as long each time, for a home may hold many.
 const LOOK: Duration = Duration::from_millis(50);
-const CHECK: Duration = Duration::from_secs(1);
 /// Most that is held back of the output until it is decided.
 const HELD: usize = 256;
 const HELD_BYTES: usize = 4 * 1024 * 1024;
-/// Most entries of directories that are looked at to find a record.
-const ENTRIES: usize = 200_000;
 /// Most calls that are remembered as open.
 const OPEN: usize = 10_000;
-/// How much is read at once.
-const CHUNK: usize = 256 * 1024;
 
 /// Where the records of an agent are, as far as that is known before it starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -92,17 +86,21 @@ pub(super) fn place(
     directory: &Path,
     variable: impl Fn(&str) -> Option<PathBuf>,
 ) -> Option<Place> {
-    let place = agent.record()?;
-    let given = variable(place.home_variable).filter(|home| !home.as_os_str().is_empty());
-    let home = given.or_else(|| Some(variable("HOME")?.join(place.home)))?;
-    let records = directory.join(home).join(place.directory);
-    let known = resumed.and_then(|id| find(place, &records, id));
+    let location = location(agent)?;
+    let own = |name: &str| variable(name).and_then(|value| value.to_str().map(ToOwned::to_owned));
+    let logs = directory.join(location.root(&own)?);
+    let known = resumed.and_then(|id| find(&location, &logs, id));
     let known = known.and_then(|path| Some((path.clone(), std::fs::metadata(path).ok()?.len())));
-    Some(Place { directory: records, known })
+    Some(Place { directory: logs, known })
+}
+
+/// Where the logs of an agent are that tell more than its output.
+fn location(agent: &dyn Agent) -> Option<LogLocation> {
+    agent.conversation_log().filter(|_| agent.capabilities().log_beside_output)?.location()
 }
 
 /// The record of one run.
-pub(super) struct Record {
+pub(super) struct LogBeside {
     way: Way,
     /// How many calls the agent itself made.
     calls: u64,
@@ -125,7 +123,7 @@ enum Way {
 }
 
 struct Sought {
-    place: RecordPlace,
+    location: LogLocation,
     where_to: Place,
     baseline: Baseline,
     native_id: Option<String>,
@@ -137,15 +135,12 @@ struct Sought {
 }
 
 struct Followed {
-    path: PathBuf,
-    file: File,
-    offset: u64,
+    tail: LogTail,
     reader: Reader,
     buffer: Vec<u8>,
-    checked: Instant,
 }
 
-impl Record {
+impl LogBeside {
     /// As the note has it. `native_id` is the conversation, if the agent has named it already.
     pub(super) fn new(
         agent: &dyn Agent,
@@ -154,25 +149,25 @@ impl Record {
         native_id: Option<String>,
         recorder: &mut Recorder<'_>,
     ) -> Self {
-        let mut record = Self { way: Way::None, calls: 0, heard: 0, passed: HashSet::new(), over: false };
-        match (&note.source, agent.record(), &note.record) {
+        let mut beside = Self { way: Way::None, calls: 0, heard: 0, passed: HashSet::new(), over: false };
+        match (&note.source, location(agent), &note.record) {
             (Source::Output { since, used }, ..) => {
                 recorder.count_ahead(*used);
-                record.way = Way::Output { since: *since };
+                beside.way = Way::Output { since: *since };
             }
             (Source::Record { path, from }, ..) => {
                 match Followed::open(agent, path, *from, baseline) {
-                    Ok(followed) => record.way = Way::Followed(Box::new(followed)),
+                    Ok(followed) => beside.way = Way::Followed(Box::new(followed)),
                     // What was recorded from it stays; what comes now cannot be told apart from it in the output.
                     Err(why) => {
                         told(recorder, "lost", &format!("{}: {why}", path.display()));
-                        record.way = Way::Output { since: u64::MAX };
+                        beside.way = Way::Output { since: u64::MAX };
                     }
                 }
             }
-            (Source::Undecided, Some(place), Some(where_to)) => {
-                record.way = Way::Sought(Box::new(Sought {
-                    place,
+            (Source::Undecided, Some(location), Some(where_to)) => {
+                beside.way = Way::Sought(Box::new(Sought {
+                    location,
                     where_to: where_to.clone(),
                     baseline,
                     native_id,
@@ -185,7 +180,7 @@ impl Record {
             }
             (Source::Undecided, ..) => {}
         }
-        record
+        beside
     }
 
     /// How many calls were told so far.
@@ -206,7 +201,7 @@ impl Record {
     /// Takes something from the output.
     pub(super) fn hear(&mut self, envelope: Envelope, recorder: &mut Recorder<'_>) {
         self.heard = self.heard.max(envelope.offset + 1);
-        let both = is_told_by_record(&envelope.event);
+        let both = is_told_by_log(&envelope.event);
         match &mut self.way {
             Way::Sought(sought) => {
                 if let AgentEvent::SessionStarted { native_id, .. } = &envelope.event {
@@ -240,7 +235,7 @@ impl Record {
             Way::Sought(sought) => match sought.look(agent, over) {
                 Look::NotYet => false,
                 Look::Found(followed, from) => {
-                    let source = Source::Record { path: followed.path.clone(), from };
+                    let source = Source::Record { path: followed.tail.path().to_owned(), from };
                     match decide(dir, source) {
                         Ok(()) => {
                             let held = std::mem::take(&mut sought.held);
@@ -370,8 +365,8 @@ impl Sought {
         let mut why = "the conversation has no name".to_owned();
         if let Some(id) = &self.native_id {
             why = format!("no record of {id} below {}", self.where_to.directory.display());
-            let known = self.where_to.known.clone().filter(|(path, _)| is_of(self.place, path, id));
-            let found = known.or_else(|| Some((find(self.place, &self.where_to.directory, id)?, 0)));
+            let known = self.where_to.known.clone().filter(|(path, _)| is_of(&self.location, path, id));
+            let found = known.or_else(|| Some((find(&self.location, &self.where_to.directory, id)?, 0)));
             if let Some((path, from)) = found {
                 match Followed::open(agent, &path, from, self.baseline) {
                     Ok(followed) => return Look::Found(Box::new(followed), from),
@@ -386,55 +381,28 @@ impl Sought {
 
 impl Followed {
     fn open(agent: &dyn Agent, path: &Path, from: u64, baseline: Baseline) -> std::io::Result<Self> {
-        let bad = |why: &str| std::io::Error::other(why.to_owned());
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(bad("not a file"));
-        }
-        let file = File::open(path)?;
-        if file.metadata()?.len() < from {
-            return Err(bad("shorter than it was"));
-        }
+        let tail = LogTail::open(path, from)?;
         let options = ReaderOptions {
             line_limit: segno_agents::DEFAULT_LINE_LIMIT,
             start_offset: from,
             expected_native_id: None,
             baseline,
         };
-        let reader = agent.record_reader(&options).ok_or_else(|| bad("nobody can read it"))?;
-        let (path, checked) = (path.to_owned(), Instant::now());
-        Ok(Self { path, file, offset: from, reader, buffer: vec![0; CHUNK], checked })
+        let reader = agent.conversation_log().and_then(|log| log.reader(&options, LogUse::BesideOutput));
+        let reader = reader.ok_or_else(|| std::io::Error::other("nobody can read it"))?;
+        Ok(Self { tail, reader, buffer: vec![0; CHUNK] })
     }
 
     fn read(&mut self, out: &mut impl FnMut(Envelope)) -> Result<bool, String> {
-        let said = |path: &Path, why: String| format!("{}: {why}", path.display());
-        let mut read = || -> std::io::Result<usize> {
-            self.file.seek(SeekFrom::Start(self.offset))?;
-            self.file.read(&mut self.buffer)
-        };
-        let count = read().map_err(|why| said(&self.path, why.to_string()))?;
-        self.offset += count as u64;
+        let count = self.tail.read(&mut self.buffer);
+        let count = count.map_err(|why| format!("{}: {why}", self.tail.path().display()))?;
         self.reader.feed(&self.buffer[..count], &mut |envelope| {
-            // Too long to be read, or no event of the record: there is nothing to record of it.
+            // Too long to be read, or no event of the log: there is nothing to record of it.
             if !envelope.event.is_unparsed() {
                 out(envelope);
             }
         });
-        if count == 0 && self.checked.elapsed() >= CHECK {
-            self.checked = Instant::now();
-            self.check().map_err(|why| said(&self.path, why))?;
-        }
         Ok(count > 0)
-    }
-
-    /// A file that was removed or replaced stays open and never grows again.
-    fn check(&self) -> Result<(), String> {
-        let there = std::fs::metadata(&self.path).map_err(|why| why.to_string())?;
-        let ours = self.file.metadata().map_err(|why| why.to_string())?;
-        match (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
-            false => Err("it was replaced".to_owned()),
-            true if ours.len() < self.offset => Err("it was cut".to_owned()),
-            true => Ok(()),
-        }
     }
 }
 
@@ -462,25 +430,4 @@ fn decide(dir: &Path, source: Source) -> Result<(), crate::Error> {
     let mut note = capture::read_note(dir)?;
     note.source = source;
     capture::write_note_durably(dir, &note)
-}
-
-fn is_of(place: RecordPlace, path: &Path, id: &str) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| place.is_of(name, id))
-}
-
-/// The record of a conversation, the newest directories first.
-fn find(place: RecordPlace, records: &Path, id: &str) -> Option<PathBuf> {
-    let mut left = ENTRIES;
-    below(place, records, place.depth, id, &mut left)
-}
-
-fn below(place: RecordPlace, dir: &Path, depth: usize, id: &str, left: &mut usize) -> Option<PathBuf> {
-    let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path()).collect();
-    *left = left.checked_sub(entries.len())?;
-    if depth == 0 {
-        return entries.into_iter().find(|path| is_of(place, path, id));
-    }
-    entries.sort_unstable();
-    entries.iter().rev().find_map(|entry| below(place, entry, depth - 1, id, left))
 }

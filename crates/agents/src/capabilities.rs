@@ -1,0 +1,25 @@
+//! What agents can do, said by each of them: nobody else has to know them by name.
+
+/// What an agent can do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It calls hooks, or something like them, that segno can give it for a run.
+    pub hooks: bool,
+    /// It can ask us about calls that its own rules do not settle.
+    pub asks_permission: bool,
+    /// The next process counts its tool calls with the same ids again, as Codex does (`item_0`, `item_1`). Only for an
+    /// agent whose hooks, if it has any, do not tell of calls by these ids.
+    pub call_ids_recur: bool,
+    /// Its own log of a conversation is written as it works and tells more of calls and tokens than its output.
+    pub log_beside_output: bool,
+    /// The id of a new conversation can be chosen in a run without a person.
+    pub chooses_id: bool,
+    /// The same with a person at its terminal.
+    pub chooses_id_at_terminal: bool,
+    /// It can go on with a copy of a conversation that ends at a message.
+    pub goes_back_to_message: bool,
+    /// It says what it used only when it ends: until then no cap can be held against it.
+    pub tells_use_late: bool,
+    /// It keeps a cap on turns itself, in a run without a person.
+    pub caps_turns: bool,
+}
