@@ -2,6 +2,7 @@
 
 mod run;
 mod store;
+mod user_key;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use serde::Serializer;
 
 pub use run::RunId;
 pub use store::StoreId;
+pub use user_key::UserKey;
 
 use crate::time::Timestamp;
 
@@ -154,16 +156,21 @@ impl EventKey {
         if index == 0 {
             return self.clone();
         }
-        let mut key = format!("{}/{index}", self.0);
-        if key.len() > Self::MAX_LEN {
-            // Too long to be read back: a hash of the whole stands for what is cut off.
-            let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
-            key.replace_range(..key.len() - Self::MAX_LEN + 17, &format!("{hash:016x}~"));
-        }
-        Self(key)
+        Self(fit_key(format!("{}/{index}", self.0), 0))
     }
+}
+
+/// A key that is too long to be read back, shortened behind its first `kept` characters: a hash of the whole stands for
+/// what is cut off.
+fn fit_key(mut key: String, kept: usize) -> String {
+    if key.len() > EventKey::MAX_LEN {
+        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let cut = key.len() - EventKey::MAX_LEN + 17;
+        key.replace_range(kept..kept + cut, &format!("{hash:016x}~"));
+    }
+    key
 }
 
 impl fmt::Display for EventKey {

@@ -83,3 +83,24 @@ fn run_ids_are_hexadecimal_digits_and_nothing_else() {
         assert!(bad.parse::<RunId>().is_err(), "{bad}");
     }
 }
+
+#[test]
+fn keys_of_users_have_a_namespace_of_their_own() {
+    let key = |text: &str| text.parse::<UserKey>().unwrap().event_key();
+    assert_eq!(key("deploy-42").as_str(), "user:deploy-42");
+    assert_ne!(key("job/1"), key("job").part(1));
+    assert_ne!(key("job%2F1"), key("job/1"));
+    for ours in ["run-00ff@end", "hook-00ff-PreToolUse-1"] {
+        assert_ne!(key(ours).as_str(), ours);
+        assert_eq!(ours.parse::<UserKey>().unwrap().former().as_str(), ours);
+    }
+    let long: Vec<EventKey> =
+        ["a", "b"].map(|end| key(&format!("{}{end}", "/".repeat(199)))).into_iter().collect();
+    assert_ne!(long[0], long[1]);
+    for key in &long {
+        assert!(key.as_str().starts_with("user:"));
+        assert_eq!(key.as_str().parse::<EventKey>().as_ref(), Ok(key));
+        assert_ne!(key.part(1), *key);
+    }
+    assert!("".parse::<UserKey>().is_err());
+}

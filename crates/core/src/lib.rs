@@ -42,6 +42,7 @@ pub use id::RunId;
 pub use id::SessionId;
 pub use id::StoreId;
 pub use id::Uid;
+pub use id::UserKey;
 pub use project::ItemChange;
 pub use project::List;
 pub use project::project;

@@ -7,6 +7,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Text;
 use segno_core::Timestamp;
+use segno_core::UserKey;
 use segno_core::event::Request;
 use segno_redact::Redacted;
 use segno_store::Append;
@@ -32,7 +33,7 @@ impl Engine {
         &self,
         session: SessionId,
         commands: Vec<Command>,
-        key: Option<EventKey>,
+        key: Option<UserKey>,
     ) -> Result<Acted, Error> {
         self.act_by(session, commands, key, self.options.actor.epoch, false)
     }
@@ -42,7 +43,7 @@ impl Engine {
         &self,
         session: SessionId,
         commands: Vec<Command>,
-        key: Option<EventKey>,
+        key: Option<UserKey>,
         epoch: Option<u64>,
     ) -> Result<Acted, Error> {
         self.act_by(session, commands, key, epoch, true)
@@ -54,14 +55,15 @@ impl Engine {
         &self,
         session: SessionId,
         commands: Vec<Command>,
-        key: Option<EventKey>,
+        key: Option<UserKey>,
         epoch: Option<u64>,
         drives: bool,
     ) -> Result<Acted, Error> {
         let below = !drives && self.options.actor.session == Some(session);
         let asks = below && commands.iter().any(|command| matches!(command, Command::Pause { .. }));
         let own = epoch.filter(|_| !asks);
-        let key = key.unwrap_or_else(fresh_key);
+        let former_key = key.as_ref().map(UserKey::former);
+        let key = key.map_or_else(fresh_key, |key| key.event_key());
         let at = self.now();
         let commands: Vec<Command> =
             commands.into_iter().map(|command| self.without_secrets_in_names(command)).collect();
@@ -70,6 +72,7 @@ impl Engine {
         let append = Append {
             run: self.options.actor.run.clone(),
             epoch,
+            former_key,
             want_state: true,
             ..Append::new(session, key.clone(), at, self.decider(commands.clone(), own, driven))
         };
@@ -317,7 +320,7 @@ impl Engine {
         let run = self.options.actor.run.clone();
         crate::spool::put(
             &dir,
-            &crate::spool::Origin { session, key: key.clone(), at, run, epoch },
+            &crate::spool::Origin { store: Some(self.store_id()), session, key: key.clone(), at, run, epoch },
             &events,
         )?;
         Ok(Acted {

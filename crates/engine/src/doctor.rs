@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::Engine;
 use crate::Error;
+use crate::left_alone::LeftAlone;
 use crate::spool;
 
 /// What the doctor found, and what it did.
@@ -28,6 +29,8 @@ pub struct Diagnosis {
     pub quarantined: Vec<Damage>,
     /// Facts that wait in the spool.
     pub spooled: u64,
+    /// What is kept beside the store, is not its own, and was left alone.
+    pub left_alone: Vec<LeftAlone>,
     /// Sessions whose driver had died.
     pub settled: Vec<String>,
     /// What was mended.
@@ -60,6 +63,9 @@ pub fn examine(
     if let Some(dir) = &engine.options.spool {
         diagnosis.spooled = spool::waiting(dir).len() as u64;
     }
+    diagnosis.left_alone = engine.left_alone();
+    let foreign = diagnosis.left_alone.iter().filter(|left| left.path.is_file()).count() as u64;
+    diagnosis.spooled = diagnosis.spooled.saturating_sub(foreign);
     diagnosis.settled = engine.settle()?.iter().map(ToString::to_string).collect();
     diagnosis.report = verify::verify(engine.store(), deep, progress)?;
     if repair {

@@ -8,6 +8,7 @@ use segno_core::Command;
 use segno_core::EventKey;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::StoreId;
 use segno_core::event::Source;
 use segno_redact::Redactor;
 use segno_store::Append;
@@ -77,6 +78,7 @@ impl HookCall {
         session: SessionId,
         run: Option<String>,
         epoch: Option<u64>,
+        store: Option<StoreId>,
     ) -> Result<HookAnswer, Error> {
         let mut events = Vec::new();
         for command in self.commands {
@@ -87,7 +89,7 @@ impl HookCall {
             }
         }
         let print = epoch.and_then(|_| deny(&self.report, UNREADABLE.to_owned()));
-        spool::put(dir, &spool::Origin { session, key: self.key, at, run, epoch }, &events)?;
+        spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &events)?;
         Ok(HookAnswer { print, spooled: true })
     }
 }
@@ -266,7 +268,8 @@ impl Engine {
         actor: &Actor,
     ) -> Result<HookAnswer, Error> {
         let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
-        call.spool(self.redactor(), &dir, self.now(), session, actor.run.clone(), actor.epoch)
+        let store = Some(self.store_id());
+        call.spool(self.redactor(), &dir, self.now(), session, actor.run.clone(), actor.epoch, store)
     }
 
     /// The epoch of a driver that adopted this run: what the agent inherited is the dead driver's.

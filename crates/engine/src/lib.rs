@@ -29,6 +29,7 @@ pub mod hook;
 mod inside;
 pub mod launch;
 pub mod lease;
+pub mod left_alone;
 pub mod life;
 pub mod live;
 mod manager;

@@ -3,29 +3,33 @@
 //! A spooled fact is synced to disk before it is acknowledged. It carries its key, so taking it in twice is
 //! harmless; what cannot be taken in is set apart and reported, never dropped.
 
+mod line;
+
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::Event;
 use segno_core::EventKey;
-use segno_core::RunId;
 use segno_core::SessionId;
+use segno_core::StoreId;
 use segno_core::Timestamp;
 use segno_redact::Redacted;
 use segno_store::Append;
 use segno_store::What;
-use serde::Deserialize;
-use serde::Serialize;
 
 use crate::Engine;
 use crate::Error;
 use crate::files::Access;
 use crate::files::Draft;
+use line::Entry;
+pub(crate) use line::Line;
 
 /// Where spooled facts come from.
 #[derive(Clone, Debug)]
 pub struct Origin {
+    /// For which store; none if nobody could tell.
+    pub store: Option<StoreId>,
     /// For which session.
     pub session: SessionId,
     /// Their key.
@@ -38,33 +42,23 @@ pub struct Origin {
     pub epoch: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Line {
-    session: SessionId,
-    key: EventKey,
-    at: Timestamp,
-    run: Option<RunId>,
-    epoch: Option<u64>,
-    events: Vec<Entry>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Entry {
-    kind: String,
-    version: u32,
-    body: serde_json::Value,
-    /// Texts that were set aside, whole: the spool has no blobs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    blobs: Vec<String>,
-}
-
 /// What taking the spool in brought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakenIn {
     /// How many facts were taken in.
     pub facts: u64,
+    /// How many files were left where they are: they are another store's, or only a newer segno can read them.
+    pub left: u64,
     /// Files that were set apart, with the reason.
     pub set_apart: Vec<(PathBuf, String)>,
+}
+
+/// What became of one file.
+enum Taken {
+    /// So many facts were new.
+    Facts(u64),
+    /// It is not ours to take in.
+    Left,
 }
 
 /// Keeps facts in a new file of the spool. They are on disk when this returns.
@@ -81,6 +75,7 @@ pub fn put(dir: &Path, origin: &Origin, events: &[Redacted]) -> Result<(), Error
         })
         .collect();
     let line = Line {
+        store: origin.store,
         session: origin.session,
         key: origin.key.clone(),
         at: origin.at,
@@ -89,8 +84,7 @@ pub fn put(dir: &Path, origin: &Origin, events: &[Redacted]) -> Result<(), Error
         epoch: origin.epoch,
         events: entries,
     };
-    let mut text = serde_json::to_vec(&line).map_err(|why| Error::file(dir, why))?;
-    text.push(b'\n');
+    let text = line.to_bytes().map_err(|why| Error::file(dir, why))?;
     // Version 7 names sort by time, so facts are taken in in the order they happened.
     let name = uuid::Uuid::now_v7().simple().to_string();
     let mut draft = Draft::begin(&dir.join(format!("{name}.json")), Access::Private).map_err(fail)?;
@@ -116,7 +110,8 @@ impl Engine {
         let Some(dir) = self.options.spool.clone().filter(|_| !self.is_copy()) else { return Ok(taken) };
         for path in waiting(&dir) {
             match self.take_in(&path) {
-                Ok(facts) => {
+                Ok(Taken::Left) => taken.left += 1,
+                Ok(Taken::Facts(facts)) => {
                     taken.facts += facts;
                     // It may be gone: another process took it in at the same time.
                     gone_or(std::fs::remove_file(&path)).map_err(|why| Error::file(&path, why))?;
@@ -142,19 +137,41 @@ impl Engine {
         Ok(taken)
     }
 
-    fn take_in(&self, path: &Path) -> Result<u64, Error> {
+    /// Whether facts are this store's to take in. Those of programs that knew no ids of stores are, if the session and
+    /// the run that they name are in it.
+    pub(crate) fn is_ours(&self, line: &Line) -> Result<bool, Error> {
+        if let Some(store) = line.store {
+            return Ok(store == self.store_id());
+        }
+        let known = match &line.run {
+            Some(run) => self.is_recorded(line.session, run.as_str()),
+            None => self.load(line.session).map(|_| true),
+        };
+        match known {
+            Err(Error::Store(segno_store::Error::NotFound(_)) | Error::SessionNotFound { .. }) => Ok(false),
+            other => other,
+        }
+    }
+
+    fn take_in(&self, path: &Path) -> Result<Taken, Error> {
         let corrupted = |why: String| Error::SessionCorrupted {
             session_id: "?".to_owned(),
             details: format!("{}: {why}", path.display()),
         };
         let text = std::fs::read(path).map_err(|why| Error::file(path, why))?;
-        let line: Line = serde_json::from_slice(&text).map_err(|why| corrupted(why.to_string()))?;
+        let line = Line::read(&text).map_err(corrupted)?;
+        if !self.is_ours(&line)? {
+            return Ok(Taken::Left);
+        }
         let mut events = Vec::with_capacity(line.events.len());
         let mut late = Vec::with_capacity(line.events.len());
         for entry in line.events {
             let body = restore_blobs(entry.body, &entry.blobs).to_string();
             let event =
                 Event::decode(&entry.kind, entry.version, &body).map_err(|why| corrupted(why.to_string()))?;
+            if matches!(event, Event::Unknown(_)) {
+                return Ok(Taken::Left);
+            }
             if !event.may_be_spooled() {
                 return Err(corrupted(format!("{} is nothing that a spool may tell of", entry.kind)));
             }
@@ -172,10 +189,10 @@ impl Engine {
             ..Append::new(line.session, line.key, line.at, What::Facts(events))
         };
         match self.store().append(vec![append]).pop() {
-            Some(Ok(appended)) if appended.repeated => Ok(0),
-            Some(Ok(_)) => Ok(facts),
+            Some(Ok(appended)) if appended.repeated => Ok(Taken::Facts(0)),
+            Some(Ok(_)) => Ok(Taken::Facts(facts)),
             Some(Err(why)) => Err(why.into()),
-            None => Ok(0),
+            None => Ok(Taken::Facts(0)),
         }
     }
 }

@@ -47,6 +47,23 @@ pub fn private_directory(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses a directory that others may have put something into: one of another user, or one that others may write. One
+/// that is not there is fine.
+pub fn check_ours(path: &Path) -> io::Result<()> {
+    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    match fs::metadata(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(why) => Err(why),
+        Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+            refuse(format!("it belongs to another user (uid {})", found.uid()))
+        }
+        Ok(found) if found.mode() & 0o022 != 0 => {
+            refuse(format!("others may write to it (mode {:03o})", found.mode() & 0o777))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
 /// Makes a directory and those above it, each private and durable in its parent. One that is there is left as it is.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {

@@ -20,6 +20,7 @@ mod directory;
 mod draft;
 mod read;
 
+pub use directory::check_ours;
 pub use directory::dir_below;
 pub use directory::dir_in;
 pub use directory::lock;

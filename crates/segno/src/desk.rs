@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use segno_engine::core::{Command, EventKey, SessionId, State, Summary};
+use segno_engine::core::{Command, SessionId, State, StoreId, Summary, UserKey};
 use segno_engine::redact::{self, Redactor};
 use segno_engine::store::Standing;
 use segno_engine::store::sqlite::{self, SqliteStore};
@@ -62,6 +62,7 @@ impl<'a> Desk<'a> {
 
     fn open_for(context: &'a Context, create: bool, purpose: sqlite::Purpose) -> Outcome<Self> {
         let config = context.config()?;
+        check_directories(context)?;
         let path = store_path(context)?;
         let options =
             sqlite::Options { purpose, create, busy: Duration::from_millis(config.store.busy_timeout_ms) };
@@ -269,9 +270,9 @@ impl<'a> Desk<'a> {
     }
 
     /// The key that was given, under which doing something twice does it once.
-    pub fn key(&self) -> Outcome<Option<EventKey>> {
+    pub fn key(&self) -> Outcome<Option<UserKey>> {
         let parse = |text: &String| {
-            text.parse::<EventKey>().map_err(|bad| CommandError::usage(format!("bad --key: {}", bad.why)))
+            text.parse::<UserKey>().map_err(|bad| CommandError::usage(format!("bad --key: {}", bad.why)))
         };
         self.context.global.key.as_ref().map(parse).transpose()
     }
@@ -360,6 +361,20 @@ impl<'a> Desk<'a> {
     }
 }
 
+/// Whoever can write to our directories can make us believe what they like. So can whoever owns them.
+fn check_directories(context: &Context) -> Outcome {
+    let paths = &context.paths;
+    let (spool, captures) = (paths.state.join("spool"), paths.state.join("runs"));
+    for directory in [&paths.data, &paths.state, &spool, &captures] {
+        crate::files::check_ours(directory).map_err(|why| {
+            let place = directory.display();
+            CommandError::new(ExitCode::Environment, "not_private", format!("{place} is not used: {why}"))
+                .hint(format!("chmod go-w {place}   once you know what is in it"))
+        })?;
+    }
+    Ok(())
+}
+
 /// The file of the embedded store.
 pub fn store_path(context: &Context) -> Outcome<PathBuf> {
     let url = context.store_url()?;
@@ -381,13 +396,14 @@ pub fn store_path(context: &Context) -> Outcome<PathBuf> {
 }
 
 /// What the hooks of a run need to know.
-pub fn hook_file(context: &Context) -> Outcome<HookFile> {
+pub fn hook_file(context: &Context, store_id: Option<StoreId>) -> Outcome<HookFile> {
     let config = context.config()?;
     let store = store_path(context)?;
     let tag_key = recent::tag_key(&context.paths.data);
     let secrets = if config.redact.env { context.environment.secrets() } else { Vec::new() };
     Ok(HookFile {
         store: std::path::absolute(&store).unwrap_or(store),
+        store_id,
         spool: context.paths.state.join("spool"),
         tag_key,
         known_secrets: secrets.iter().map(|(_, secret)| redact::fingerprint(&tag_key, secret)).collect(),

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use segno_engine::core::{RunId, SessionId};
+use segno_engine::core::{RunId, SessionId, StoreId};
 use segno_engine::hook::{HookAnswer, HookCall};
 use segno_engine::redact::{self, Redactor, fingerprint};
 use segno_engine::run::door::{self, Knock};
+use segno_engine::store::Store as _;
 use segno_engine::store::sqlite::{self, SqliteStore};
 use segno_engine::{Actor, Clock as _, Engine, EngineOptions, SystemClock, fresh_key, view};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 pub struct HookFile {
     /// The store's file.
     pub store: PathBuf,
+    /// Which store that is: another one at the same place is not written to.
+    #[serde(default)]
+    pub store_id: Option<StoreId>,
     /// Where facts are kept while the store cannot take them.
     pub spool: PathBuf,
     /// The key of redaction tags.
@@ -109,7 +113,13 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
         && payload.len() <= door::LARGEST
         && file.driver_knows_secrets_of(&environment)
     {
-        let knock = Knock { agent: name.to_owned(), session, key: key.clone(), bytes: payload.len() };
+        let knock = Knock {
+            agent: name.to_owned(),
+            session,
+            store: file.store_id,
+            key: key.clone(),
+            bytes: payload.len(),
+        };
         if let Some(answer) = door::knock(Path::new(door), &knock, &payload, PATIENCE, CHECKPOINT) {
             return Ok(answer);
         }
@@ -120,7 +130,11 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
     let options = redact::Options { extra_rules, exact, tag_key: file.tag_key };
     let redactor = Redactor::try_new(options).map_err(|why| why.to_string())?;
     let options = sqlite::Options { purpose: sqlite::Purpose::OneShot, create: false, busy: PATIENCE };
-    match SqliteStore::open(&file.store, options) {
+    let opened = SqliteStore::open(&file.store, options).map_err(|why| why.to_string()).and_then(|store| {
+        let is_ours = file.store_id.is_none_or(|id| id == store.id());
+        if is_ours { Ok(store) } else { Err(format!("another store is at {}", file.store.display())) }
+    });
+    match opened {
         Ok(store) => {
             let options = EngineOptions {
                 redactor,
@@ -133,7 +147,8 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
             Engine::new(Box::new(store), options).hear_hook(session, call).map_err(|why| why.to_string())
         }
         Err(why) => {
-            let spooled = call.spool(&redactor, &file.spool, SystemClock.now(), session, run, epoch);
+            let spooled =
+                call.spool(&redactor, &file.spool, SystemClock.now(), session, run, epoch, file.store_id);
             spooled.map_err(|failed| format!("{why}; and the spool: {failed}"))
         }
     }
@@ -152,5 +167,5 @@ fn configured(environment: &Environment) -> Result<HookFile, String> {
     let context =
         Context::new(GlobalArgs::default(), environment.clone(), paths, &directory, Timestamp::now())
             .map_err(|why| why.to_string())?;
-    desk::hook_file(&context).map_err(|why| why.to_string())
+    desk::hook_file(&context, None).map_err(|why| why.to_string())
 }

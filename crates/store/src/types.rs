@@ -94,6 +94,8 @@ pub struct Append {
     pub session: SessionId,
     /// The writer's key. If it is known already, nothing is written and the first answer is given again.
     pub key: EventKey,
+    /// Another key under which the same may have been recorded before: it counts as known too.
+    pub former_key: Option<EventKey>,
     /// When it happened.
     pub at: Timestamp,
     /// The run it belongs to.
@@ -116,6 +118,7 @@ impl Append {
         Self {
             session,
             key,
+            former_key: None,
             at,
             run: None,
             epoch: None,

@@ -340,6 +340,11 @@ pub struct RunMark {
 }
 
 impl RunMark {
+    /// The conversation that can be opened again. An earlier version wrote `?` for one that the agent did not name.
+    pub fn conversation(&self) -> Option<&str> {
+        self.native_id.as_deref().filter(|id| !id.is_empty() && *id != "?")
+    }
+
     /// Whether all this is known of it already.
     pub fn is_named(&self, native_id: &str, model: Option<&str>, version: Option<&str>) -> bool {
         self.native_id.as_deref() == Some(native_id)

@@ -107,7 +107,7 @@ impl Engine {
             reason,
             last_action: state.last_action.clone(),
             agent: run.map(|run| run.agent.clone()),
-            conversation: run.and_then(|run| run.native_id.clone()),
+            conversation: run.and_then(|run| run.conversation().map(ToOwned::to_owned)),
             in_doubt: state
                 .calls
                 .in_doubt

@@ -3,10 +3,10 @@
 
 use segno_agents::Conversation;
 use segno_core::Command;
-use segno_core::EventKey;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::UserKey;
 use segno_core::event::ConversationMark;
 use segno_core::event::Maker;
 use segno_core::event::Recovery;
@@ -52,7 +52,7 @@ pub struct ResumeWish {
     /// Nobody asked for it: the agent died and is started again.
     pub automatic: bool,
     /// Doing it twice under the same key does it once, where no agent is started.
-    pub key: Option<EventKey>,
+    pub key: Option<UserKey>,
 }
 
 impl ResumeWish {
@@ -278,7 +278,9 @@ impl Engine {
         restored: &mut Vec<String>,
     ) -> ResumedAgent {
         let run = state.run.as_ref().filter(|run| run.agent == name);
-        let native = run.and_then(|run| run.native_id.clone()).filter(|_| wish.recovery() != Recovery::Fresh);
+        let native = run
+            .and_then(|run| run.conversation().map(ToOwned::to_owned))
+            .filter(|_| wish.recovery() != Recovery::Fresh);
         // With a person at its terminal an agent goes back to no place inside of a conversation.
         let at = checkpoint.and_then(|checkpoint| checkpoint.conversation).filter(|_| !wish.interactive);
         let conversation = conversation(&name, native, at);

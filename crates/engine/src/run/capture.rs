@@ -45,9 +45,12 @@ pub struct Note {
     pub cgroup: Option<PathBuf>,
     /// Scratch space to be removed in the end.
     pub scratch: Option<PathBuf>,
-    /// The store that the run is recorded in, and the driver's number there. Copies of a store share these folders.
+    /// Where the store is that the run is recorded in.
     #[serde(default)]
     pub store: String,
+    /// Which store that is, wherever it is kept. Earlier programs did not say.
+    #[serde(default)]
+    pub store_id: Option<segno_core::StoreId>,
     /// The driver's number.
     #[serde(default)]
     pub epoch: u64,

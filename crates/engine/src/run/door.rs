@@ -21,6 +21,7 @@ use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use segno_core::EventKey;
 use segno_core::SessionId;
+use segno_core::StoreId;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -51,6 +52,9 @@ pub struct Knock {
     pub agent: String,
     /// The session that the hook is told to record in.
     pub session: SessionId,
+    /// The store that the hook is told to record in.
+    #[serde(default)]
+    pub store: Option<StoreId>,
     /// The key for something that has none of its own.
     pub key: EventKey,
     /// How long the payload is.
@@ -188,7 +192,7 @@ fn hear(engine: &Engine, resident: &Resident, mut stream: UnixStream) -> Option<
     stream.set_write_timeout(Some(LISTEN)).ok()?;
     let (knock, payload) = listen(&mut stream)?;
     // An agent inside the agent has a driver of its own.
-    if knock.session != resident.session {
+    if knock.session != resident.session || knock.store.is_some_and(|store| store != engine.store_id()) {
         return None;
     }
     let agent = segno_agents::by_name(&knock.agent)?;
@@ -289,6 +293,7 @@ mod tests {
             let knocks = Knock {
                 agent: "claude".to_owned(),
                 session: self.session,
+                store: None,
                 key: fresh_key(),
                 bytes: payload.len(),
             };
@@ -362,7 +367,13 @@ mod tests {
         let brief = Duration::from_millis(20);
         let bring = |session, agent: &str| {
             let payload = payload("c", 1);
-            let knocks = Knock { agent: agent.to_owned(), session, key: fresh_key(), bytes: payload.len() };
+            let knocks = Knock {
+                agent: agent.to_owned(),
+                session,
+                store: None,
+                key: fresh_key(),
+                bytes: payload.len(),
+            };
             (knocks, payload)
         };
         let (knocks, text) = bring(house.session, "claude");

@@ -74,7 +74,8 @@ impl Engine {
         let started = Instant::now();
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
         let now = self.now().to_string();
-        let begin = spawn::Begin { run: &run, epoch: driver.epoch(), now: &now, store: self.store().place() };
+        let (store, store_id) = (self.store().place(), self.store_id());
+        let begin = spawn::Begin { run: &run, epoch: driver.epoch(), now: &now, store, store_id };
         let mut spawned = spawn::spawn(&request, &spec, scratch, begin, self.captures()?)?;
         let start = spawn::started(&request, &spec, &run, spawned.member);
         let commands = vec![Command::StartRun(Box::new(start))];

@@ -204,7 +204,9 @@ impl LogBeside {
         let both = is_told_by_log(&envelope.event);
         match &mut self.way {
             Way::Sought(sought) => {
-                if let AgentEvent::SessionStarted { native_id, .. } = &envelope.event {
+                if let AgentEvent::SessionStarted { native_id, .. } = &envelope.event
+                    && !native_id.is_empty()
+                {
                     sought.native_id = Some(native_id.clone());
                     (sought.since, sought.looked, sought.rest) = (Instant::now(), None, LOOK);
                 }

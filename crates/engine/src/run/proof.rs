@@ -95,7 +95,11 @@ impl Engine {
         Ok(note)
     }
 
-    fn is_our_store(&self, note: &Note) -> bool {
+    /// Whether a note is of this store. One of a program that knew no ids of stores is, if the store is where it says.
+    pub(crate) fn is_our_store(&self, note: &Note) -> bool {
+        if let Some(id) = note.store_id {
+            return id == self.store_id();
+        }
         let place = self.store().place();
         let real = |place: &str| std::fs::canonicalize(place).ok();
         note.store == place || real(&note.store).is_some_and(|noted| Some(noted) == real(&place))

@@ -146,7 +146,11 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
         run: run.to_owned(),
         outcome: outcome_word(outcome.outcome),
         reason: outcome.reason.as_str().into(),
-        native_id: outcome.native_id.as_deref().map(|id| super::translate::fit(id, limits::NAME)),
+        native_id: outcome
+            .native_id
+            .as_deref()
+            .filter(|id| !id.trim().is_empty())
+            .map(|id| super::translate::fit(id, limits::NAME)),
         exit_code: outcome.exit_code,
         signal: outcome.exit_signal,
         turns: outcome.turns,

@@ -14,6 +14,7 @@ use std::process::Stdio;
 use segno_agents::LaunchSpec;
 use segno_agents::launch::Unsupported;
 use segno_core::RunId;
+use segno_core::StoreId;
 use segno_core::event::Ledger;
 use segno_core::event::RunStarted;
 use serde_json::Value;
@@ -88,6 +89,7 @@ pub(super) struct Begin<'a> {
     pub(super) epoch: u64,
     pub(super) now: &'a str,
     pub(super) store: String,
+    pub(super) store_id: StoreId,
 }
 
 /// Starts it. Its output goes to the capture.
@@ -98,7 +100,7 @@ pub(super) fn spawn(
     begin: Begin<'_>,
     captures: &Path,
 ) -> Result<Spawned, Error> {
-    let Begin { run, epoch, now, store } = begin;
+    let Begin { run, epoch, now, store, store_id } = begin;
     let mut note = Note {
         session: request.session,
         run: run.clone(),
@@ -110,6 +112,7 @@ pub(super) fn spawn(
         cgroup: None,
         scratch: scratch.clone(),
         store,
+        store_id: Some(store_id),
         epoch,
         record: log_place(request, spec).filter(|_| !request.launch.interactive),
         source: super::log_beside::Source::default(),

@@ -36,15 +36,18 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
         }
         AgentEvent::Progress { heartbeat: true, .. } => Vec::new(),
         AgentEvent::SessionStarted { native_id, model, version, tools, .. } => {
-            let named = Command::NameRun(RunNamed {
-                run: run.to_owned(),
-                native_id: name(native_id),
-                model: model.as_deref().map(name),
-                version: version.as_deref().map(name),
+            // An agent that does not say which conversation it opened leaves what is known of it as it is.
+            let named = (!native_id.trim().is_empty()).then(|| {
+                Command::NameRun(RunNamed {
+                    run: run.to_owned(),
+                    native_id: name(native_id),
+                    model: model.as_deref().map(name),
+                    version: version.as_deref().map(name),
+                })
             });
             let body = serde_json::json!({ "tools": tools });
             let tools = (!tools.is_empty()).then(|| Command::Report { what: TOOLS.to_owned(), body });
-            std::iter::once(named).chain(tools).collect()
+            named.into_iter().chain(tools).collect()
         }
         AgentEvent::Text { text, message_id, parent } => said(Channel::Text, text, message_id, parent),
         AgentEvent::Thinking { text, message_id, parent } => {

@@ -60,7 +60,7 @@ impl Engine {
         Ok(())
     }
 
-    fn is_recorded(&self, session: SessionId, run: &str) -> Result<bool, Error> {
+    pub(crate) fn is_recorded(&self, session: SessionId, run: &str) -> Result<bool, Error> {
         if self.store().load(session)?.state.run.is_some_and(|known| known.id == run) {
             return Ok(true);
         }

@@ -1,9 +1,9 @@
 //! Doing the same thing twice, and several things at once.
 
 use segno_core::Command;
-use segno_core::EventKey;
 use segno_core::Status;
 use segno_core::TokenUse;
+use segno_core::UserKey;
 use segno_core::event::PauseReason;
 use segno_core::event::Source;
 
@@ -24,7 +24,7 @@ fn the_same_key_twice_is_once() {
     let room = Room::new();
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
-    let key: EventKey = "hook-42".parse().unwrap();
+    let key: UserKey = "hook-42".parse().unwrap();
     let commands = || vec![tokens(100), note("worked"), pause()];
     let first = engine.act_all(id, commands(), Some(key.clone())).unwrap();
     assert!(!first.repeated);
@@ -47,7 +47,7 @@ fn a_key_belongs_to_one_session() {
     let engine = room.quiet();
     let one = engine.create(room.new_session()).unwrap().state.session_id;
     let two = engine.create(room.new_session()).unwrap().state.session_id;
-    let key: EventKey = "k".parse().unwrap();
+    let key: UserKey = "k".parse().unwrap();
     assert!(!engine.act_all(one, vec![tokens(1)], Some(key.clone())).unwrap().repeated);
     assert!(!engine.act_all(two, vec![tokens(1)], Some(key)).unwrap().repeated);
 }
@@ -57,7 +57,7 @@ fn many_threads_with_one_key_do_it_once() {
     let room = Room::new();
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
-    let key: EventKey = "once".parse().unwrap();
+    let key: UserKey = "once".parse().unwrap();
     let repeated: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..6)
             .map(|_| {
@@ -111,7 +111,7 @@ fn a_failed_retry_with_the_same_key_may_succeed_later() {
     let room = Room::new();
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
-    let key: EventKey = "later".parse().unwrap();
+    let key: UserKey = "later".parse().unwrap();
     let resume = || vec![Command::Resume { reset_breaker: false, details: None }];
     assert!(engine.act_all(id, resume(), Some(key.clone())).is_err());
     engine.act(id, pause()).unwrap();

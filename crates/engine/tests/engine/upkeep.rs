@@ -11,6 +11,7 @@ use segno_engine::EngineOptions;
 use segno_engine::NewSession;
 use segno_engine::doctor;
 use segno_engine::doctor::examine;
+use segno_store::Store as _;
 
 use crate::common::Room;
 use crate::common::note;
@@ -102,7 +103,9 @@ fn damaged_copy(room: &Room, engine: &Engine, from: &str, to: &str) -> Engine {
     assert!(found > 0, "{from} is not in the store");
     std::fs::write(&path, bytes).unwrap();
     let options = EngineOptions { clock: room.clock.clone(), ..EngineOptions::default() };
-    Engine::new(Box::new(store_at(&path, std::time::Duration::from_secs(20))), options)
+    let copy = store_at(&path, std::time::Duration::from_secs(20));
+    copy.adopt().unwrap();
+    Engine::new(Box::new(copy), options)
 }
 
 #[test]

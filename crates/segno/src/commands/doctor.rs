@@ -186,6 +186,9 @@ fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Sal
             format!("{} waiting to be taken in", units::things(found.spooled, "fact")),
         ))?;
     }
+    for left in &found.left_alone {
+        printer.data(line(true, "left alone", format!("{}: {}", left.path.display(), left.what)))?;
+    }
     for id in &found.settled {
         printer.data(line(true, "settled", format!("{id} was interrupted: its driver had died")))?;
     }

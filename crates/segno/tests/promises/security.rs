@@ -208,6 +208,40 @@ promise!(
     }
 );
 
+promise!(
+    /// Directories that others own or may write to are not used, and it is said which and why.
+    fn directories_of_others_are_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let lab = Lab::new();
+        assert_eq!(lab.run(&["new", "work"]).code, Some(0));
+        let state = lab.home.path().join(".local/state/segno");
+        let data = lab.home.path().join(".local/share/segno");
+        let chmod = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for name in ["spool", "runs"] {
+            std::fs::create_dir_all(state.join(name)).unwrap();
+            chmod(&state.join(name), 0o700);
+        }
+        for directory in [&data, &state, &state.join("spool"), &state.join("runs")] {
+            chmod(directory, 0o777);
+            let said = lab.run(&["ls", "--json"]);
+            assert_eq!(said.code, Some(12), "{}: {}", directory.display(), said.stderr);
+            assert!(said.stderr.contains("others may write to it"), "{}", said.stderr);
+            assert!(said.stderr.contains(directory.to_str().unwrap()), "{}", said.stderr);
+            chmod(directory, 0o700);
+            if rustix::process::geteuid().is_root() {
+                std::os::unix::fs::chown(directory, Some(65_534), None).unwrap();
+                let said = lab.run(&["ls"]);
+                assert_eq!(said.code, Some(12), "{}", said.stderr);
+                assert!(said.stderr.contains("belongs to another user"), "{}", said.stderr);
+                std::os::unix::fs::chown(directory, Some(0), None).unwrap();
+            }
+        }
+        assert_eq!(lab.run(&["ls"]).code, Some(0));
+    }
+);
+
 /// What an agent tries, and what came of each try, by name.
 mod as_an_agent {
     use crate::lab::Lab;

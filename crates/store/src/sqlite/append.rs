@@ -132,6 +132,7 @@ impl Work<'_> {
         // Facts that nobody made before are written without a look: the index of keys says if they were.
         let is_plain = matches!(append.what, What::Facts(_))
             && append.if_late.is_none()
+            && append.former_key.is_none()
             && append.expected_seq.is_none();
         if !is_plain && let Some(appended) = self.repeated(append, working)? {
             return Ok(appended);
@@ -175,13 +176,16 @@ impl Work<'_> {
 
     /// The first answer again, if the key is known.
     fn repeated(&self, append: &Append, working: &Working) -> Result<Option<Appended>, Error> {
-        let Some(first) = find_key(self.connection, self.place, working.row.pk, &append.key)? else {
-            return Ok(None);
-        };
+        let find = |key: &EventKey| find_key(self.connection, self.place, working.row.pk, key);
+        let mut known = find(&append.key)?.map(|first| (&append.key, first));
+        if let (None, Some(former)) = (known, &append.former_key) {
+            known = find(former)?.map(|first| (former, first));
+        }
+        let Some((key, first)) = known else { return Ok(None) };
         let mut last = first;
         for part in 1.. {
             // The events of one append lie together; a key that only looks like a part lies elsewhere.
-            match find_key(self.connection, self.place, working.row.pk, &append.key.part(part))? {
+            match find(&key.part(part))? {
                 Some(seq) if seq == last + 1 => last = seq,
                 _ => break,
             }

@@ -222,6 +222,7 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
     let own_turns = max_turns.filter(|_| interactive || !agent.capabilities().caps_turns);
     let silence = args.silence.map(|silence| silence.as_secs()).or(common.silence_seconds);
     let silence = silence.unwrap_or(config.run.silence_seconds);
+    let hook_file = desk::hook_file(context, Some(desk.engine.store_id()))?;
     let request = Request {
         session: state.session_id,
         completes: state.made_by == Maker::Run,
@@ -246,7 +247,7 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
             .collect(),
         keeper: super::keeper()?,
         sole_process: true,
-        hook_file: Some(serde_json::to_vec(&desk::hook_file(context)?).unwrap_or_default()),
+        hook_file: Some(serde_json::to_vec(&hook_file).unwrap_or_default()),
         scratch: Some(scratch(context)),
         limits: Limits {
             // A person may think for as long as they like.
@@ -445,10 +446,11 @@ fn continued(desk: &Desk<'_>, session: SessionId, agent: &str, fork: bool) -> Ou
     let rows = desk.engine.items(session, List::Runs)?;
     let of = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
     let last = rows.iter().rev().find(|row| of(&row.body, "agent").as_deref() == Some(agent));
-    let native_id = last.and_then(|row| of(&row.body, "native_id")).ok_or_else(|| {
-        refuse(format!("session {} has no conversation with {agent}", desk::short(session)))
-            .hint(format!("segno show {} --runs", tail(session)))
-    })?;
+    let native_id =
+        last.and_then(|row| of(&row.body, "native_id")).filter(|id| id != "?").ok_or_else(|| {
+            refuse(format!("session {} has no conversation with {agent}", desk::short(session)))
+                .hint(format!("segno show {} --runs", tail(session)))
+        })?;
     // Totals of a conversation go over all its runs; what is known of them is what the runs before have used.
     let used = rows
         .iter()
