@@ -107,6 +107,15 @@ struct Driven {
     holder: Holder,
 }
 
+/// How far a dead driver is settled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It is said that it died; its lease stays until the rest is done.
+    OnlyMark,
+    /// Its run is brought to its end too.
+    Whole,
+}
+
 /// A holder in words.
 fn described(holder: &Holder) -> String {
     format!("{} (pid {} on {})", holder.what, holder.pid, holder.host)
@@ -149,30 +158,42 @@ impl Engine {
             return Ok(settled);
         }
         for (session, lease) in self.store().leases()? {
-            if self.settle_lease(session, &lease)? {
+            if self.settle_lease(session, &lease, How::Whole)? {
                 settled.push(session);
             }
         }
         Ok(settled)
     }
 
+    /// Only says which sessions were interrupted, for somebody who waits for an answer. Their runs are brought to an end
+    /// by [`Engine::settle`], which takes as long as there is to be read and captured.
+    pub fn mark_interrupted(&self) -> Result<Vec<SessionId>, Error> {
+        let mut marked = Vec::new();
+        for (session, lease) in self.store().leases()? {
+            if self.settle_lease(session, &lease, How::OnlyMark)? {
+                marked.push(session);
+            }
+        }
+        Ok(marked)
+    }
+
     /// Marks one session as interrupted if its driver died; true if it was.
     pub(crate) fn settle_one(&self, session: SessionId) -> Result<bool, Error> {
         match self.store().lease(session)? {
-            Some(lease) => self.settle_lease(session, &lease),
+            Some(lease) => self.settle_lease(session, &lease, How::Whole),
             None => Ok(false),
         }
     }
 
     pub(crate) fn settle_session(&self, session: SessionId) -> Result<(), Error> {
         if let Some(lease) = self.store().lease(session)? {
-            self.settle_lease(session, &lease)?;
+            self.settle_lease(session, &lease, How::Whole)?;
         }
         Ok(())
     }
 
-    fn settle_lease(&self, session: SessionId, lease: &Lease) -> Result<bool, Error> {
-        match self.settle_dead(session, lease) {
+    fn settle_lease(&self, session: SessionId, lease: &Lease, how: How) -> Result<bool, Error> {
+        match self.settle_dead(session, lease, how) {
             // Somebody took the session over meanwhile: it is theirs to settle.
             Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => Ok(false),
             other => other,
@@ -181,7 +202,7 @@ impl Engine {
 
     /// Settles what a dead holder left, under its own number: nobody else is fenced by that, and whatever a living
     /// holder does, or another one that settles, has its place in the same order.
-    fn settle_dead(&self, session: SessionId, lease: &Lease) -> Result<bool, Error> {
+    fn settle_dead(&self, session: SessionId, lease: &Lease, how: How) -> Result<bool, Error> {
         let driver = self.driver_meant(session, lease)?;
         let Life::Dead(death) = life::judge(&driver.holder, &life::here(), life::look) else {
             return Ok(false);
@@ -212,8 +233,10 @@ impl Engine {
             // Not recorded: the lease stays, so that the next command tries again.
             Err(other) => return Err(other),
         };
-        self.end_run_of_dead(session, epoch)?;
-        self.store().release(session, epoch)?;
+        if how == How::Whole {
+            self.end_run_of_dead(session, epoch)?;
+            self.store().release(session, epoch)?;
+        }
         Ok(said)
     }
 

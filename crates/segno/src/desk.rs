@@ -56,11 +56,37 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// Opens the store for somebody who waits for a list: that a driver died is said at once, and what takes longer is
+    /// left to [`Desk::settle_rest`].
+    pub fn open_to_list(context: &'a Context) -> Outcome<Self> {
+        let desk = Self::assemble(context, false, sqlite::Purpose::OneShot)?;
+        desk.look_around(Engine::mark_interrupted);
+        Ok(desk)
+    }
+
+    /// After the answer has been given: brings the runs of dead drivers to their end, and says so.
+    pub fn settle_rest(&self) {
+        let dead = |lease: &segno_engine::store::Lease| !segno_engine::lease::life(lease).may_live();
+        let leases = self.engine.store().leases().unwrap_or_default();
+        for (id, _) in leases.iter().filter(|(_, lease)| dead(lease)) {
+            self.context.printer.detail(1, format!("taking in what is left of the run of {}", short(*id)));
+        }
+        if let Err(why) = self.engine.settle() {
+            self.context.printer.detail(1, format!("leases were not settled: {why}"));
+        }
+    }
+
     fn open_with(context: &'a Context, create: bool) -> Outcome<Self> {
         Self::open_for(context, create, sqlite::Purpose::OneShot)
     }
 
     fn open_for(context: &'a Context, create: bool, purpose: sqlite::Purpose) -> Outcome<Self> {
+        let desk = Self::assemble(context, create, purpose)?;
+        desk.look_around(Engine::settle);
+        Ok(desk)
+    }
+
+    fn assemble(context: &'a Context, create: bool, purpose: sqlite::Purpose) -> Outcome<Self> {
         let config = context.config()?;
         check_directories(context)?;
         let path = store_path(context)?;
@@ -92,7 +118,6 @@ impl<'a> Desk<'a> {
             ..EngineOptions::default()
         };
         let desk = Self { context, engine: Engine::new(Box::new(store), options) };
-        desk.look_around();
         if create {
             desk.warn_size(&path, config.store.warn_mb);
         }
@@ -132,7 +157,7 @@ impl<'a> Desk<'a> {
     }
 
     /// There is no daemon: whoever opens the store takes in what waits and settles what died.
-    fn look_around(&self) {
+    fn look_around(&self, settle: fn(&Engine) -> Result<Vec<SessionId>, segno_engine::Error>) {
         let printer = &self.context.printer;
         match self.engine.store().identity().standing {
             Standing::Original => {}
@@ -165,7 +190,7 @@ impl<'a> Desk<'a> {
             }
             Err(why) => printer.warn(format!("the spool could not be taken in: {why}")),
         }
-        match self.engine.settle() {
+        match settle(&self.engine) {
             Ok(settled) => {
                 for id in settled {
                     let hint = [format!("segno show {}", short(id))];

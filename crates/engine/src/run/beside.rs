@@ -22,7 +22,7 @@ enum Job {
 
 /// What came of it.
 pub(super) enum Done {
-    Checkpoint(Result<Acted, Error>),
+    Checkpoint(Box<Result<Acted, Error>>),
     View { notices: Vec<String>, took: Duration },
 }
 
@@ -73,7 +73,7 @@ impl Job {
     fn work(self, engine: &Engine) -> Done {
         match self {
             Self::Checkpoint { session, name, reason, at } => {
-                Done::Checkpoint(engine.checkpoint(session, Some(name), reason, &at))
+                Done::Checkpoint(Box::new(engine.checkpoint(session, Some(name), reason, &at)))
             }
             Self::View(state) => {
                 let begun = Instant::now();

@@ -292,6 +292,11 @@ impl<'a> Recorder<'a> {
         while self.waits_for_answer() {}
     }
 
+    /// Whether something waits to be given to the store.
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// Whether something waits to be journaled.
     pub(super) fn is_behind(&self) -> bool {
         !self.pending.is_empty() || self.under_way.is_some()
@@ -477,7 +482,7 @@ impl<'a> Recorder<'a> {
     pub(super) fn hear_done(&mut self, done: Done) -> Option<Input> {
         match done {
             Done::Checkpoint(result) => {
-                self.checkpointed(result);
+                self.checkpointed(*result);
                 Some(Input::SnapshotDone)
             }
             Done::View { notices, took } => {

@@ -216,11 +216,13 @@ impl Running<'_> {
         {
             return false;
         }
-        if self.recorder.waits_for_answer() {
-            return false;
-        }
-        if self.behind.is_none() || !self.recorder.is_behind() {
+        // One lot is made ready while the one before is being written, and no more.
+        let ready = self.behind.is_none() && !self.recorder.has_pending();
+        if ready || !self.recorder.is_behind() {
             self.read_capture(inputs);
+        }
+        if self.recorder.waits_for_answer() {
+            return true;
         }
         let read = self.recorder.is_behind();
         // What is held back is not given to the store.

@@ -81,7 +81,7 @@ pub struct Args {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let printer = &context.printer;
-    let desk = match Desk::open(context) {
+    let desk = match Desk::open_to_list(context) {
         Ok(desk) => desk,
         // No store is an empty store to somebody who only looks.
         Err(error) if error.code() == "no_store" => {
@@ -94,6 +94,16 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         Err(error) => return Err(error),
     };
+    print(&desk, args)?;
+    printer.flush()?;
+    desk.settle_rest();
+    desk.finish();
+    Ok(())
+}
+
+fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
+    let context = desk.context;
+    let printer = &context.printer;
     let everywhere = args.everywhere || args.project_filter.is_some();
     let filter = Filter {
         project: (!everywhere).then(|| context.project.root.display().to_string()),
@@ -110,7 +120,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         },
         ..Filter::default()
     };
-    let listing = list(&desk, filter, args)?;
+    let listing = list(desk, filter, args)?;
     if printer.is_json() && args.project_filter.is_none() {
         return raw(context, &listing.sessions, listing.total);
     }
@@ -152,13 +162,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         printer.hint(format!("segno new \"what it is about\"{wider}"));
         return Ok(());
     }
-    show(&desk, &sessions, everywhere)?;
+    show(desk, &sessions, everywhere)?;
     let shown = sessions.len() as u64;
     if shown < total {
         printer
             .talk(Text::new().painted(Meaning::Dim, format!("{shown} of {total} shown; --all shows more")));
     }
-    desk.finish();
     Ok(())
 }
 
@@ -213,7 +222,8 @@ fn raw(context: &Context, sessions: &[String], total: u64) -> Outcome {
 
 fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
     let context = desk.context;
-    let driven: Vec<_> = desk.engine.store().leases().unwrap_or_default();
+    let mut driven = desk.engine.store().leases().unwrap_or_default();
+    driven.retain(|(_, lease)| segno_engine::lease::life(lease).may_live());
     let iso = context.config()?.ui.time == TimeStyle::Iso;
     let mut columns = vec![
         Column::right("#"),

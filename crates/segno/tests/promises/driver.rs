@@ -95,12 +95,13 @@ promise!(
 );
 
 /// The silence of the driver of the newest session, made longer than anybody waits.
-fn make_silent(lab: &Lab) {
+/// False if the store was locked just then.
+fn make_silent(lab: &Lab) -> bool {
     let store = rusqlite::Connection::open(data(lab).join("segno.db")).unwrap();
-    store.busy_timeout(std::time::Duration::from_secs(30)).unwrap();
+    store.busy_timeout(std::time::Duration::from_secs(1)).unwrap();
     let sql = "UPDATE leases SET heartbeat_us = heartbeat_us - 70000000,
                holder = json_set(holder, '$.steady_us', max(0, json_extract(holder, '$.steady_us') - 70000000))";
-    assert!(store.execute(sql, []).unwrap() > 0);
+    store.execute(sql, []).is_ok_and(|changed| changed > 0)
 }
 
 /// What gives a command a pid namespace of its own.
@@ -127,8 +128,15 @@ impl Contained {
         begun(&lab);
         let children = format!("/proc/{0}/task/{0}/children", live.pid());
         let driver: u32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
-        crate::lab::signal(driver, Signal::STOP);
-        make_silent(&lab);
+        // It may have been stopped while it wrote; then it goes on a little.
+        until("it is silent", || {
+            crate::lab::signal(driver, Signal::STOP);
+            let silent = make_silent(&lab);
+            if !silent {
+                crate::lab::signal(driver, Signal::CONT);
+            }
+            silent.then_some(())
+        });
         Some(Self { lab, live, driver })
     }
 
