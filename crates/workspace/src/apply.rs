@@ -24,12 +24,18 @@ use crate::place::blocked;
 use crate::plan::Kept;
 use crate::plan::Plan;
 use crate::plan::Why;
+use crate::shadow::Lock;
 use crate::stat::Stat;
 
 /// So many files are prepared, made durable together, and put in place.
 const GROUP: usize = 1024;
 /// From so many on, syncing the whole file system is quicker than syncing each.
 const MANY: usize = 16;
+
+/// The lock of a project's snapshots, as long as it lives.
+pub struct Hold {
+    _lock: Lock,
+}
 
 /// What a restore has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +53,16 @@ impl Workspace {
     /// there and whole as far as they are needed, or nothing is touched. If it fails on the way, what was done is taken
     /// back. If the process dies, [`Workspace::pending`] tells, and the restore can be finished or taken back.
     pub fn apply(&self, plan: &Plan) -> Result<Applied, Error> {
-        let _lock = self.shadow.lock(self.options.patience)?;
+        self.apply_held(&self.hold_tree()?, plan)
+    }
+
+    /// Holds the lock of the snapshots. Whoever begins to work in the tree makes a snapshot first, and waits for it.
+    pub fn hold_tree(&self) -> Result<Hold, Error> {
+        Ok(Hold { _lock: self.shadow.lock(self.options.patience)? })
+    }
+
+    /// Carries a plan out while the lock is held.
+    pub fn apply_held(&self, _hold: &Hold, plan: &Plan) -> Result<Applied, Error> {
         self.refuse_pending()?;
         if plan.is_empty() {
             return Ok(Applied { kept: plan.kept.clone(), ..Applied::default() });

@@ -15,6 +15,9 @@ use crate::id::Hasher;
 use crate::id::Kind;
 use crate::id::ObjectId;
 
+/// Commits, trees, manifests and rules are not larger than this.
+const LARGEST_WHOLE: u64 = 64 << 20;
+
 /// A reader of objects. What it reads is checked against the id.
 pub(crate) struct Batch {
     child: Child,
@@ -38,16 +41,27 @@ impl Batch {
         Ok(Self { child, input: Some(input), output: BufReader::with_capacity(1 << 17, output) })
     }
 
-    /// A whole object.
+    /// A whole object. Those that are read whole are small; a larger one is not what it is taken for.
     pub(crate) fn read(&mut self, id: ObjectId, kind: Kind) -> Result<Vec<u8>, Error> {
         let mut data = Vec::new();
-        self.copy(id, kind, &mut data)?;
+        self.copy_up_to(id, kind, LARGEST_WHOLE, &mut data)?;
         Ok(data)
     }
 
     /// Copies an object's content and answers with its size. If it is not what its id says, that is an error, and
     /// what was written must not be used.
     pub(crate) fn copy(&mut self, id: ObjectId, kind: Kind, to: &mut impl Write) -> Result<u64, Error> {
+        self.copy_up_to(id, kind, u64::MAX, to)
+    }
+
+    /// The same; an object of more than `most` bytes is an error.
+    pub(crate) fn copy_up_to(
+        &mut self,
+        id: ObjectId,
+        kind: Kind,
+        most: u64,
+        to: &mut impl Write,
+    ) -> Result<u64, Error> {
         let broken = |why: &str| Error::damaged(format!("object {id}"), why);
         let lost = |why: std::io::Error| broken(&why.to_string());
         let input = self.input.as_mut().ok_or_else(|| broken("git has gone"))?;
@@ -59,6 +73,11 @@ impl Batch {
         let Some(size) = size.and_then(|size| size.parse::<u64>().ok()) else { return Err(broken(found)) };
         if Kind::from_name(found) != Some(kind) {
             return Err(broken("it is of another kind"));
+        }
+        if size > most {
+            // What it would send now is not read, so nothing more can be asked.
+            self.input = None;
+            return Err(broken("it is too large"));
         }
         let mut hasher = Hasher::object(kind, size);
         let mut left = size;

@@ -8,7 +8,15 @@ use crate::error::Context as _;
 use crate::error::Error;
 use crate::id::Kind;
 use crate::id::ObjectId;
+use crate::objects::Objects;
+use crate::objects::Sink;
+use crate::record::FILES;
+use crate::record::MANIFEST;
+use crate::record::MODE_FILE;
+use crate::record::MODE_TREE;
 use crate::record::Snapshot;
+use crate::record::TreeEntry;
+use crate::record::encode_tree;
 use crate::shadow::full_ref;
 use crate::shadow::is_name;
 
@@ -16,35 +24,43 @@ impl Workspace {
     /// Writes a snapshot with everything it needs into a git bundle. Fails if `to` exists.
     pub fn export(&self, snapshot: &Snapshot, to: &Path) -> Result<u64, Error> {
         use std::os::unix::fs::OpenOptionsExt as _;
-        use std::os::unix::fs::PermissionsExt as _;
-        let _lock = self.shadow.lock_shared(self.options.patience)?;
+        // Not shared: git writes beside its snapshots first, and whoever takes the lock removes what is left there.
+        let _lock = self.shadow.lock(self.options.patience)?;
         if self.shadow.read_ref(&snapshot.name)? != Some(snapshot.commit) {
             return Err(Error::NotFound(snapshot.name.clone()));
         }
         let file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(to);
         file.context("cannot create", to)?;
-        // Git writes beside it and renames; it runs elsewhere, so the path must be whole.
-        let whole = std::path::absolute(to).context("cannot write", to)?;
+        let written = self.write_bundle(snapshot, to);
+        if written.is_err() {
+            let _ = std::fs::remove_file(to);
+        }
+        written
+    }
+
+    /// Git makes its file, and one beside it, for everybody to read: so it works in our own directory.
+    fn write_bundle(&self, snapshot: &Snapshot, to: &Path) -> Result<u64, Error> {
+        let scratch = self.shadow.scratch();
+        crate::durable::make_dirs(&scratch)?;
+        let made = scratch.join("bundle");
         let name = full_ref(&snapshot.name);
-        let written = self.git.run(&[
+        self.git.run(&[
             "bundle".as_ref(),
             "create".as_ref(),
             "--quiet".as_ref(),
-            whole.as_os_str(),
+            made.as_os_str(),
             name.as_ref(),
-        ]);
-        if let Err(why) = written {
-            let _ = std::fs::remove_file(to);
-            return Err(why);
-        }
-        let file = std::fs::File::open(to).context("cannot open", to)?;
-        // Git made it anew, for everybody to read.
-        file.set_permissions(std::fs::Permissions::from_mode(0o600)).context("cannot protect", to)?;
+        ])?;
+        let mut from = std::fs::File::open(&made).context("cannot open", &made)?;
+        let mut file = std::fs::File::options().write(true).open(to).context("cannot open", to)?;
+        let size = std::io::copy(&mut from, &mut file).context("cannot write", to)?;
         file.sync_all().context("cannot sync", to)?;
+        crate::shadow::remove_all(&scratch)?;
+        let whole = std::path::absolute(to).context("cannot write", to)?;
         if let Some(parent) = whole.parent() {
             crate::durable::sync_dir(parent)?;
         }
-        Ok(file.metadata().context("cannot look at", to)?.len())
+        Ok(size)
     }
 
     /// Takes a snapshot in from a bundle, under a new name. All of it is checked first: it may come from anybody.
@@ -66,8 +82,28 @@ impl Workspace {
         let object = Batch::start(&self.git)?.read(commit, Kind::Commit)?;
         let snapshot = Snapshot::decode(name, commit, &object)?;
         self.verify_all(&snapshot)?;
+        let snapshot = self.made_harmless(snapshot)?;
         crate::durable::sync_dir(&self.shadow.packs())?;
-        self.shadow.write_ref(name, commit)?;
+        self.shadow.write_ref(name, snapshot.commit)?;
+        Ok(snapshot)
+    }
+
+    /// The same snapshot with permissions that anybody's bundle may ask for.
+    fn made_harmless(&self, mut snapshot: Snapshot) -> Result<Snapshot, Error> {
+        let mut manifest = self.manifest(&snapshot)?;
+        if !manifest.make_harmless() {
+            return Ok(snapshot);
+        }
+        let packs = self.shadow.packs();
+        let sink = Sink::new(Objects::open(&packs)?, &packs, 0, u64::MAX)?;
+        snapshot.manifest = sink.put(Kind::Blob, &manifest.write())?;
+        let mut entries = [
+            TreeEntry { mode: MODE_TREE, name: FILES, id: snapshot.tree },
+            TreeEntry { mode: MODE_FILE, name: MANIFEST, id: snapshot.manifest },
+        ];
+        let tree = sink.put(Kind::Tree, &encode_tree(&mut entries))?;
+        snapshot.commit = sink.put(Kind::Commit, &snapshot.encode(tree))?;
+        sink.finish()?;
         Ok(snapshot)
     }
 }

@@ -14,7 +14,7 @@ use crate::objects::Objects;
 use crate::stat::Moment;
 use crate::stat::Stat;
 
-const HEAD: &[u8] = b"segno cache 1\n";
+const HEAD: &[u8] = b"segno cache 2\n";
 const MOST: u64 = 4 << 30;
 
 /// What is remembered of a file.
@@ -43,8 +43,11 @@ pub(crate) struct Cache {
 impl Cache {
     /// Reads it, and forgets what `objects` does not hold: packs may have gone since.
     pub(crate) fn load(path: &Path, objects: &Objects) -> Result<Self, Error> {
+        // After a power cut a file may have its new marks and its old bytes, or the other way round: what was
+        // remembered before this boot is read again.
+        let Some(boot) = boot() else { return Ok(Self::default()) };
         let Some(bytes) = durable::read_plain(path, MOST) else { return Ok(Self::default()) };
-        let Some((mut cache, packs)) = Self::parse(bytes) else { return Ok(Self::default()) };
+        let Some((mut cache, packs)) = Self::parse(bytes, &boot) else { return Ok(Self::default()) };
         let gone = packs.iter().any(|pack| objects.packs().binary_search(pack).is_err());
         if gone {
             cache.forget_missing(objects)?;
@@ -87,12 +90,15 @@ impl Cache {
         Ok(())
     }
 
-    fn parse(bytes: Vec<u8>) -> Option<(Self, Vec<String>)> {
+    fn parse(bytes: Vec<u8>, boot: &str) -> Option<(Self, Vec<String>)> {
         let body = bytes.len().checked_sub(ObjectId::LENGTH)?;
         if bytes.get(body..)? != checksum(bytes.get(..body)?).as_bytes() || !bytes.starts_with(HEAD) {
             return None;
         }
         let mut reader = Reader { bytes: bytes.get(..body)?, at: HEAD.len() };
+        if reader.text()?.1 != boot.as_bytes() {
+            return None;
+        }
         let mut packs = Vec::new();
         for _ in 0..reader.u32()? {
             packs.push(String::from_utf8(reader.text()?.1.to_vec()).ok()?);
@@ -182,6 +188,7 @@ impl Writer {
     /// `packs` are those that hold everything that will be added.
     pub(crate) fn new(packs: &[String]) -> Self {
         let mut out = HEAD.to_vec();
+        put_text(&mut out, boot().unwrap_or_default().as_bytes());
         put_u32(&mut out, packs.len());
         packs.iter().for_each(|pack| put_text(&mut out, pack.as_bytes()));
         let count_at = out.len();
@@ -230,6 +237,15 @@ impl Writer {
     }
 }
 
+/// Which boot of the machine this is; nothing if that cannot be told. Elsewhere than on Linux all boots are one.
+fn boot() -> Option<String> {
+    if !cfg!(target_os = "linux") {
+        return Some(String::new());
+    }
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
 fn put_u32(out: &mut Vec<u8>, number: usize) {
     out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
 }
@@ -237,4 +253,20 @@ fn put_u32(out: &mut Vec<u8>, number: usize) {
 fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     put_u32(out, text.len());
     out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_remembered_before_this_boot_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cache");
+        Writer::new(&[]).save(&path).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let Some(boot) = boot() else { return };
+        assert!(Cache::parse(bytes.clone(), &boot).is_some());
+        assert!(Cache::parse(bytes, "another boot").is_none());
+    }
 }

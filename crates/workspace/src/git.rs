@@ -60,6 +60,8 @@ pub(crate) struct Git {
 /// git command may start; nothing here needs any of them.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
+    // A large object passes through in pieces; a small file may hold one that fills the memory.
+    "core.bigFileThreshold=8m",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
     "core.attributesFile=/dev/null",

@@ -1,5 +1,6 @@
 //! What is kept: list, look up, check, remove.
 
+use std::collections::HashMap;
 use std::collections::HashSet;
 use std::time::Duration;
 use std::time::SystemTime;
@@ -7,7 +8,6 @@ use std::time::SystemTime;
 use crate::Workspace;
 use crate::batch::Batch;
 use crate::beneath::is_sound;
-use crate::beneath::join;
 use crate::error::Error;
 use crate::id::Kind;
 use crate::id::ObjectId;
@@ -36,6 +36,12 @@ pub struct Garbage {
     /// Bytes after.
     pub after: u64,
 }
+
+/// What no project exceeds: a snapshot that does is no snapshot of one.
+const MOST_PATHS: usize = 1_000_000;
+const MOST_PATH_BYTES: u64 = 128 << 20;
+/// A file may have been captured under a higher limit than the present one, but not this large.
+const LARGEST_BLOB: u64 = 64 << 30;
 
 /// What a check has looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,20 +140,40 @@ impl Workspace {
         verified.objects += 3;
         Manifest::read(&batch.read(snapshot.manifest, Kind::Blob)?)?;
         let mut seen = HashSet::new();
-        let mut trees = vec![(Vec::new(), snapshot.tree)];
-        while let Some((path, id)) = trees.pop() {
+        // A few trees that hold each other many times over stand for more paths than anybody can list: each is read
+        // once, and what it stands for is counted.
+        let mut known: HashMap<ObjectId, Extent> = HashMap::new();
+        let mut open = vec![snapshot.tree];
+        while let Some(id) = open.last().copied() {
+            if known.contains_key(&id) {
+                open.pop();
+                continue;
+            }
             let tree = batch.read(id, Kind::Tree)?;
-            verified.objects += 1;
-            for entry in parse_tree(&tree).ok_or_else(|| damaged("a tree cannot be understood"))? {
-                let path = join(&path, entry.name);
-                if entry.name.contains(&b'/') || !is_sound(&path) {
+            let entries = parse_tree(&tree).ok_or_else(|| damaged("a tree cannot be understood"))?;
+            let below = entries.iter().filter(|entry| entry.mode == b"40000").map(|entry| entry.id);
+            let missing: Vec<ObjectId> = below.filter(|id| !known.contains_key(id)).collect();
+            if !missing.is_empty() {
+                open.extend(missing);
+                if open.len() > MOST_PATHS {
+                    return Err(damaged("it has too many directories"));
+                }
+                continue;
+            }
+            let mut extent = Extent::default();
+            for entry in &entries {
+                if entry.name.contains(&b'/') || !is_sound(entry.name) {
                     return Err(damaged("it has a path that leads elsewhere"));
                 }
+                let length = entry.name.len() as u64 + 1;
                 match entry.mode {
-                    b"40000" => trees.push((path, entry.id)),
+                    b"40000" => extent.add(known.get(&entry.id).copied().unwrap_or_default(), length),
                     b"100644" | b"100755" | b"120000" => {
+                        extent.add(Extent { paths: 0, bytes: 0 }, length);
                         if seen.insert(entry.id) {
-                            verified.bytes += batch.copy(entry.id, Kind::Blob, &mut std::io::sink())?;
+                            let most = LARGEST_BLOB.max(self.options.largest_file);
+                            verified.bytes +=
+                                batch.copy_up_to(entry.id, Kind::Blob, most, &mut std::io::sink())?;
                             verified.objects += 1;
                         }
                     }
@@ -158,8 +184,30 @@ impl Workspace {
                     }
                 }
             }
+            if extent.paths > MOST_PATHS as u64 || extent.bytes > MOST_PATH_BYTES {
+                return Err(damaged("it has more paths than a project has"));
+            }
+            verified.objects += 1;
+            known.insert(id, extent);
+            open.pop();
         }
         Ok(verified)
+    }
+}
+
+/// How many paths a tree stands for, itself included, and how long they are together.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    paths: u64,
+    bytes: u64,
+}
+
+impl Extent {
+    /// Adds what is below a name of this length.
+    fn add(&mut self, below: Self, length: u64) {
+        let paths = below.paths.saturating_add(1);
+        self.paths = self.paths.saturating_add(paths);
+        self.bytes = self.bytes.saturating_add(below.bytes).saturating_add(paths.saturating_mul(length));
     }
 }
 

@@ -41,6 +41,7 @@ pub mod user;
 mod walk;
 
 pub use apply::Applied;
+pub use apply::Hold;
 pub use diff::Change;
 pub use diff::ChangeKind;
 pub use diff::Lines;

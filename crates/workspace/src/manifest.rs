@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::beneath::as_bytes;
 use crate::beneath::as_path;
+use crate::beneath::is_sound;
 use crate::error::Error;
 
 /// Why a file is not in a snapshot, or not quite.
@@ -125,6 +126,17 @@ impl Manifest {
         unusual.or_else(|| self.usual.get(&sort).copied()).unwrap_or(0o700)
     }
 
+    /// Takes away what nobody else may decide: that a file runs as its owner or group, and that others may write it.
+    /// False if there is nothing of the kind.
+    pub(crate) fn make_harmless(&mut self) -> bool {
+        let mut changed = false;
+        for mode in self.usual.values_mut().chain(self.unusual.values_mut().map(|(_, mode)| mode)) {
+            changed |= *mode & !0o755 != 0;
+            *mode &= 0o755;
+        }
+        changed
+    }
+
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = HEAD.to_vec();
         out.push(0);
@@ -163,6 +175,9 @@ impl Manifest {
             let mut word = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
             let (what, kind, number) = (word()?, word()?, word()?);
             let path = fields.next()?;
+            if what != "usual" && !is_sound(path) {
+                return None;
+            }
             let sort = || Sort::ALL.iter().find(|(_, letter, _)| *letter == kind).map(|(sort, ..)| *sort);
             let mode = || u32::from_str_radix(number, 8).ok().filter(|mode| *mode <= 0o7777);
             match what {
@@ -209,8 +224,15 @@ mod tests {
 
     #[test]
     fn what_is_not_a_manifest_is_refused() {
+        let mut set_user = Manifest::read(b"segno manifest 1\0usual f 4755 \0mode x 6777 run\0").unwrap();
+        assert!(set_user.make_harmless() && !set_user.make_harmless());
+        assert_eq!(set_user.permissions(b"a", Sort::File), 0o755);
+        assert_eq!(set_user.permissions(b"run", Sort::Executable), 0o755);
         for bad in [
-            &b""[..],
+            &b"segno manifest 1\0mode d 777 .git/hooks\0"[..],
+            b"segno manifest 1\0empty - 0 sub/.git/x\0",
+            b"segno manifest 1\0empty - 0 ../x\0",
+            b"",
             b"\0",
             b"segno manifest 2\0",
             b"segno manifest 1\0mode f 77777 a\0",

@@ -36,7 +36,7 @@ pub enum Settled {
         why: String,
     },
     /// Somebody worked on since: nothing was done.
-    Waiting(Waiting),
+    Waiting(Box<Waiting>),
 }
 
 /// A restore that was cut short in a tree that moved on.
@@ -60,7 +60,7 @@ impl Workspace {
         let changed = self.changed_since(&plan)?;
         if committed || !changed.is_empty() {
             let pending = Pending { target: plan.target, safety: plan.safety, paths: intent.paths.len() };
-            return Ok(Settled::Waiting(Waiting { pending, changed, committed }));
+            return Ok(Settled::Waiting(Box::new(Waiting { pending, changed, committed })));
         }
         let finished = self.verify_needed(&plan).and_then(|()| self.carry_out(&plan.steps, true));
         match finished {

@@ -9,7 +9,9 @@ use crate::beneath::as_bytes;
 use crate::beneath::as_path;
 use crate::beneath::is_under;
 use crate::changes::Captive;
+use crate::changes::Difference;
 use crate::changes::Differences;
+use crate::changes::Node;
 use crate::changes::differences;
 use crate::error::Error;
 use crate::manifest::Manifest;
@@ -64,6 +66,10 @@ pub enum Why {
     IgnoredThen,
     /// Somebody changed it after what is to be undone.
     ChangedSince,
+    /// It changed while the session did nothing: somebody else did it.
+    Others,
+    /// It may have been the session or somebody else.
+    Unsure,
     /// Somebody changed it after the safety snapshot.
     Edited,
     /// The directory holds something that stays.
@@ -81,6 +87,8 @@ impl std::fmt::Display for Why {
             Self::LeftOutThen(reason) => write!(f, "it was not captured then: {reason}"),
             Self::IgnoredThen => f.write_str("it was ignored then"),
             Self::ChangedSince => f.write_str("it was changed since"),
+            Self::Others => f.write_str("somebody else changed it, not this session (--all takes it too)"),
+            Self::Unsure => f.write_str("this session or somebody else changed it (--all takes it too)"),
             Self::Edited => f.write_str("it was changed just now"),
             Self::NotEmpty => f.write_str("the directory holds something else"),
             Self::Blocked(why) => f.write_str(why),
@@ -125,6 +133,51 @@ impl Plan {
     /// What will be removed. The safety snapshot holds all of it.
     pub fn removals(&self) -> impl Iterator<Item = PathBuf> {
         self.steps.iter().filter(|(_, step)| step.to.is_none()).map(|(path, _)| as_path(path).to_owned())
+    }
+
+    /// Permissions that will be set, of files that are not plain ones anybody may read.
+    pub fn modes(&self) -> impl Iterator<Item = (PathBuf, u32)> {
+        self.steps.iter().filter_map(|(path, step)| match step.to {
+            Some(Node::File { permissions, .. }) if permissions != 0o644 => {
+                Some((as_path(path).to_owned(), permissions))
+            }
+            _ => None,
+        })
+    }
+
+    /// The files and links that would be changed.
+    pub fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let is_file = |step: &Difference| step.from.iter().chain(&step.to).any(|node| !node.is_directory());
+        self.steps.iter().filter(move |(_, step)| is_file(step)).map(|(path, _)| as_path(path).to_owned())
+    }
+
+    /// Whether another plan finds the same at the paths it changes.
+    pub fn starts_from_the_same(&self, other: &Self) -> bool {
+        self.steps == other.steps
+    }
+
+    /// Leaves files as they are for which `why` has a reason, and the directories that would come or go with them.
+    pub fn leave(&mut self, why: impl Fn(&Path) -> Option<Why>) {
+        let mut kept = Vec::new();
+        let only_directories =
+            |step: &Difference| step.from.iter().chain(&step.to).all(|node| node.is_directory());
+        let before = self.steps.len();
+        self.steps.retain(|path, step| {
+            let why = if only_directories(step) { None } else { why(as_path(path)) };
+            let Some(why) = why else { return true };
+            kept.push(Kept::new(path, why));
+            false
+        });
+        if self.steps.len() < before {
+            let files = self.steps.iter().filter(|(_, step)| !only_directories(step));
+            let files: Vec<Vec<u8>> = files.map(|(path, _)| path.clone()).collect();
+            let left = |path: &[u8]| kept.iter().any(|kept| is_under(as_bytes(&kept.path), path));
+            self.steps.retain(|path, step| {
+                !only_directories(step) || !left(path) || files.iter().any(|file| is_under(file, path))
+            });
+        }
+        self.kept.append(&mut kept);
+        self.kept.sort_by(|one, other| one.path.cmp(&other.path));
     }
 
     /// Whether there is nothing to do.
@@ -215,7 +268,10 @@ impl Workspace {
             let missed = left_out.iter().find(|(missed, _)| is_under(path, missed) || is_under(missed, path));
             let why = match (step.to, missed) {
                 (None, Some((_, reason))) => Some(Why::LeftOutThen(*reason)),
-                (None, None) if rules.ignored(path, step.from.is_some_and(|node| node.is_directory())) => {
+                (None, None)
+                    if !self.wanted.reaches(path)
+                        && rules.ignored(path, step.from.is_some_and(|node| node.is_directory())) =>
+                {
                     Some(Why::IgnoredThen)
                 }
                 _ => place.refuse(path, step),

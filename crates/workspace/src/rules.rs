@@ -166,10 +166,19 @@ impl Rules {
     }
 }
 
-/// The top of the repository that a directory is in.
+/// The top of the repository that a directory is in. As git does it, one above that belongs to somebody else does not
+/// count: whoever may write to a directory above, such as `/tmp`, could say there what is left out.
 pub(crate) fn top_around<'d>(directory: &'d Path, home: Option<&Path>) -> Option<&'d Path> {
     let mut above = directory.ancestors().take_while(|dir| Some(*dir) != home);
-    above.find(|dir| git_dir(dir).is_some())
+    above.find(|dir| git_dir(dir).is_some() && (*dir == directory || is_ours(dir)))
+}
+
+/// Whether a work tree and its `.git` belong to us.
+fn is_ours(top: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let me = rustix::process::geteuid().as_raw();
+    let owner = |path: &Path| std::fs::symlink_metadata(path).map(|meta| meta.uid());
+    owner(top).is_ok_and(|uid| uid == me) && owner(&top.join(".git")).is_ok_and(|uid| uid == me)
 }
 
 /// Ignored files that the user wants to have all the same, named as in an ignore file.
@@ -195,6 +204,14 @@ impl Wanted {
 
     pub(crate) fn has(&self, path: &[u8], is_dir: bool) -> bool {
         self.matcher.as_ref().is_some_and(|matcher| matcher.matched(as_path(path), is_dir).is_ignore())
+    }
+
+    /// Whether a path, or a directory above it, is wanted.
+    pub(crate) fn reaches(&self, path: &[u8]) -> bool {
+        let above = std::iter::successors(Some(crate::beneath::split(path).0), |path| {
+            Some(crate::beneath::split(path).0)
+        });
+        self.has(path, false) || above.take_while(|path| !path.is_empty()).any(|path| self.has(path, true))
     }
 
     /// Whether something below an ignored directory may be wanted. A pattern without a slash names files wherever we

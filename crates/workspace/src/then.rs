@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
+use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::Gitignore;
@@ -18,14 +19,16 @@ use crate::beneath::split;
 use crate::changes::Node;
 use crate::error::Error;
 use crate::id::Kind;
+use crate::rules::Rules;
 use crate::rules::compile;
 use crate::stat::Stat;
 
 const NAME: &[u8] = b".gitignore";
 
-/// Rules by the directory they are in. Empty if they are the present ones, which every snapshot made now obeys.
+/// Rules by the directory they are in, and those that hold above all of them.
 pub(crate) struct RulesThen {
     rules: BTreeMap<Vec<u8>, Option<Gitignore>>,
+    outside: Arc<Rules>,
 }
 
 impl Workspace {
@@ -33,12 +36,14 @@ impl Workspace {
     pub(crate) fn rules_then<'p>(
         &self,
         then: impl Fn(&[u8]) -> Option<Option<Node>>,
-        changed: impl Iterator<Item = &'p Vec<u8>> + Clone,
+        changed: impl Iterator<Item = &'p Vec<u8>>,
     ) -> Result<RulesThen, Error> {
         let mut rules = BTreeMap::new();
-        if !changed.clone().any(|path| split(path).1 == NAME) {
-            return Ok(RulesThen { rules });
-        }
+        // A file that is tracked is captured though a rule matches it, and it may have become tracked since.
+        let options = &self.options;
+        let outside =
+            Rules::at_root(&options.root, options.home.as_deref(), options.global_excludes.as_deref());
+        let outside = outside.enter(&options.root, b"", None, options.root.join(".git").exists());
         let mut batch = Batch::start(&self.git)?;
         for path in changed {
             for directory in above(path) {
@@ -53,7 +58,7 @@ impl Workspace {
                 rules.insert(directory.to_vec(), text.and_then(|text| compile(&text)));
             }
         }
-        Ok(RulesThen { rules })
+        Ok(RulesThen { rules, outside })
     }
 }
 
@@ -78,9 +83,8 @@ fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl RulesThen {
     /// Whether a path, or a directory above it, was ignored.
     pub(crate) fn ignored(&self, path: &[u8], is_dir: bool) -> bool {
-        !self.rules.is_empty()
-            && (self.matches(path, is_dir)
-                || above(path).filter(|part| !part.is_empty()).any(|part| self.matches(part, true)))
+        self.matches(path, is_dir)
+            || above(path).filter(|part| !part.is_empty()).any(|part| self.matches(part, true))
     }
 
     /// The innermost rule that matches decides.
@@ -94,6 +98,6 @@ impl RulesThen {
                 Match::None => {}
             }
         }
-        false
+        self.outside.ignores(path, is_dir)
     }
 }

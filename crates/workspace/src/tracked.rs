@@ -10,6 +10,10 @@ use crate::durable::read_plain;
 
 /// No index is larger than this; what claims to be is not read.
 const MOST: u64 = 1 << 30;
+/// No path is longer, and no project's paths are longer together: an index may say a path by what it shares with the
+/// one before, and a small one could fill the memory.
+const LONGEST_PATH: usize = 4096;
+const MOST_PATH_BYTES: usize = 256 << 20;
 
 /// Tracked paths, in order, from the top of their repository.
 #[derive(Debug, Default)]
@@ -89,6 +93,7 @@ fn parse(bytes: &[u8], hash: usize, paths: &mut Vec<Vec<u8>>) -> Option<Option<S
     }
     let mut at = 12;
     let mut previous: Vec<u8> = Vec::new();
+    let mut bytes_left = MOST_PATH_BYTES;
     for _ in 0..count {
         let start = at;
         at += 40 + hash;
@@ -110,6 +115,7 @@ fn parse(bytes: &[u8], hash: usize, paths: &mut Vec<Vec<u8>>) -> Option<Option<S
             // Entries are padded to a multiple of eight.
             at = start + (at - start).div_ceil(8) * 8;
         }
+        bytes_left = bytes_left.checked_sub(path.len()).filter(|_| path.len() <= LONGEST_PATH)?;
         if version == 4 {
             previous.clone_from(&path);
         }

@@ -169,3 +169,21 @@ fn a_rule_file_that_is_a_pipe_or_a_link_does_no_harm() {
     home.write("a/f", "1");
     assert_eq!(captured(&home, |_| {}), [".gitignore", "a/f", "f"]);
 }
+
+#[test]
+fn a_repository_above_that_belongs_to_somebody_else_has_no_say() {
+    let home = Home::new();
+    home.write("sub/a", "1");
+    std::fs::write(home.path(".gitignore"), "*\n").unwrap();
+    git_in(&home.path(""), &["init", "-q"]);
+    let open = |home: &Home| {
+        let mut options = home.options();
+        options.root = home.path("sub");
+        segno_workspace::Workspace::open(&options).unwrap()
+    };
+    assert_eq!(open(&home).snapshot("ours").unwrap().snapshot.files, 0, "our own has");
+    if std::os::unix::fs::lchown(home.path(".git"), Some(4242), None).is_err() {
+        return;
+    }
+    assert_eq!(open(&home).snapshot("theirs").unwrap().snapshot.files, 1);
+}

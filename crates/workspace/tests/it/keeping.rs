@@ -245,3 +245,101 @@ fn two_at_once_take_turns() {
     options.patience = std::time::Duration::from_millis(20);
     assert!(matches!(Workspace::open(&options).unwrap().snapshot("late"), Err(Error::Busy)));
 }
+
+/// A bundle with these trees and this manifest, made as an enemy would.
+fn evil_bundle(maker: &Home, files: &str, manifest: &[u8]) -> std::path::PathBuf {
+    let workspace = maker.open();
+    let one = workspace.snapshot("one").unwrap().snapshot;
+    let git = maker.base().join("shadow/git");
+    let say = |arguments: &[&str]| git_in(&git, arguments);
+    let path = maker.base().join("manifest");
+    std::fs::write(&path, manifest).unwrap();
+    let manifest = say(&["hash-object", "-w", path.to_str().unwrap()]);
+    let outer = make_tree(&git, &[("40000", "files", files), ("100644", "manifest", &manifest)]);
+    let old = say(&["rev-parse", "snapshots/one:manifest"]);
+    let message = say(&["log", "-1", "--format=%B", "refs/snapshots/one"]);
+    let message = message.replace(&one.tree.to_string(), files).replace(&old, &manifest);
+    let commit = say(&["commit-tree", &outer, "-m", &message]);
+    say(&["update-ref", "refs/snapshots/evil", &commit]);
+    let bundle = maker.base().join("evil.bundle");
+    say(&["bundle", "create", "-q", bundle.to_str().unwrap(), "refs/snapshots/evil"]);
+    bundle
+}
+
+#[test]
+fn a_bundle_sets_no_permissions_that_others_may_not_decide() {
+    let maker = Home::new();
+    maker.write("f", "#!/bin/sh\n");
+    let workspace = maker.open();
+    let files = workspace.snapshot("zero").unwrap().snapshot.tree.to_string();
+    let bundle =
+        evil_bundle(&maker, &files, b"segno manifest 1\0usual f 4777 \0usual d 7777 \0usual x 6755 \0");
+    let home = Home::new();
+    let imported = home.open().import(&bundle, "evil").unwrap();
+    home.open().verify(&imported).unwrap();
+    home.restore(&imported, "safety");
+    assert_eq!(home.mode("f"), 0o755);
+    for bad in [&b"mode d 777 .git/hooks"[..], b"empty - 0 .git/evil", b"empty - 0 ../evil"] {
+        let maker = Home::new();
+        maker.write("f", "1");
+        let files = maker.open().snapshot("zero").unwrap().snapshot.tree.to_string();
+        let manifest = [b"segno manifest 1\0", bad, b"\0"].concat();
+        let bundle = evil_bundle(&maker, &files, &manifest);
+        let home = Home::new();
+        std::fs::create_dir_all(home.path(".git/hooks")).unwrap();
+        assert!(matches!(home.open().import(&bundle, "evil"), Err(Error::Damaged { .. })));
+    }
+}
+
+#[test]
+fn a_bundle_of_trees_that_hold_each_other_ends_at_once() {
+    let maker = Home::new();
+    maker.write("f", "1");
+    maker.open().snapshot("zero").unwrap();
+    let git = maker.base().join("shadow/git");
+    let blob = git_in(&git, &["rev-parse", "snapshots/zero:files/f"]);
+    let mut tree = make_tree(&git, &[("100644", "f", &blob)]);
+    let names: Vec<String> = (0..10).map(|number| format!("d{number}")).collect();
+    for _ in 0..20 {
+        let entries: Vec<(&str, &str, &str)> =
+            names.iter().map(|name| ("40000", name.as_str(), tree.as_str())).collect();
+        tree = make_tree(&git, &entries);
+    }
+    let bundle = evil_bundle(&maker, &tree, b"segno manifest 1\0");
+    let why = Home::new().open().import(&bundle, "evil").unwrap_err();
+    assert!(why.to_string().contains("more paths"), "{why}");
+}
+
+#[test]
+fn an_exported_bundle_is_never_anybody_elses_to_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::new();
+    home.write("a", "1");
+    let workspace = home.open();
+    let one = workspace.snapshot("one").unwrap().snapshot;
+    let file = home.base().join("out/one.bundle");
+    std::fs::create_dir(home.base().join("out")).unwrap();
+    workspace.export(&one, &file).unwrap();
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(home.base().join("out")).unwrap().count(), 1, "nothing beside it");
+}
+
+#[test]
+fn an_index_that_stands_for_more_than_a_project_has_is_not_read() {
+    let home = Home::new();
+    home.write("a", "1");
+    home.git(&["init", "-q"]);
+    // Each entry of this form adds to the path of the one before.
+    let mut index = b"DIRC".to_vec();
+    index.extend_from_slice(&4u32.to_be_bytes());
+    let count = 60_000u32;
+    index.extend_from_slice(&count.to_be_bytes());
+    for _ in 0..count {
+        index.extend_from_slice(&[0; 62]);
+        index.push(0);
+        index.extend_from_slice(b"aaaa\0");
+    }
+    std::fs::write(home.path(".git/index"), index).unwrap();
+    let taken = home.open().snapshot("one").unwrap();
+    assert_eq!(taken.snapshot.files, 1);
+}
