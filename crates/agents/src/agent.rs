@@ -81,6 +81,12 @@ pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
     }
 }
 
+/// Whether an agent of this name is known to tell of its tool calls. A plain command does not; of one that is described
+/// in the configuration nobody knows beforehand.
+pub fn tells_of_calls(name: &str) -> bool {
+    matches!(name, "claude" | "codex" | "gemini" | "opencode")
+}
+
 /// The names [`by_name`] knows.
 pub const NAMES: &[&str] = &["claude", "codex", "gemini", "opencode", "plain"];
 

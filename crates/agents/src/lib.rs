@@ -44,7 +44,7 @@ mod tally;
 mod tokens;
 pub mod transcript;
 
-pub use agent::{Agent, CODING, NAMES, by_name, is_command, log_variables};
+pub use agent::{Agent, CODING, NAMES, by_name, is_command, log_variables, tells_of_calls};
 pub use capabilities::Capabilities;
 pub use conversation_log::{ConversationLog, LogLocation, LogUse, attended_reader, is_told_by_log};
 pub use event::AgentEvent;

@@ -245,8 +245,17 @@ impl Engine {
             Some(state) => *state,
             None => self.store().load(session)?.state,
         };
-        if let Some(at) = at.filter(|_| !appended.repeated && !appended.late) {
-            self.make_ready(&mut state, &appended.events, appended.first, at, &mut notices);
+        if let Some(at) = at.filter(|_| !appended.late) {
+            // Asked for again, a checkpoint without files gets its second chance.
+            let events = match appended.repeated {
+                true => self.not_ready(session, &appended.events),
+                false => appended.events.clone(),
+            };
+            self.make_ready(&mut state, &events, appended.first, at, &mut notices);
+        }
+        let failed = |event: &Event| matches!(event, Event::SessionAborted(_) | Event::SessionFailed(_));
+        if !appended.repeated && appended.events.iter().any(failed) {
+            self.thin_out(&mut state, &crate::tree::At::default());
         }
         if changed {
             self.refresh_view(&state, &mut notices);

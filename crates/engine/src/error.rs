@@ -121,6 +121,22 @@ pub enum Error {
     /// The working tree cannot be captured or brought anywhere.
     #[error("{0}")]
     NoTree(String),
+    /// Somebody works in the same tree.
+    #[error("{what} (pid {pid}) works in this tree, in session {session}")]
+    TreeBusy {
+        /// In which session.
+        session: segno_core::SessionId,
+        /// Who.
+        what: String,
+        /// Its process.
+        pid: u32,
+    },
+    /// The answer was no.
+    #[error("nothing was changed")]
+    Declined,
+    /// Something had to be asked, and nobody could be.
+    #[error("nothing was changed: there is nobody to ask")]
+    NobodyToAsk,
     /// A restore was cut short, somebody worked on since, and nobody has decided what becomes of it.
     #[error("{0}")]
     RestorePending(String),
@@ -176,6 +192,8 @@ impl Error {
             Self::Replaced(_) => "replaced",
             Self::NoRun(_) => "no_run",
             Self::NoTree(_) => "no_tree",
+            Self::TreeBusy { .. } => "tree_busy",
+            Self::Declined | Self::NobodyToAsk => "cancelled",
             Self::RestorePending(_) => "restore_pending",
             Self::Workspace(_) => "snapshot_failed",
         }

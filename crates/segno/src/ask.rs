@@ -37,7 +37,8 @@ impl Frontend for Terminal<'_> {
         let words: Vec<&str> = question.answers.iter().map(|(word, _)| word.as_str()).collect();
         self.context.printer.talk(format!("{} [{}]", question.text, words.join("/")));
         let answer = line().ok()?;
-        question.answers.iter().position(|(word, _)| *word == answer)
+        // Whatever is no answer changes nothing.
+        question.answers.iter().position(|(word, _)| *word == answer).or(Some(0))
     }
 
     fn notice(&self, text: &str) {

@@ -602,6 +602,14 @@ impl From<segno_engine::Error> for CommandError {
             E::NotStarted(_) => (ExitCode::RunStopped, Some("segno resume   goes on".to_owned())),
             E::Replaced(_) => (ExitCode::HeldElsewhere, None),
             E::NoRun(_) | E::NoTree(_) | E::NotResumable { .. } => (ExitCode::Refused, None),
+            E::TreeBusy { .. } => (
+                ExitCode::HeldElsewhere,
+                Some("wait until it is done, or: segno stop ID   (segno ls shows it)".to_owned()),
+            ),
+            E::Declined => (ExitCode::Cancelled, None),
+            E::NobodyToAsk => {
+                (ExitCode::Cancelled, Some("add --yes to do it without being asked".to_owned()))
+            }
             E::RestorePending(_) | E::Workspace(W::Pending | W::Halfway(_)) => {
                 let hint = "segno checkpoint pending --leave   keeps the files as they are   (or: --finish, --take-back)";
                 (ExitCode::Refused, Some(hint.to_owned()))

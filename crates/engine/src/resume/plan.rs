@@ -16,6 +16,7 @@ use crate::Engine;
 use crate::Error;
 use crate::frontend::Frontend;
 use crate::tree::Checkpoint;
+use crate::tree::Place;
 use crate::tree::Way;
 
 /// What to do about a repository that is on another branch than the session.
@@ -254,7 +255,9 @@ impl Engine {
 
     fn go_back_to(&self, session: SessionId, checkpoint: &Checkpoint) -> Result<String, Error> {
         let files = checkpoint.snapshot.is_some();
-        let way = Way { state: true, files, ..Way::files_of(checkpoint.ordinal) };
+        // What others did since, such as a person after a crash, stays as it is.
+        let place = Place::UndoTo(checkpoint.ordinal);
+        let way = Way { place, state: true, files, ..Way::files_of(checkpoint.ordinal) };
         let gone = self.go(self.preview(session, way)?)?;
         Ok(match files {
             true => format!(

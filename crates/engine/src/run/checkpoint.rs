@@ -197,7 +197,11 @@ impl<'a> Waiting<'a> {
 
 /// The tree as the run left it, unless the end of the session says so itself.
 pub(super) fn at_end(recorder: &mut Recorder<'_>, end: &End, at: &At) {
-    if recorder.engine.options.tree.is_none() || recorder.is_behind() {
+    if recorder.engine.options.tree.is_none() {
+        return;
+    }
+    // A last line without its end is read only now, and must not cost the checkpoint.
+    if !matches!(recorder.flush(), Ok(super::journal::Flushed::All)) {
         return;
     }
     recorder.engine.note_branch(&recorder.state, at);

@@ -1,5 +1,8 @@
 //! Going to a checkpoint: looked at first, a way back kept, and nothing destroyed.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
@@ -9,11 +12,13 @@ use segno_core::event::RestoreKind;
 use segno_workspace::Applied;
 use segno_workspace::Plan;
 use segno_workspace::Selection;
+use segno_workspace::Why;
 use segno_workspace::Workspace;
 
 use super::checkpoint::Checkpoint;
 use super::take::At;
 use super::take::mark;
+use super::whose::Whose;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
@@ -23,8 +28,10 @@ use crate::engine::fresh_key;
 pub enum Place {
     /// To a checkpoint.
     Checkpoint(u64),
-    /// Back by so many turns.
+    /// Back by so many turns: what the session did in them.
     Undo(u64),
+    /// Back to a checkpoint: what the session did since.
+    UndoTo(u64),
     /// Forward by so many.
     Redo(u64),
 }
@@ -44,6 +51,8 @@ pub struct Way {
     pub rollback: bool,
     /// Whether the branch goes back too.
     pub git: bool,
+    /// Whether an undo also takes back what others did meanwhile.
+    pub all: bool,
 }
 
 impl Way {
@@ -56,12 +65,13 @@ impl Way {
             state: false,
             rollback: false,
             git: false,
+            all: false,
         }
     }
 
     fn kind(&self) -> RestoreKind {
         match self.place {
-            Place::Undo(_) => RestoreKind::Undo,
+            Place::Undo(_) | Place::UndoTo(_) => RestoreKind::Undo,
             Place::Redo(_) => RestoreKind::Redo,
             Place::Checkpoint(_) if self.rollback => RestoreKind::Rollback,
             Place::Checkpoint(_) => RestoreKind::Restore,
@@ -83,8 +93,53 @@ pub struct Preview {
     /// The snapshot of what is there now, and its checkpoint once that is recorded.
     safety: Option<String>,
     recorded: Option<u64>,
+    /// What would happen if it were all the session's, and whose it was.
+    whole: Option<(Plan, BTreeMap<PathBuf, Whose>)>,
     /// What the user should know.
     pub notices: Vec<String>,
+}
+
+impl Preview {
+    /// What may have been the session or somebody else; it is left alone unless it is asked for.
+    pub fn unsure(&self) -> Vec<PathBuf> {
+        let Some((whole, whose)) = &self.whole else { return Vec::new() };
+        whole.files().filter(|path| whose.get(path) == Some(&Whose::Unsure)).collect()
+    }
+
+    /// Takes that back too.
+    pub fn take_unsure(&mut self) {
+        if let Some((whole, whose)) = &self.whole {
+            self.plan = Some(leave(whole, whose, true));
+        }
+    }
+
+    /// Whether another preview would do just the same.
+    pub(super) fn does_the_same_as(&self, other: &Self) -> bool {
+        let deeds = |preview: &Self| {
+            preview.plan.as_ref().map(|plan| {
+                let (writes, removals): (Vec<_>, Vec<_>) =
+                    (plan.writes().collect(), plan.removals().collect());
+                (writes, removals, plan.kept.clone(), plan.target.commit)
+            })
+        };
+        let same_files = |one: &Self, other: &Self| match (&one.plan, &other.plan) {
+            (Some(one), Some(other)) => one.starts_from_the_same(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        deeds(self) == deeds(other) && same_files(self, other) && self.branch == other.branch
+    }
+}
+
+/// The plan without what is not the session's.
+fn leave(whole: &Plan, whose: &BTreeMap<PathBuf, Whose>, takes_unsure: bool) -> Plan {
+    let mut plan = whole.clone();
+    plan.leave(|path| match whose.get(path) {
+        Some(Whose::Session) => None,
+        Some(Whose::Unsure) if takes_unsure => None,
+        Some(Whose::Unsure) => Some(Why::Unsure),
+        Some(Whose::Others) | None => Some(Why::Others),
+    });
+    plan
 }
 
 /// What going there did.
@@ -109,8 +164,8 @@ impl Engine {
         // A restore that was cut short is settled first, or nothing could be trusted.
         let workspace = way.files.then(|| self.workspace(&state));
         let opened = workspace.as_ref().and_then(|workspace| workspace.as_ref().ok());
-        let notices = Vec::from_iter(opened.map(super::pending::settle_or_refuse).transpose()?.flatten());
-        let (target, from) = self.target(&state, &way)?;
+        let mut notices = Vec::from_iter(opened.map(super::pending::settle_or_refuse).transpose()?.flatten());
+        let (target, from) = self.target(&state, &way, &mut notices)?;
         if way.rollback {
             self.check_rollback(&state, &target)?;
         }
@@ -118,25 +173,54 @@ impl Engine {
             true => Some(self.branch_move(&state, &target)?),
             false => None,
         };
-        let Some(workspace) = workspace.transpose()? else {
-            let (plan, workspace, safety, recorded) = (None, None, None, None);
-            return Ok(Preview { target, plan, branch, state, workspace, way, safety, recorded, notices });
+        let mut preview = Preview {
+            target,
+            plan: None,
+            branch,
+            state,
+            workspace: None,
+            way,
+            safety: None,
+            recorded: None,
+            whole: None,
+            notices,
         };
-        let goal = self.snapshot_of(&workspace, &target)?;
+        if let Some(workspace) = workspace.transpose()? {
+            self.look_at_files(&mut preview, workspace, from)?;
+        }
+        Ok(preview)
+    }
+
+    fn look_at_files(
+        &self,
+        preview: &mut Preview,
+        workspace: Workspace,
+        from: Option<Checkpoint>,
+    ) -> Result<(), Error> {
+        let Preview { target, way, state, .. } = &*preview;
+        let goal = self.snapshot_of(&workspace, target)?;
         let name = format!("{}/before-{}", state.session_id, uuid::Uuid::now_v7().simple());
         let safety = workspace.safety_snapshot(&name)?.snapshot;
-        let plan = match from {
-            Some(from) => {
-                let after = self.snapshot_of(&workspace, &from)?;
-                workspace.plan_undo(&goal, &after, &way.selection, &safety)
-            }
-            None => workspace.plan(&goal, &way.selection, &safety),
+        let planned = || -> Result<(Plan, Option<BTreeMap<PathBuf, Whose>>), Error> {
+            let Some(from) = &from else {
+                return Ok((workspace.plan(&goal, &way.selection, &safety)?, None));
+            };
+            let after = self.snapshot_of(&workspace, from)?;
+            let plan = workspace.plan_undo(&goal, &after, &way.selection, &safety)?;
+            let undoes = matches!(way.place, Place::Undo(_) | Place::UndoTo(_)) && !way.all;
+            let whose = undoes.then(|| self.whose(state, &workspace, target, from)).transpose()?;
+            Ok((plan, whose))
         };
-        let plan = plan.inspect_err(|_| {
+        let (plan, whose) = planned().inspect_err(|_| {
             let _ = workspace.drop_snapshot(&name);
         })?;
-        let (plan, workspace, safety) = (Some(plan), Some(workspace), Some(name));
-        Ok(Preview { target, plan, branch, state, workspace, way, safety, recorded: None, notices })
+        preview.plan = Some(match &whose {
+            Some(whose) => leave(&plan, whose, false),
+            None => plan.clone(),
+        });
+        preview.whole = whose.map(|whose| (plan, whose));
+        (preview.workspace, preview.safety) = (Some(workspace), Some(name));
+        Ok(())
     }
 
     /// Records what is there now as a checkpoint. From then on nothing takes it away, however long somebody thinks
@@ -170,7 +254,10 @@ impl Engine {
         let mut applied = Applied::default();
         let mut commands = Vec::new();
         if let (Some(plan), Some(workspace), Some(ordinal)) = (plan, workspace, recorded) {
-            applied = workspace.apply(&plan)?;
+            let hold = workspace.hold_tree()?;
+            self.refuse_while_held(&state)?;
+            applied = workspace.apply_held(&hold, &plan)?;
+            drop(hold);
             commands.push(FilesRestored {
                 kind: way.kind(),
                 to: target.ordinal,
@@ -229,18 +316,6 @@ impl Engine {
         ready.aside = true;
         *state = self.act_plain(state.session_id, vec![Command::ReadyCheckpoint(Box::new(ready))])?.state;
         Ok(ordinal)
-    }
-
-    /// Nobody restores under the hands of an agent.
-    pub(super) fn refuse_while_driven(&self, state: &State) -> Result<(), Error> {
-        self.settle_session(state.session_id)?;
-        if let Some(lease) = self.store().lease(state.session_id)? {
-            return Err(segno_store::Error::Held(Box::new(lease)).into());
-        }
-        match (crate::run::living_agent(state), &state.run) {
-            (Some(agent), Some(run)) => Err(Error::AgentAlive { agent: run.agent.clone(), pid: agent.pid }),
-            _ => Ok(()),
-        }
     }
 
     /// A rollback goes back, never forward, and never to one that counts no more.

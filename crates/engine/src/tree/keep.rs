@@ -37,7 +37,7 @@ pub struct Collected {
 
 impl Engine {
     /// Gives up the oldest snapshots beyond what is kept. Never a pinned one, never the one the tree is at.
-    pub(super) fn thin_out(&self, state: &mut State, at: &At) {
+    pub(crate) fn thin_out(&self, state: &mut State, at: &At) {
         // A session that keeps too many is not worth failing a checkpoint for.
         let _ = self.try_thin_out(state, at);
     }
@@ -63,7 +63,13 @@ impl Engine {
                 && state.tree.at != Some(checkpoint.ordinal)
                 && !state.tree.redo.contains(&checkpoint.ordinal)
         };
-        let drop: Vec<Checkpoint> = ready.iter().filter(spare).take(surplus).map(|c| (*c).clone()).collect();
+        // Where turns begin goes last, and where the newest begins never: it could not be taken back any more.
+        let newest_turn = ready.iter().rfind(|checkpoint| checkpoint.begins_a_turn());
+        let newest_turn = newest_turn.map(|checkpoint| checkpoint.ordinal);
+        let mut old: Vec<&&Checkpoint> = ready.iter().filter(spare).collect();
+        old.retain(|checkpoint| Some(checkpoint.ordinal) != newest_turn);
+        old.sort_by_key(|checkpoint| (checkpoint.begins_a_turn(), checkpoint.ordinal));
+        let drop: Vec<Checkpoint> = old.into_iter().take(surplus).map(|c| (**c).clone()).collect();
         if drop.is_empty() {
             return Ok(());
         }

@@ -1,5 +1,7 @@
 //! The working tree of a session: snapshots at its checkpoints, and going back to them without destroying anything.
 
+mod ask;
+mod busy;
 mod checkpoint;
 mod go;
 mod keep;
@@ -10,6 +12,7 @@ mod pending;
 pub mod risky;
 mod take;
 mod undo;
+mod whose;
 
 pub use checkpoint::Checkpoint;
 pub use go::Gone;
@@ -22,6 +25,7 @@ pub use look::Validation;
 pub use pending::Decision;
 pub use pending::tell as tell_pending;
 pub use take::At;
+pub use whose::Whose;
 
 use std::path::Path;
 use std::path::PathBuf;

@@ -26,7 +26,7 @@ impl Engine {
     pub fn pending_restore(&self, session: SessionId) -> Result<(Option<Waiting>, Option<String>), Error> {
         let workspace = self.workspace(&self.load(session)?.state)?;
         match workspace.settle_pending()? {
-            Settled::Waiting(waiting) => Ok((Some(waiting), None)),
+            Settled::Waiting(waiting) => Ok((Some(*waiting), None)),
             other => Ok((None, said(&other))),
         }
     }

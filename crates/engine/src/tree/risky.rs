@@ -1,6 +1,7 @@
 //! Calls that may destroy something.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use regex::Regex;
 use serde_json::Value;
@@ -44,7 +45,19 @@ const WORDS: &[&str] = &[
     "helm",
 ];
 
-/// Why a call is risky, if it is. `more` are further patterns; a broken one is passed over.
+/// The usual patterns, made once. Nothing if they cannot be made, which a test of the shipped features looks after.
+fn usual() -> Option<&'static [Regex]> {
+    static USUAL: OnceLock<Option<Vec<Regex>>> = OnceLock::new();
+    let made = USUAL.get_or_init(|| DEFAULT.iter().map(|pattern| Regex::new(pattern).ok()).collect());
+    made.as_deref()
+}
+
+/// What is wrong with a pattern, if anything is.
+pub fn check(pattern: &str) -> Result<(), String> {
+    Regex::new(pattern).map(drop).map_err(|why| why.to_string())
+}
+
+/// Why a call is risky, if it is. `more` are further patterns; the configuration refuses those that are none.
 pub fn why(tool: &str, input: &Value, project: &Path, more: &[String]) -> Option<String> {
     let command = ["command", "cmd", "script"].iter().find_map(|name| match input.get(*name) {
         Some(Value::String(text)) => Some(text.clone()),
@@ -55,11 +68,21 @@ pub fn why(tool: &str, input: &Value, project: &Path, more: &[String]) -> Option
     });
     if let Some(command) = command {
         let small = command.to_ascii_lowercase();
-        let usual = WORDS.iter().any(|word| small.contains(word));
-        let patterns = DEFAULT.iter().copied().filter(|_| usual).chain(more.iter().map(String::as_str));
-        for pattern in patterns {
-            if let Some(found) = Regex::new(pattern).ok().and_then(|regex| regex.find(&command)) {
-                return Some(segno_core::text::shorten(found.as_str().trim(), 60));
+        if WORDS.iter().any(|word| small.contains(word)) {
+            // Patterns that cannot be used must not make a command harmless.
+            let Some(usual) = usual() else { return Some(shown(&command)) };
+            if let Some(found) = usual.iter().find_map(|regex| regex.find(&command)) {
+                return Some(shown(found.as_str()));
+            }
+        }
+        for pattern in more {
+            match Regex::new(pattern) {
+                Ok(regex) => {
+                    if let Some(found) = regex.find(&command) {
+                        return Some(shown(found.as_str()));
+                    }
+                }
+                Err(_) => return Some(shown(&command)),
             }
         }
     }
@@ -73,6 +96,10 @@ pub fn why(tool: &str, input: &Value, project: &Path, more: &[String]) -> Option
     let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
     (outside || climbs)
         .then(|| format!("writes {}", segno_core::text::shorten(&path.display().to_string(), 60)))
+}
+
+fn shown(text: &str) -> String {
+    segno_core::text::shorten(text.trim(), 60)
 }
 
 #[cfg(test)]
@@ -120,6 +147,12 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_cannot_be_used_makes_nothing_harmless() {
+        assert!(check("(broken").is_err() && check(r"(?i)drop\s").is_ok());
+        assert!(why("shell", &json!({ "cmd": "ls" }), Path::new("/p"), &["(broken".to_owned()]).is_some());
+    }
+
+    #[test]
     fn writing_outside_the_project() {
         let project = Path::new("/home/ann/shop");
         let write = |path: &str| why("Write", &json!({ "file_path": path }), project, &[]).is_some();
@@ -131,7 +164,7 @@ mod tests {
     #[test]
     fn rules_of_ones_own() {
         let input = json!({ "cmd": ["deploy", "--prod"] });
-        let more = ["(broken".to_owned(), r"deploy\s+--prod".to_owned()];
+        let more = [r"(?i)DEPLOY\s+--prod".to_owned()];
         assert_eq!(why("shell", &input, Path::new("/p"), &more).as_deref(), Some("deploy --prod"));
     }
 }

@@ -83,6 +83,22 @@ impl Engine {
         }
     }
 
+    /// Events with those left out whose checkpoints are ready, or were given up.
+    pub(crate) fn not_ready(&self, session: SessionId, events: &[Event]) -> Vec<Event> {
+        if self.options.tree.is_none() {
+            return Vec::new();
+        }
+        let waits = |event: &Event| match event {
+            Event::CheckpointCreated(made) => self
+                .checkpoint_number(session, made.ordinal)
+                .is_ok_and(|checkpoint| !checkpoint.ready && checkpoint.dropped.is_none()),
+            _ => true,
+        };
+        // What comes later in the list keeps its number by what came before.
+        let any = events.iter().any(|event| matches!(event, Event::CheckpointCreated(_)) && waits(event));
+        if any { events.to_vec() } else { Vec::new() }
+    }
+
     /// The same for the newest checkpoint, when somebody else recorded it.
     pub(crate) fn make_newest_ready(&self, state: &mut State, at: &At, notices: &mut Vec<String>) {
         let Some(seq) = state.checkpoint.as_ref().map(|mark| mark.seq) else { return };
@@ -124,7 +140,11 @@ impl Engine {
                 Command::FailCheckpoint { ordinal: created.ordinal, why: why.to_string().into() }
             }
         };
-        let key = ready_key(created.ordinal);
+        // That it failed is no last word: the next try may succeed.
+        let key = match &command {
+            Command::ReadyCheckpoint(_) => ready_key(created.ordinal),
+            _ => fresh_key(),
+        };
         let acted = self.act_at(state.session_id, vec![command], key, at)?;
         *state = acted.state;
         self.thin_out(state, at);

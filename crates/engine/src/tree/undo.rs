@@ -10,14 +10,30 @@ use crate::Error;
 
 impl Engine {
     /// The checkpoint to go to and, for an undo or redo, the one that what is taken back goes up to.
-    pub(super) fn target(&self, state: &State, way: &Way) -> Result<(Checkpoint, Option<Checkpoint>), Error> {
+    pub(super) fn target(
+        &self,
+        state: &State,
+        way: &Way,
+        notices: &mut Vec<String>,
+    ) -> Result<(Checkpoint, Option<Checkpoint>), Error> {
         let session = state.session_id;
         match way.place {
             Place::Checkpoint(ordinal) => Ok((self.checkpoint_number(session, ordinal)?, None)),
             Place::Undo(turns) => {
                 let all = self.checkpoints(session)?;
-                let (target, from) = back(&all, state.tree.at, turns.max(1))?;
+                let (target, from, lost) = back(&all, state.tree.at, turns.max(1))?;
+                if lost {
+                    let id = &target.id;
+                    notices.push(format!(
+                        "the files at the beginning of a turn were given up: this is about {id} and what came after"
+                    ));
+                }
                 Ok((target, Some(from)))
+            }
+            Place::UndoTo(ordinal) => {
+                let at = state.tree.at.filter(|at| *at >= ordinal);
+                let from = at.map(|at| self.checkpoint_number(session, at)).transpose()?;
+                Ok((self.checkpoint_number(session, ordinal)?, from))
             }
             Place::Redo(turns) => {
                 let redo = &state.tree.redo;
@@ -32,30 +48,37 @@ impl Engine {
     }
 }
 
-/// So many turns back from where the tree stands: to the beginning of a turn in which files changed.
-fn back(all: &[Checkpoint], at: Option<u64>, turns: u64) -> Result<(Checkpoint, Checkpoint), Error> {
+/// So many turns back from where the tree stands: to the beginning of a turn in which files changed. The last says
+/// whether the beginning of a turn was passed whose files were given up.
+fn back(all: &[Checkpoint], at: Option<u64>, turns: u64) -> Result<(Checkpoint, Checkpoint, bool), Error> {
     let nothing = || Error::NoTree("there is nothing to undo".to_owned());
     let find = |ordinal: u64| all.iter().find(|checkpoint| checkpoint.ordinal == ordinal);
     let tree = |checkpoint: &Checkpoint| checkpoint.snapshot.as_ref().map(|snapshot| snapshot.tree.clone());
     let from = at.and_then(find).ok_or_else(nothing)?;
-    let (mut here, mut target) = (from, None);
+    let (mut here, mut target, mut lost) = (from, None, false);
     for _ in 0..turns {
         let start = here;
-        loop {
-            let parent = here.parent.and_then(find);
-            let Some(parent) = parent.filter(|parent| parent.snapshot.is_some()) else { break };
-            here = parent;
+        let (mut step, mut passed) = (here, false);
+        while let Some(parent) = step.parent.and_then(find) {
+            step = parent;
+            if step.snapshot.is_none() {
+                passed |= step.begins_a_turn();
+                continue;
+            }
+            here = step;
+            lost |= passed;
             // A turn without changes is passed over: taking nothing back would not be what was asked for.
             if here.begins_a_turn() && tree(here) != tree(start) {
                 break;
             }
         }
+        lost |= passed;
         if tree(here) == tree(start) {
             break;
         }
         target = Some(here);
     }
-    Ok((target.ok_or_else(nothing)?.clone(), from.clone()))
+    Ok((target.ok_or_else(nothing)?.clone(), from.clone(), lost))
 }
 
 #[cfg(test)]
@@ -72,7 +95,7 @@ mod tests {
     }
 
     fn to(all: &[Checkpoint], at: u64, turns: u64) -> Option<u64> {
-        back(all, Some(at), turns).ok().map(|(target, _)| target.ordinal)
+        back(all, Some(at), turns).ok().map(|(target, ..)| target.ordinal)
     }
 
     #[test]
@@ -92,6 +115,21 @@ mod tests {
         assert_eq!(to(&all, 7, 9), Some(1));
         assert_eq!(to(&all, 1, 1), None);
         assert_eq!(to(&all, 2, 1), Some(1));
+    }
+
+    #[test]
+    fn checkpoints_that_were_given_up_are_passed_over_and_told() {
+        let mut all = [
+            checkpoint(1, "run_start", None, "a"),
+            checkpoint(2, "tool_count", Some(1), "b"),
+            checkpoint(3, "run_start", Some(2), "c"),
+            checkpoint(4, "tool_count", Some(3), "d"),
+            checkpoint(5, "run_end", Some(4), "e"),
+        ];
+        all[3].snapshot = None;
+        assert!(matches!(back(&all, Some(5), 1), Ok((target, _, false)) if target.ordinal == 3));
+        all[2].snapshot = None;
+        assert!(matches!(back(&all, Some(5), 1), Ok((target, _, true)) if target.ordinal == 1));
     }
 
     #[test]

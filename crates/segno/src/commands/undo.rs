@@ -1,17 +1,15 @@
 //! `segno undo`, `redo`, `diff` and `rollback`: what was done to the files, and taking it back.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use segno_engine::Choice;
 use segno_engine::core::{List, SessionId, State};
-use segno_engine::tree::{Checkpoint, Place, Preview, Way};
+use segno_engine::tree::{Checkpoint, Gone, Place, Way};
 use segno_engine::workspace::{Change, ChangeKind, Kept, Selection};
 use serde_json::{Value, json};
 
-use super::rm::confirm;
+use crate::ask::Terminal;
 use crate::context::Context;
 use crate::desk::{Desk, tail};
 use crate::error::{CommandError, Outcome};
@@ -34,8 +32,9 @@ pub struct Going {
 
 /// Take back what the last turn did to the files
 ///
-/// Only what the session changed and nobody changed since is touched; the rest is listed. What is there now is kept in
-/// a checkpoint first, so an undo can be undone: `segno redo`.
+/// Only what the session did and nobody changed since is touched: files that its calls name, and what changed while
+/// one of its commands was at work. The rest is listed and left alone. What is there now is kept in a checkpoint first,
+/// so an undo can be undone: `segno redo`. Not while an agent works in the same tree.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno undo\n  segno undo --turns 2 src/\n  segno undo --to cp-03-red")]
 pub struct UndoArgs {
@@ -47,6 +46,9 @@ pub struct UndoArgs {
     /// To this checkpoint
     #[arg(long, value_name = "CP", conflicts_with = "turns")]
     pub to: Option<String>,
+    /// Also what others changed meanwhile: a person, another session
+    #[arg(long)]
+    pub all: bool,
     /// How to go there
     #[command(flatten)]
     pub going: Going,
@@ -109,10 +111,10 @@ pub fn undo(context: &Context, args: &UndoArgs) -> Outcome {
     let (desk, state) = session(context)?;
     let selection = selection(&state, &args.paths)?;
     let place = match &args.to {
-        Some(to) => Place::Checkpoint(desk.engine.find_checkpoint(state.session_id, to)?.ordinal),
+        Some(to) => Place::UndoTo(desk.engine.find_checkpoint(state.session_id, to)?.ordinal),
         None => Place::Undo(args.turns),
     };
-    let way = Way { place, selection, ..Way::files_of(0) };
+    let way = Way { place, selection, all: args.all, ..Way::files_of(0) };
     travel(&desk, state.session_id, way, &args.going)
 }
 
@@ -237,16 +239,10 @@ fn coloured(diff: &str) -> Text {
     text
 }
 
-/// The session that is meant: the one named, the open one of the project, or its last one.
+/// The session that is meant: the one named, the open one of the project, or with none open its newest.
 pub(super) fn session(context: &Context) -> Outcome<(Desk<'_>, State)> {
     let desk = Desk::open(context)?;
-    let id = match context.session(None)? {
-        Some(named) => desk.named(&named)?,
-        None => match desk.engine.open_session(&context.project.root)? {
-            Choice::One(id) => id,
-            Choice::None | Choice::Several(_) => desk.engine.find("last", Some(&context.project.root))?,
-        },
-    };
+    let id = desk.session_to_read(None)?;
     let state = desk.load(id)?;
     Ok((desk, state))
 }
@@ -275,55 +271,52 @@ pub(super) fn selection(state: &State, paths: &[PathBuf]) -> Outcome<Selection> 
     Ok(Selection::Paths(chosen))
 }
 
-/// Looks, asks on a terminal, and goes.
+/// Looks, asks unless that is not wanted, and goes.
 pub(super) fn travel(desk: &Desk<'_>, session: SessionId, way: Way, going: &Going) -> Outcome {
     let context = desk.context;
     let printer = &context.printer;
+    if going.dry_run {
+        return look(desk, session, way);
+    }
+    let (target, gone) = desk.engine.go_back(session, &way, going.yes, &Terminal::new(context))?;
+    for notice in &gone.notices {
+        printer.warn(notice.clone());
+    }
+    arrived(desk, session, &target, &gone)
+}
+
+/// Only shows what would be done.
+fn look(desk: &Desk<'_>, session: SessionId, way: Way) -> Outcome {
+    let printer = &desk.context.printer;
     let mut preview = desk.engine.preview(session, way)?;
     for notice in std::mem::take(&mut preview.notices) {
         printer.warn(notice);
     }
-    let (writes, removals) = preview.plan.as_ref().map_or((Vec::new(), Vec::new()), |plan| {
-        (plan.writes().collect::<Vec<_>>(), plan.removals().collect::<Vec<_>>())
-    });
-    let kept = preview.plan.as_ref().map_or_else(Vec::new, |plan| plan.kept.clone());
-    if going.dry_run {
-        let target = preview.target.id.clone();
-        desk.engine.forget(preview);
-        if printer.is_json() {
-            return printer.json(&json!({
-                "dry_run": true, "to": target, "writes": writes, "removes": removals, "kept": kept_json(&kept),
-            }));
+    let shown = if printer.is_json() {
+        let empty = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
+        let (writes, removes, kept, modes) = preview.plan.as_ref().map_or(empty, |plan| {
+            let modes = plan.modes().map(|(path, mode)| (path.display().to_string(), format!("{mode:04o}")));
+            (plan.writes().collect(), plan.removals().collect(), kept_json(&plan.kept), modes.collect())
+        });
+        let (writes, removes): (Vec<PathBuf>, Vec<PathBuf>) = (writes, removes);
+        let modes: BTreeMap<String, String> = modes;
+        printer.json(&json!({
+            "dry_run": true, "to": preview.target.id, "writes": writes, "removes": removes, "kept": kept,
+            "modes": modes,
+        }))
+    } else {
+        printer.talk(format!("would go to {}, and nothing was changed", preview.target.id));
+        for line in preview.lines() {
+            printer.talk(line);
         }
-        printer.talk(format!("would go to {target}"));
-        paths(context, "would write", &writes, Meaning::Plain);
-        paths(context, "would remove", &removals, Meaning::Lost);
-        show_kept(context, &kept);
-        return Ok(());
-    }
-    desk.engine.keep_present(&mut preview)?;
-    if std::io::stdin().is_terminal() && !printer.is_json() && !going.yes {
-        paths(context, "writes", &writes, Meaning::Plain);
-        paths(context, "removes", &removals, Meaning::Lost);
-        show_kept(context, &kept);
-        if let Some((from, to)) = &preview.branch {
-            printer.talk(format!("  moves the branch from {from} to {to}"));
-        }
-        if let Err(no) = confirm(context, false, "changed", &format!("go to {}?", preview.target.id)) {
-            desk.engine.forget(preview);
-            return Err(no);
-        }
-    }
-    arrive(desk, session, preview)
+        Ok(())
+    };
+    desk.engine.forget(preview);
+    shown
 }
 
-fn arrive(desk: &Desk<'_>, session: SessionId, preview: Preview) -> Outcome {
+fn arrived(desk: &Desk<'_>, session: SessionId, target: &Checkpoint, gone: &Gone) -> Outcome {
     let printer = &desk.context.printer;
-    let target = preview.target.clone();
-    let gone = desk.engine.go(preview)?;
-    for notice in &gone.notices {
-        printer.warn(notice.clone());
-    }
     let applied = &gone.applied;
     if printer.is_json() {
         printer.json(&json!({

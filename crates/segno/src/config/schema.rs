@@ -70,6 +70,8 @@ pub enum Kind {
     Rules,
     /// Several texts.
     Texts,
+    /// Regular expressions.
+    Patterns,
     /// Descriptions of agents: a whole section with one table each.
     Agents,
 }
@@ -137,7 +139,7 @@ pub const KEYS: &[Key] = &[
     key("checkpoint.largest_file_mb", Class::Guard, up_to(1_048_576)),
     key("checkpoint.quota_mb", Class::Guard, up_to(1_073_741_824)),
     key("checkpoint.include_ignored", Class::Data, Kind::Texts),
-    key("checkpoint.risky", Class::Data, Kind::Texts),
+    key("checkpoint.risky", Class::Data, Kind::Patterns),
     key("checkpoint.on_failure", Class::Guard, Kind::Choice(&["continue", "stop"])),
     key("agents", Class::Command, Kind::Agents),
     key("redact.env", Class::Guard, Kind::Flag),
@@ -176,6 +178,16 @@ impl Key {
                 Some(other) => Err(format!("must be an array of texts, but has {}", type_name(other))),
                 None => Ok(()),
             },
+            (Kind::Patterns, Value::Array(texts)) => {
+                for text in texts {
+                    let Some(pattern) = text.as_str() else {
+                        return Err(format!("must be an array of texts, but has {}", type_name(text)));
+                    };
+                    segno_engine::tree::risky::check(pattern)
+                        .map_err(|why| format!("has {pattern:?}, which is no pattern: {why}"))?;
+                }
+                Ok(())
+            }
             _ => Err(format!("must be {}, not {}", self.kind.noun(), type_name(value))),
         }
     }
@@ -203,7 +215,7 @@ impl Key {
                     toml::from_str(text).map_err(|_| "must be tables in TOML".to_owned())?;
                 Value::Table(table)
             }
-            Kind::Rules | Kind::Texts => {
+            Kind::Rules | Kind::Texts | Kind::Patterns => {
                 let table: toml::Table = toml::from_str(&format!("value = {text}"))
                     .map_err(|_| format!("must be {} in TOML", self.kind.noun()))?;
                 table.get("value").filter(|_| table.len() == 1).cloned().ok_or("must be one value")?
@@ -224,6 +236,7 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Rules => "an array of rules".to_owned(),
             Self::Texts => "an array of texts".to_owned(),
+            Self::Patterns => "an array of regular expressions".to_owned(),
             Self::Agents => "one table for each agent".to_owned(),
         }
     }

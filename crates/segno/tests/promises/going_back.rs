@@ -40,7 +40,7 @@ promise!(
         }
         let terminal = Terminal::open(&lab);
         terminal.type_keys(&format!("\"$SEGNO\" checkpoint restore empty{ENTER}"));
-        terminal.wait_for(0, "[y/N]");
+        terminal.wait_for(0, "[n/y]");
         ok(lab.run(&["checkpoint", "gc"]));
         terminal.type_keys(&format!("y{ENTER}"));
         assert_eq!(terminal.exit_code(), 0);
@@ -61,7 +61,7 @@ promise!(
         let before = lab.json(&["checkpoint", "list"])["items"].as_array().unwrap().len();
         let terminal = Terminal::open(&lab);
         terminal.type_keys(&format!("\"$SEGNO\" undo{ENTER}"));
-        terminal.wait_for(0, "[y/N]");
+        terminal.wait_for(0, "[n/y]");
         terminal.type_keys(&format!("n{ENTER}"));
         assert_eq!(terminal.exit_code(), 14);
         assert!(terminal.since(0).contains("nothing was changed"));

@@ -12,7 +12,7 @@ mod common;
 #[expect(dead_code, reason = "shared with the other test programs, which use the rest")]
 mod lab;
 #[path = "../runs/terminal.rs"]
-#[expect(dead_code, reason = "shared with the other test programs, which use the rest")]
+#[expect(dead_code, clippy::print_stdout, reason = "shared with the other test programs, which use the rest")]
 mod terminal;
 #[macro_use]
 mod red;
@@ -33,3 +33,4 @@ mod resume;
 mod security;
 mod store;
 mod transfer;
+mod undo;

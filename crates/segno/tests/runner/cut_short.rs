@@ -88,7 +88,7 @@ fn one_world(dice: &mut Dice, figures: &mut Figures, until: u64) {
             known.risked.extend(here.iter().cloned());
             let names: Vec<&String> = known.checkpoints.keys().collect();
             let name = names[dice.below(names.len() as u64) as usize].clone();
-            killed(&env, dice, &["checkpoint", "restore", &name])
+            killed(&env, dice, &["checkpoint", "restore", &name, "--yes"])
         } else {
             names += 1;
             let name = format!("n{names}");
@@ -154,7 +154,7 @@ fn look_everywhere(env: &TestEnv, known: &Known, figures: &mut Figures) {
     let mut found: BTreeSet<(String, String)> = tree(env).into_iter().collect();
     for row in rows(env) {
         figures.ready += 1;
-        env.ok(&["checkpoint", "restore", &row["ordinal"].to_string()]);
+        env.ok(&["checkpoint", "restore", &row["ordinal"].to_string(), "--yes"]);
         let here = tree(env);
         if let Some(expected) = row["name"].as_str().and_then(|name| known.checkpoints.get(name)) {
             assert_eq!(&here, expected, "as {} has it", row["name"]);

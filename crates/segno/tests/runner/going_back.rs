@@ -62,19 +62,19 @@ fn turns_are_undone_and_redone() {
     }
     // The turn that changed nothing is passed over.
     for expected in [&trees[1], &trees[0]] {
-        env.ok(&["undo"]);
+        env.ok(&["undo", "--yes"]);
         assert_eq!(&tree(&env), expected);
     }
-    assert_eq!(env.run(&["undo"]).code, 5);
-    env.ok(&["redo"]);
+    assert_eq!(env.run(&["undo", "--yes"]).code, 5);
+    env.ok(&["redo", "--yes"]);
     assert_eq!(tree(&env), trees[1]);
-    env.ok(&["redo"]);
+    env.ok(&["redo", "--yes"]);
     assert_eq!(tree(&env), trees[3]);
-    assert_eq!(env.run(&["redo"]).code, 5);
-    env.ok(&["undo", "--turns", "2"]);
+    assert_eq!(env.run(&["redo", "--yes"]).code, 5);
+    env.ok(&["undo", "--turns", "2", "--yes"]);
     assert_eq!(tree(&env), trees[0]);
     // Whatever went, there is a way back to it.
-    let restored = env.json(&["checkpoint", "restore", "last"]);
+    let restored = env.json(&["checkpoint", "restore", "last", "--yes"]);
     assert_eq!(restored["kept"], Value::Array(vec![]));
 }
 
@@ -89,7 +89,7 @@ fn what_somebody_changed_since_is_left_alone() {
     let shown = env.json(&["undo", "--dry-run"]);
     assert_eq!(shown["kept"][0]["path"], "b.txt");
     assert_eq!(env.read("project/a.txt"), "agent\n", "a look changes nothing");
-    let undone = env.json(&["undo"]);
+    let undone = env.json(&["undo", "--yes"]);
     assert_eq!(undone["kept"][0]["path"], "b.txt");
     assert_eq!(env.read("project/a.txt"), "one\n");
     assert_eq!(env.read("project/b.txt"), "mine\n");
@@ -103,9 +103,9 @@ fn only_some_files() {
     env.write("project/src/a", "1\n");
     env.write("project/doc/b", "1\n");
     sh(&env, None, "echo 2 > src/a; echo 2 > doc/b");
-    env.ok(&["undo", "src"]);
+    env.ok(&["undo", "src", "--yes"]);
     assert_eq!((env.read("project/src/a"), env.read("project/doc/b")), ("1\n".into(), "2\n".into()));
-    assert_eq!(env.run(&["undo", "/etc"]).code, 2);
+    assert_eq!(env.run(&["undo", "/etc", "--yes"]).code, 2);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn checkpoints_are_compared_validated_pinned_and_kept() {
     let bundle = env.path("first.bundle");
     env.ok(&["checkpoint", "export", "first", bundle.to_str().unwrap()]);
     env.ok(&["checkpoint", "import", bundle.to_str().unwrap(), "--name", "again"]);
-    env.ok(&["checkpoint", "restore", "again"]);
+    env.ok(&["checkpoint", "restore", "again", "--yes"]);
     assert_eq!(env.read("project/a.txt"), "one\n");
     let collected = env.json(&["checkpoint", "gc"]);
     assert_eq!(collected["dropped"], 0);
@@ -151,7 +151,7 @@ fn the_oldest_go_first_and_pinned_ones_never() {
     }
     let ready = |name: &str| env.json(&["checkpoint", "show", name])["checkpoint"]["ready"] == true;
     assert_eq!(["n1", "n2", "n3", "n4"].map(ready), [true, false, false, true]);
-    let said = env.run(&["checkpoint", "restore", "n2"]);
+    let said = env.run(&["checkpoint", "restore", "n2", "--yes"]);
     assert!(said.code == 5 && said.stderr.contains("more than 2"), "{}", said.stderr);
     assert_eq!(env.json(&["checkpoint", "validate"])["whole"], true, "given up on purpose is not broken");
 }
@@ -166,7 +166,7 @@ fn a_rollback_takes_plan_and_files_back_and_never_goes_forward() {
     env.ok(&["metric", "set", "coverage", "80"]);
     env.ok(&["phase", "blue"]);
     env.write("project/a.txt", "blue\n");
-    let gone = env.json(&["rollback", "red"]);
+    let gone = env.json(&["rollback", "red", "--yes"]);
     assert_eq!(gone["phase"], "green", "the sign at the end of red stands in green");
     assert_eq!(env.read("project/a.txt"), "red\n");
     let state = env.json(&["state"]);
@@ -176,12 +176,12 @@ fn a_rollback_takes_plan_and_files_back_and_never_goes_forward() {
         (&green["checkpoint"]["valid"], &green["checkpoint"]["invalidated_by"]),
         (&false.into(), &1.into())
     );
-    let said = env.run(&["rollback", "green"]);
+    let said = env.run(&["rollback", "green", "--yes"]);
     assert!(said.code == 5 && said.stderr.contains("counts no more"), "{}", said.stderr);
     let history = env.json(&["history", &id]);
     assert!(history["items"].to_string().contains("rolled_back"));
     // What was there before is in the checkpoint that was made for it.
-    env.ok(&["checkpoint", "restore", &gone["safety"].to_string()]);
+    env.ok(&["checkpoint", "restore", &gone["safety"].to_string(), "--yes"]);
     assert_eq!(env.read("project/a.txt"), "blue\n");
 }
 
@@ -206,7 +206,7 @@ fn a_branch_of_its_own_and_a_rollback_of_it() {
     env.ok(&["checkpoint", "create", "before"]);
     env.write("project/a.txt", "two\n");
     let second = commit("second");
-    let gone = env.json(&["rollback", "before", "--git"]);
+    let gone = env.json(&["rollback", "before", "--git", "--yes"]);
     assert_eq!(git(&["rev-parse", "HEAD"]), first);
     assert_eq!(env.read("project/a.txt"), "one\n");
     let kept = git(&["for-each-ref", "--format=%(objectname)", "refs/segno/"]);
@@ -227,7 +227,7 @@ fn without_git_everything_else_works() {
     assert_eq!(env.run(&["checkpoint", "validate", "x"]).code, 10);
     env.ok(&["milestone", "everything else works"]);
     assert_eq!(env.json(&["checkpoint", "show", "x"])["checkpoint"]["ready"], false);
-    let said = env.run(&["undo"]);
+    let said = env.run(&["undo", "--yes"]);
     assert!(said.code != 0 && said.stderr.contains("nothing to undo"), "{}", said.stderr);
 }
 
@@ -237,7 +237,7 @@ fn nothing_is_restored_under_an_agents_hands() {
     env.write("project/a.txt", "1\n");
     let id = env.start(&["shop"]);
     env.ok(&["checkpoint", "create", "x"]);
-    let script = format!("\"$0\" --session {id} undo; echo code $?");
+    let script = format!("\"$0\" --session {id} undo --yes; echo code $?");
     let said = sh(&env, Some(&id), &script.replace("\"$0\"", crate::common::SEGNO));
     assert!(said["text"].as_str().unwrap().contains("code 7"), "{said}");
 }

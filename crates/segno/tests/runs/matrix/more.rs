@@ -24,6 +24,6 @@ fn says_something_and_works(#[case] agent: &'static str) {
     assert_eq!(std::fs::read_to_string(real.file("a.txt")).unwrap(), "written\n");
     real.lab.assert_nothing_left();
     // What it did is taken back like anybody's.
-    let undone = real.lab.json(&["undo", "--session", "last"]);
+    let undone = real.lab.json(&["undo", "--session", "last", "--yes"]);
     assert!(!real.file("a.txt").exists() && !real.file("done.txt").exists(), "{undone}");
 }

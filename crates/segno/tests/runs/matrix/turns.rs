@@ -54,13 +54,13 @@ fn thirty_edits_back_and_forth() {
     assert_eq!(real.lab.state()["calls"]["total"], 3 * TURNS);
     assert!(trees.windows(2).all(|pair| pair[0] != pair[1]), "every turn changed something");
     for expected in trees.iter().rev().skip(1) {
-        let undone = real.lab.json(&["undo", "--session", &id]);
+        let undone = real.lab.json(&["undo", "--session", &id, "--yes"]);
         assert_eq!(undone["kept"].as_array().unwrap().len(), 0, "{undone}");
         assert_eq!(&tree(&real), expected);
     }
-    assert_ne!(real.lab.run(&["undo", "--session", &id]).code, Some(0), "that was all");
+    assert_ne!(real.lab.run(&["undo", "--session", &id, "--yes"]).code, Some(0), "that was all");
     for expected in trees.iter().skip(1) {
-        real.lab.json(&["redo", "--session", &id]);
+        real.lab.json(&["redo", "--session", &id, "--yes"]);
         assert_eq!(&tree(&real), expected);
     }
     let validated = real.lab.json(&["checkpoint", "validate", "--session", &id]);

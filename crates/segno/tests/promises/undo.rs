@@ -1,0 +1,486 @@
+//! Undo means what this session did, and goes nowhere while somebody works in the tree.
+
+use segno_testkit::scripted::Step;
+use serde_json::{Value, json};
+
+use crate::common::TestEnv;
+use crate::driver::{begun, let_go, patient};
+use crate::lab::{Lab, Live, Said, until};
+use crate::terminal::{ENTER, Terminal};
+
+const MINE: &str = r#"
+[agents.mine]
+prompt = "none"
+format = "json"
+[[agents.mine.rules]]
+kind = "tool_started"
+when = { "$.type" = "call" }
+fields = { call_id = "$.id", tool = "$.tool", input = "$.input" }
+[[agents.mine.rules]]
+kind = "tool_finished"
+when = { "$.type" = "done" }
+fields = { call_id = "$.id", output = "$.out" }
+[[agents.mine.rules]]
+kind = "file_changed"
+when = { "$.type" = "file" }
+fields = { path = "$.path", change = "$.change", call_id = "$.id" }
+[[agents.mine.rules]]
+kind = "result"
+when = { "$.type" = "bye" }
+"#;
+
+fn ok(said: Said) -> Said {
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    said
+}
+
+fn write(lab: &Lab, name: &str, text: &str) {
+    let path = lab.home.work().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn read(lab: &Lab, name: &str) -> Option<String> {
+    std::fs::read_to_string(lab.home.work().join(name)).ok()
+}
+
+/// A session whose agent shows its calls one by one and waits before each step until it is let go on.
+struct Story {
+    lab: Lab,
+    live: Live,
+}
+
+impl Story {
+    fn begin(steps: impl Fn(&Lab) -> Vec<Step>, files: &[&str]) -> Self {
+        let lab = Lab::new();
+        for name in files {
+            write(&lab, name, "old\n");
+        }
+        let command = lab.scripted("mine", &steps(&lab));
+        lab.config(&MINE.replace("prompt = ", &format!("command = {command:?}\nprompt = ")));
+        let live = lab.start(&["run", "--agent", "mine"], None);
+        Self { lab, live }
+    }
+
+    fn go(&self, step: &str) {
+        std::fs::write(self.lab.path(step), "").unwrap();
+    }
+
+    fn end(self) -> Lab {
+        ok(self.live.finish());
+        self.lab
+    }
+}
+
+fn call(id: &str, tool: &str, input: Value) -> Step {
+    Step::Json(json!({ "type": "call", "id": id, "tool": tool, "input": input }))
+}
+
+fn done(id: &str) -> Step {
+    Step::Json(json!({ "type": "done", "id": id, "out": "fine" }))
+}
+
+fn held(lab: &Lab, step: &str) -> Step {
+    Step::WaitFor { path: lab.path(step), seconds: 60 }
+}
+
+fn put(path: &str, content: &str) -> Step {
+    Step::Write { path: path.to_owned(), content: content.to_owned() }
+}
+
+/// One call that names a file, one shell call that changes, makes and removes files; a person and another session
+/// write before, between and after them.
+fn told_apart() -> Lab {
+    let steps = |lab: &Lab| {
+        vec![
+            held(lab, "one"),
+            call("c1", "Write", json!({ "file_path": "named.txt" })),
+            held(lab, "two"),
+            put("named.txt", "agent\n"),
+            Step::Json(json!({ "type": "file", "path": "named.txt", "change": "modified", "id": "c1" })),
+            done("c1"),
+            held(lab, "three"),
+            call("c2", "Bash", json!({ "command": "sh work.sh; rm gone.txt" })),
+            held(lab, "four"),
+            done("c2"),
+            held(lab, "five"),
+            Step::Json(json!({ "type": "bye" })),
+        ]
+    };
+    let files = ["named.txt", "shell.txt", "gone.txt", "notes.md", "removed.md"];
+    let story = Story::begin(steps, &files);
+    story.lab.running();
+    write(&story.lab, "notes.md", "mine\n");
+    story.go("one");
+    story.wait_for_call("c1");
+    story.go("two");
+    story.wait_for_end("c1");
+    write(&story.lab, "idea.md", "mine\n");
+    std::fs::remove_file(story.lab.home.work().join("removed.md")).unwrap();
+    ok(story.lab.run(&["run", "--", "sh", "-c", "echo theirs > other.txt"]));
+    story.go("three");
+    story.wait_for_call("c2");
+    // This is what its shell does.
+    for name in ["shell.txt", "made.txt", "d/deep.txt"] {
+        write(&story.lab, name, "agent\n");
+    }
+    std::fs::remove_file(story.lab.home.work().join("gone.txt")).unwrap();
+    story.go("four");
+    story.wait_for_end("c2");
+    write(&story.lab, "late.md", "mine\n");
+    story.go("five");
+    story.end()
+}
+
+impl Story {
+    fn tools(&self) -> Vec<Value> {
+        let listed = self.lab.run(&["ls", "--all", "--json"]);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_default();
+        let ids = listed["sessions"].as_array().or(listed["items"].as_array()).cloned().unwrap_or_default();
+        let mut rows = Vec::new();
+        for row in ids {
+            let Some(id) = row["session_id"].as_str() else { continue };
+            let said = self.lab.run(&["show", id, "--tools", "--json"]);
+            let shown: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+            rows.extend(shown["items"].as_array().cloned().unwrap_or_default());
+        }
+        rows
+    }
+
+    fn wait_for_call(&self, call: &str) {
+        until("the call is recorded", || self.tools().iter().any(|row| row["call"] == call).then_some(()));
+    }
+
+    fn wait_for_end(&self, call: &str) {
+        let ended = |row: &Value| row["call"] == call && row["state"] == "completed";
+        until("the call has ended", || self.tools().iter().any(ended).then_some(()));
+    }
+}
+
+/// The id of the session whose agent was this.
+fn session_of(lab: &Lab, agent: &str) -> String {
+    let listed = lab.json(&["ls", "--all"]);
+    let rows = listed["sessions"].as_array().or(listed["items"].as_array()).cloned().unwrap();
+    let of = rows.iter().find(|row| row["agent"] == agent).unwrap_or_else(|| panic!("{listed}"));
+    of["session_id"].as_str().unwrap().to_owned()
+}
+
+promise!(
+    /// Undo takes back what the session's calls did, file by file, and leaves what a person and another session did.
+    fn an_undo_takes_back_what_the_session_did_and_nothing_else() {
+        let lab = told_apart();
+        let id = session_of(&lab, "mine");
+        let undone = lab.json(&["undo", "--session", &id, "--yes"]);
+        let now = |name: &str| read(&lab, name);
+        for (name, wanted) in [
+            ("named.txt", Some("old\n")),
+            ("shell.txt", Some("old\n")),
+            ("gone.txt", Some("old\n")),
+            ("made.txt", None),
+            ("d/deep.txt", None),
+            ("notes.md", Some("mine\n")),
+            ("idea.md", Some("mine\n")),
+            ("late.md", Some("mine\n")),
+            ("other.txt", Some("theirs\n")),
+            ("removed.md", None),
+        ] {
+            assert_eq!(now(name).as_deref(), wanted, "{name}: {undone}");
+        }
+        let kept: Vec<&str> =
+            undone["kept"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
+        assert!(kept.contains(&"notes.md") && kept.contains(&"idea.md"), "they are listed: {undone}");
+        // There and back again.
+        ok(lab.run(&["redo", "--session", &id, "--yes"]));
+        assert_eq!((now("shell.txt").as_deref(), now("gone.txt")), (Some("agent\n"), None));
+        ok(lab.run(&["undo", "--session", &id, "--yes"]));
+        assert_eq!((now("shell.txt").as_deref(), now("made.txt")), (Some("old\n"), None));
+        assert_eq!(now("idea.md").as_deref(), Some("mine\n"));
+    }
+);
+
+promise!(
+    /// Who asks for all of it gets all of it.
+    fn an_undo_of_all_takes_the_rest_too() {
+        let lab = told_apart();
+        let id = session_of(&lab, "mine");
+        ok(lab.run(&["undo", "--session", &id, "--all", "--yes"]));
+        assert_eq!(read(&lab, "notes.md").as_deref(), Some("old\n"));
+        assert_eq!((read(&lab, "idea.md"), read(&lab, "removed.md").as_deref()), (None, Some("old\n")));
+    }
+);
+
+promise!(
+    /// Nobody goes back in a tree in which an agent of another session works.
+    fn nothing_is_undone_under_the_hands_of_another_session() {
+        let lab = Lab::new();
+        write(&lab, "a.txt", "old\n");
+        ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt"]));
+        let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+        let script = patient(&lab);
+        let live = lab.start(&["run", "--", "sh", "-c", &script], None);
+        begun(&lab);
+        let said = lab.run(&["undo", "--session", &id, "--yes"]);
+        assert_eq!(
+            (said.code, read(&lab, "a.txt").as_deref()),
+            (Some(7), Some("agent\n")),
+            "{}",
+            said.stderr
+        );
+        assert!(said.stderr.contains("works in this tree"), "{}", said.stderr);
+        let_go(&lab);
+        ok(live.finish());
+        ok(lab.run(&["undo", "--session", &id, "--yes"]));
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("old\n"));
+    }
+);
+
+promise!(
+    /// Nor if it began to work while somebody was asked.
+    fn nothing_is_undone_when_somebody_began_to_work_during_the_question() {
+        let lab = Lab::new();
+        write(&lab, "a.txt", "old\n");
+        ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt"]));
+        let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+        let terminal = Terminal::open(&lab);
+        terminal.type_keys(&format!("\"$SEGNO\" undo --session {id}{ENTER}"));
+        terminal.wait_for(0, "[n/y]");
+        let script = patient(&lab);
+        let live = lab.start(&["run", "--", "sh", "-c", &script], None);
+        begun(&lab);
+        terminal.type_keys(&format!("y{ENTER}"));
+        assert_eq!(terminal.exit_code(), 7);
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("agent\n"));
+        let_go(&lab);
+        ok(live.finish());
+    }
+);
+
+promise!(
+    /// What changed while somebody thought is shown, and asked about again.
+    fn what_changed_during_the_question_is_asked_about_again() {
+        let lab = Lab::new();
+        write(&lab, "a.txt", "old\n");
+        write(&lab, "b.txt", "old\n");
+        ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt; echo agent > b.txt"]));
+        let terminal = Terminal::open(&lab);
+        terminal.type_keys(&format!("\"$SEGNO\" undo{ENTER}"));
+        terminal.wait_for(0, "[n/y]");
+        write(&lab, "b.txt", "mine\n");
+        let place = terminal.place();
+        terminal.type_keys(&format!("y{ENTER}"));
+        terminal.wait_for(place, "changed while you were asked");
+        terminal.wait_for(place, "[n/y]");
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("agent\n"), "nothing is done yet");
+        terminal.type_keys(&format!("y{ENTER}"));
+        assert_eq!(terminal.exit_code(), 0);
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("old\n"));
+        assert_eq!(read(&lab, "b.txt").as_deref(), Some("mine\n"));
+    }
+);
+
+/// A world in which checkpoints hold files.
+fn world() -> TestEnv {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_CHECKPOINT_FILES", "true");
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    env
+}
+
+promise!(
+    /// Without a terminal going back needs a yes, as removing does.
+    fn going_back_without_a_terminal_needs_a_yes() {
+        let env = world();
+        env.write("project/a.txt", "old\n");
+        env.start(&["shop"]);
+        env.ok(&["checkpoint", "create", "first"]);
+        env.ok(&["run", "--session", "last", "--", "sh", "-c", "echo agent > a.txt"]);
+        for args in
+            [&["undo"][..], &["undo", "--json"], &["checkpoint", "restore", "first"], &["rollback", "first"]]
+        {
+            let said = env.run(args);
+            assert_eq!(said.code, 14, "{args:?}: {}", said.stderr);
+            assert!(said.stderr.contains("--yes") || said.stdout.contains("--yes"), "{args:?}");
+            assert_eq!(env.read("project/a.txt"), "agent\n", "{args:?}");
+        }
+        env.ok(&["undo", "--yes"]);
+        assert_eq!(env.read("project/a.txt"), "old\n");
+    }
+);
+
+promise!(
+    /// With several open sessions an undo asks which, as every other command does.
+    fn an_undo_with_several_open_sessions_asks_which() {
+        let env = world();
+        env.write("project/a.txt", "old\n");
+        env.start(&["one"]);
+        env.start(&["two", "--parallel"]);
+        env.ok(&["run", "--session", "last", "--", "sh", "-c", "echo agent > a.txt"]);
+        let (undo, pause) = (env.run(&["undo", "--yes"]), env.run(&["pause"]));
+        assert_eq!(undo.code, pause.code, "{}", undo.stderr);
+        assert_eq!(env.read("project/a.txt"), "agent\n");
+    }
+);
+
+promise!(
+    /// An ignored file that came to be tracked was there before: an undo leaves it.
+    fn an_ignored_file_that_is_tracked_now_is_not_removed() {
+        let env = world();
+        env.write("project/.gitignore", ".env\n.segno/\n");
+        env.write("project/.env", "SECRET=1\n");
+        env.shell("git init -q && git add .gitignore");
+        env.ok(&["run", "--", "sh", "-c", "git add -f .env; echo new > made"]);
+        env.ok(&["undo", "--yes"]);
+        assert_eq!(env.read("project/.env"), "SECRET=1\n");
+        assert!(!env.path("project/made").exists());
+    }
+);
+
+promise!(
+    /// A run whose last line has no end can be undone like any other.
+    fn a_run_without_a_last_newline_can_be_undone() {
+        let env = world();
+        env.write("project/a.txt", "base\n");
+        assert_eq!(env.run(&["run", "--", "sh", "-c", "echo agent > a.txt; printf hi; exit 3"]).code, 20);
+        env.ok(&["undo", "--yes"]);
+        assert_eq!(env.read("project/a.txt"), "base\n");
+    }
+);
+
+promise!(
+    /// Going on from a checkpoint after a crash leaves what a person did since.
+    fn a_resume_from_a_checkpoint_leaves_what_a_person_made_since() {
+        let mut lab = Lab::new();
+        write(&lab, "a.txt", "old\n");
+        let init = segno_testkit::lines::claude::init("${session}");
+        let bash = json!({ "type": "assistant", "session_id": "${session}", "message": { "id": "m1", "content": [
+            { "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "sh work.sh" } } ] } });
+        let ready = lab.path("ready");
+        lab.stand_in(
+            "claude",
+            &[
+                Step::Stdin(0),
+                Step::Json(init),
+                Step::Json(bash),
+                put("a.txt", "agent\n"),
+                put(&ready, ""),
+                Step::SleepMs(60_000),
+            ],
+        );
+        let live = lab.start(&["run", "--agent", "claude", "--prompt", "work"], None);
+        let run = lab.running();
+        until("the agent works", || std::fs::exists(&ready).unwrap().then_some(()));
+        let pid = u32::try_from(run["pid"].as_u64().unwrap()).unwrap();
+        live.signal(rustix::process::Signal::KILL);
+        crate::lab::signal(pid, rustix::process::Signal::KILL);
+        drop(live);
+        lab.assert_no_process_left();
+        write(&lab, "mine.txt", "mine\n");
+        lab.stand_in("claude", &[Step::Exit(0)]);
+        let said = lab.run(&["resume", "--from", "checkpoint"]);
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("old\n"), "it went back: {}", said.stderr);
+        assert_eq!(read(&lab, "mine.txt").as_deref(), Some("mine\n"));
+    }
+);
+
+promise!(
+    /// The patterns of risky commands can all be used by the program as it is shipped, which has fewer parts of the
+    /// pattern library than tests have.
+    fn the_shipped_program_has_what_its_patterns_need() {
+        let cargo = crate::lab::variable("CARGO").unwrap_or_else(|| "cargo".to_owned());
+        let tree = crate::lab::program(cargo)
+            .args(["tree", "--offline", "--locked", "-p", "segno", "-e", "normal", "--prefix", "none"])
+            .args(["-f", "{p} {f}"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap();
+        let tree = String::from_utf8(tree.stdout).unwrap();
+        let regex = tree.lines().find(|line| line.starts_with("regex v")).unwrap_or_else(|| panic!("{tree}"));
+        assert!(regex.contains("unicode-case") && regex.contains("unicode-perl"), "{regex}");
+    }
+);
+
+promise!(
+    /// A pattern that is none is refused, and found by whoever looks.
+    fn a_pattern_that_is_none_is_refused() {
+        let env = world();
+        let said = env.run(&["config", "set", "checkpoint.risky", "[\"(broken\"]"]);
+        assert!(said.code != 0 && said.stderr.contains("no pattern"), "{}", said.stderr);
+        env.write("config/segno/config.toml", "[checkpoint]\nrisky = [\"(broken\"]\n");
+        let said = env.run(&["doctor"]);
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(all.contains("checkpoint.risky"), "{all}");
+    }
+);
+
+promise!(
+    /// A session with few checkpoints left can still undo its last turn, and an aborted one keeps as many as were asked
+    /// for.
+    fn a_thinned_session_undoes_its_last_turn() {
+        let mut env = world();
+        env.set("SEGNO_CHECKPOINT_MAX", "3");
+        env.set("SEGNO_CHECKPOINT_KEEP_ON_FAILURE", "1");
+        env.write("project/a.txt", "old\n");
+        let id = env.start(&["shop"]);
+        let make = format!("{} --session {id} checkpoint create", crate::common::SEGNO);
+        let script = format!("for i in 1 2 3 4 5 6; do echo $i > a.txt; {make}; done");
+        env.ok(&["run", "--session", &id, "--", "sh", "-c", &script]);
+        env.ok(&["undo", "--yes"]);
+        assert_eq!(env.read("project/a.txt"), "old\n");
+        env.ok(&["abort"]);
+        let rows = env.json(&["checkpoint", "list", "--session", &id, "--limit", "100"]);
+        let ready = rows["items"].as_array().unwrap().iter().filter(|row| row["ready"] == true).count();
+        assert!(ready <= 3, "{rows}");
+    }
+);
+
+promise!(
+    /// A checkpoint that could not take the files in is tried again when it is asked for again.
+    fn a_failed_checkpoint_is_tried_again() {
+        let mut env = world();
+        env.write("project/a.txt", "old\n");
+        env.start(&["shop"]);
+        env.set("PATH", "/nowhere");
+        assert_ne!(env.run(&["checkpoint", "create", "x", "--key", "K"]).code, 0);
+        env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+        env.ok(&["checkpoint", "create", "x", "--key", "K"]);
+        assert_eq!(env.json(&["checkpoint", "show", "x"])["checkpoint"]["ready"], true);
+    }
+);
+
+promise!(
+    /// An error of the disk on the way is an error, names the file, and nothing of it stays in the tree.
+    fn a_disk_error_on_the_way_is_an_error_and_is_taken_back() {
+        let env = world();
+        for number in 0..8 {
+            env.write(&format!("project/f{number}"), "old\n");
+        }
+        env.start(&["shop"]);
+        env.ok(&["checkpoint", "create", "first"]);
+        for number in 0..8 {
+            env.write(&format!("project/f{number}"), "new\n");
+        }
+        let output = env
+            .command("/usr/bin/strace")
+            .args(["-f", "-qq", "-o", "/dev/null", "-e", "inject=renameat2:error=EDQUOT:when=4..6"])
+            .args([crate::common::SEGNO, "checkpoint", "restore", "first", "--yes"])
+            .output();
+        let Ok(output) = output else { return crate::lab::skip("strace cannot be used here") };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains("quota") || said.contains("f"), "{said}");
+        let names: Vec<String> = std::fs::read_dir(env.path("project"))
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        if said.contains("taken back") {
+            assert!(!names.iter().any(|name| name.starts_with(".segno-tmp")), "{names:?}");
+            assert_eq!(env.read("project/f0"), "new\n");
+        }
+        // Whatever happened, there is a way on.
+        let _ = env.run(&["checkpoint", "pending", "--take-back"]);
+        assert_eq!(env.read("project/f7"), "new\n");
+        env.ok(&["checkpoint", "restore", "first", "--yes"]);
+        assert_eq!(env.read("project/f7"), "old\n");
+    }
+);
