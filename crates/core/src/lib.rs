@@ -18,6 +18,7 @@ pub mod limits;
 pub mod live;
 pub mod project;
 pub mod refusal;
+pub mod rows;
 pub mod state;
 pub mod status;
 #[cfg(test)]

@@ -1,7 +1,13 @@
-//! A session in one line: what lists show, stored ready to print.
+//! A session in one line: what lists show.
+//!
+//! Summaries are kept beside the journal and written anew with every change of their session, so a store holds some that
+//! older programs wrote. Every field has a value that stands for "not written then": adding one can never
+//! make an older row unreadable.
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
 
 use crate::event::Maker;
 use crate::id::SessionId;
@@ -13,6 +19,7 @@ use crate::time::Timestamp;
 
 /// What a list of sessions shows of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[expect(missing_docs, reason = "the fields are those of the state, documented there")]
 pub struct Summary {
     pub session_id: SessionId,
@@ -35,23 +42,17 @@ pub struct Summary {
     pub tokens_used: u64,
     pub token_budget: u64,
     pub over_budget: bool,
-    #[serde(default)]
     pub budget_warning: bool,
-    #[serde(default)]
     pub budget_hard: bool,
     pub cost_micros: u64,
-    #[serde(default)]
     pub cost_limit_micros: Option<u64>,
     pub open_tasks: u64,
     pub open_calls: u64,
     pub in_doubt: u64,
     pub resumable: bool,
     pub checkpoint: Option<String>,
-    #[serde(default)]
     pub branch: Option<String>,
-    #[serde(default)]
     pub file: Option<String>,
-    #[serde(default)]
     pub work_item: Option<String>,
     pub seq: u64,
 }
@@ -95,3 +96,54 @@ impl From<&State> for Summary {
         }
     }
 }
+
+impl Default for Summary {
+    /// What stands for a field that was not written then.
+    fn default() -> Self {
+        let start = Timestamp::from_micros(0);
+        Self {
+            session_id: SessionId::at(start),
+            uid: Uid::new(uuid::Uuid::nil()),
+            topic: None,
+            status: Status::Active,
+            reason: None,
+            workflow: None,
+            phase: None,
+            step: None,
+            of: None,
+            iteration: 0,
+            progress: None,
+            project: String::new(),
+            made_by: Maker::default(),
+            agent: None,
+            created_at: start,
+            updated_at: start,
+            completed_at: None,
+            tokens_used: 0,
+            token_budget: 0,
+            over_budget: false,
+            cost_micros: 0,
+            open_tasks: 0,
+            open_calls: 0,
+            in_doubt: 0,
+            resumable: false,
+            checkpoint: None,
+            budget_warning: false,
+            budget_hard: false,
+            cost_limit_micros: None,
+            branch: None,
+            file: None,
+            work_item: None,
+            seq: 0,
+        }
+    }
+}
+
+/// Whether a kept row is the one that was wanted, or an older form of it: what it says must be so, and it may say less.
+pub fn is_form_of(kept: &Map<String, Value>, wanted: &Map<String, Value>) -> bool {
+    kept.iter().all(|(name, value)| wanted.get(name) == Some(value))
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

@@ -314,7 +314,15 @@ impl Engine {
         epoch: Option<u64>,
         why: segno_store::Error,
     ) -> Result<Acted, Error> {
-        let state = self.store().load(session)?.state;
+        let state = match self.store().load(session) {
+            Ok(loaded) => loaded.state,
+            // It may be there: that it cannot be spooled either does not make it absent.
+            Err(_) if why.certainty() == segno_store::Certainty::Unknown => {
+                let certainty = why.certainty();
+                return Err(Error::WriteError { details: why.to_string(), certainty });
+            }
+            Err(other) => return Err(other.into()),
+        };
         let mut events = Vec::new();
         for command in commands {
             for event in segno_core::decide(&state, command)? {

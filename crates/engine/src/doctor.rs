@@ -1,14 +1,17 @@
 //! Looking after a store: what is wrong, what can be mended, and mending it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_core::SessionId;
 use segno_core::StoreId;
 use segno_store::Damage;
 use segno_store::Garbage;
 use segno_store::Standing;
 use segno_store::sqlite::salvage;
 use segno_store::verify;
+use segno_store::verify::Problem;
 use serde::Serialize;
 
 use crate::Engine;
@@ -44,7 +47,7 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// Whether everything is well now.
     pub fn is_well(&self) -> bool {
-        self.remains.is_empty() && (self.report.is_clean() || !self.mended.is_empty())
+        self.remains.is_empty()
     }
 }
 
@@ -68,46 +71,79 @@ pub fn examine(
     diagnosis.spooled = diagnosis.spooled.saturating_sub(foreign);
     diagnosis.settled = engine.settle()?.iter().map(ToString::to_string).collect();
     diagnosis.report = verify::verify(engine.store(), deep, progress)?;
+    // What was set apart before is known: it is counted, and does not make a store unwell for ever.
+    let known: BTreeSet<(String, u64)> = engine
+        .store()
+        .quarantined()?
+        .into_iter()
+        .filter_map(|damage| Some((damage.session, damage.seq?)))
+        .collect();
+    let is_new =
+        |problem: &&Problem| problem.seq.is_none_or(|seq| !known.contains(&(problem.session.clone(), seq)));
+    let problems: Vec<Problem> = diagnosis.report.problems.iter().filter(is_new).cloned().collect();
     if repair {
-        mend(engine, &mut diagnosis)?;
+        mend(engine, problems, &mut diagnosis)?;
         diagnosis.garbage = engine.store().collect_garbage()?;
     } else {
-        for problem in &diagnosis.report.problems {
-            let place = problem.seq.map_or(String::new(), |seq| format!(" event {seq}"));
-            diagnosis.remains.push(format!("session {}{place}: {}", problem.session, problem.what));
-        }
+        diagnosis.remains.extend(problems.iter().map(in_words));
     }
     diagnosis.remains.extend(diagnosis.report.store.iter().map(|what| format!("the store: {what}")));
     diagnosis.quarantined = engine.store().quarantined()?;
     Ok(diagnosis)
 }
 
-fn mend(engine: &Engine, diagnosis: &mut Diagnosis) -> Result<(), Error> {
-    let mut rebuilt = std::collections::BTreeSet::new();
-    for problem in diagnosis.report.problems.clone() {
+fn in_words(problem: &Problem) -> String {
+    let place = problem.seq.map_or(String::new(), |seq| format!(" event {seq}"));
+    format!("session {}{place}: {}", problem.session, problem.what)
+}
+
+fn mend(engine: &Engine, problems: Vec<Problem>, diagnosis: &mut Diagnosis) -> Result<(), Error> {
+    let mut rebuilt = BTreeSet::new();
+    for problem in problems {
         let Ok(id) = problem.session.parse() else {
-            diagnosis.remains.push(format!("session {}: {}", problem.session, problem.what));
+            diagnosis.remains.push(in_words(&problem));
             continue;
         };
         match problem.seq {
             Some(seq) if !problem.derived => {
                 engine.store().quarantine(id, seq, &problem.what)?;
                 diagnosis.remains.push(format!(
-                    "session {id} event {seq}: {}; its bytes are kept in quarantine, every other event is whole",
-                    problem.what
+                    "{}; its bytes are kept in quarantine, every other event is whole",
+                    in_words(&problem)
                 ));
             }
             _ => {
                 if rebuilt.insert(id) {
-                    match engine.store().rebuild(id) {
-                        Ok(_) => diagnosis
-                            .mended
-                            .push(format!("session {id}: {}; folded anew from the journal", problem.what)),
-                        Err(why) => diagnosis.remains.push(format!("session {id}: {why}")),
-                    }
+                    mend_session(engine, id, &problem, diagnosis)?;
                 }
             }
         }
+    }
+    Ok(())
+}
+
+/// Folds a session anew, and looks whether that was enough.
+fn mend_session(
+    engine: &Engine,
+    id: SessionId,
+    problem: &Problem,
+    diagnosis: &mut Diagnosis,
+) -> Result<(), Error> {
+    if let Err(why) = engine.store().rebuild(id) {
+        diagnosis.remains.push(format!("session {id}: {why}"));
+        return Ok(());
+    }
+    let left: Vec<Problem> =
+        verify::verify_one(engine.store(), id)?.into_iter().filter(|problem| problem.derived).collect();
+    if left.is_empty() {
+        diagnosis.mended.push(format!("session {id}: {}; folded anew from the journal", problem.what));
+    }
+    for problem in left {
+        // A text that is gone for good: named now, and known from here on.
+        if let Some(seq) = problem.seq {
+            engine.store().quarantine(id, seq, &problem.what)?;
+        }
+        diagnosis.remains.push(in_words(&problem));
     }
     Ok(())
 }

@@ -26,6 +26,7 @@ use segno_redact::Redactor;
 use segno_store::Create;
 use segno_store::Filter;
 use segno_store::Item;
+use segno_store::Listing;
 use segno_store::Page;
 use segno_store::Store;
 
@@ -248,20 +249,23 @@ impl Engine {
         Ok(self.store.load(session)?)
     }
 
-    /// Sessions in short, the most recently changed first.
+    /// Sessions in short, the most recently changed first: the one list of sessions, whoever shows it.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Summary>, Error> {
-        let listing = self.store.list(filter)?;
-        Ok(listing.sessions.iter().filter_map(|json| self.summary(json)).collect())
+        Ok(self.listing(filter)?.sessions)
     }
 
-    /// A summary that cannot be read is made anew from the session: one that is damaged must not vanish from lists.
-    fn summary(&self, json: &str) -> Option<Summary> {
-        if let Ok(summary) = serde_json::from_str(json) {
-            return Some(summary);
+    /// The same, with how many there are and which of them cannot be read. A summary that cannot be read is made anew
+    /// from the session, as far as that can be.
+    pub fn listing(&self, filter: &Filter) -> Result<Listing, Error> {
+        let mut listing = self.store.list(filter)?;
+        for id in listing.unreadable.iter().filter_map(|(id, _)| *id) {
+            if let Ok(loaded) = self.store.load(id)
+                && let Some(shown) = listing.sessions.iter_mut().find(|summary| summary.session_id == id)
+            {
+                *shown = Summary::from(&loaded.state);
+            }
         }
-        let start = json.find("session_2").or_else(|| json.find("session_1"))?;
-        let id: SessionId = json.get(start..start + 30)?.parse().ok()?;
-        self.store.load(id).ok().map(|loaded| Summary::from(&loaded.state))
+        Ok(listing)
     }
 
     /// Every row of a list, in order, read page by page.
@@ -302,18 +306,19 @@ impl Engine {
     }
 
     fn delete_if(&self, session: SessionId, at: Option<u64>) -> Result<bool, Error> {
-        match self.store.lease(session) {
+        let over = match self.store.lease(session) {
             Err(segno_store::Error::NotFound(_)) => return Ok(false),
             Err(why) => return Err(why.into()),
             Ok(Some(lease)) if crate::lease::life(&lease).may_live() => {
                 return Err(segno_store::Error::Held(Box::new(lease)).into());
             }
-            Ok(_) => {}
-        }
+            // Somebody may take it, or be heard of again, before it is removed.
+            Ok(lease) => lease.as_ref().map(segno_store::Over::from),
+        };
         let project = self.store.load(session).map(|loaded| PathBuf::from(loaded.state.project.path));
         let deleted = match at {
-            Some(seq) => self.store.delete_at(session, seq)?,
-            None => self.store.delete(session)?,
+            Some(seq) => self.store.delete_at(session, seq, over)?,
+            None => self.store.delete(session, over)?,
         };
         if let Ok(project) = project {
             view::remove(&project, session, &self.options.view);

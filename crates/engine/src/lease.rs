@@ -128,7 +128,7 @@ impl Engine {
         self.settle_session(session)?;
         let holder = here(what);
         let silent = self.store().lease(session)?.filter(|lease| silent_seconds(lease).is_some());
-        let lease = self.store().acquire(session, &holder, silent.as_ref().map(|lease| lease.epoch))?;
+        let lease = self.store().acquire(session, &holder, silent.as_ref().map(segno_store::Over::from))?;
         let mut commands = Vec::new();
         if let Some(before) = &silent
             && self.store().load(session)?.state.status == Status::Active
@@ -152,29 +152,35 @@ impl Engine {
     /// Marks as interrupted every session whose driver died. Any command may do it: there is no daemon. Nobody's place
     /// is taken by it, so an agent that outlived its driver goes on unhindered until somebody takes over.
     pub fn settle(&self) -> Result<Vec<SessionId>, Error> {
-        let mut settled = Vec::new();
         // Who drives what a copy tells of is the other store's business.
         if self.is_copy() {
-            return Ok(settled);
+            return Ok(Vec::new());
         }
+        self.settle_all(How::Whole)
+    }
+
+    fn settle_all(&self, how: How) -> Result<Vec<SessionId>, Error> {
+        let mut settled = Vec::new();
+        let mut failed = None;
         for (session, lease) in self.store().leases()? {
-            if self.settle_lease(session, &lease, How::Whole)? {
-                settled.push(session);
+            match self.settle_lease(session, &lease, how) {
+                Ok(true) => settled.push(session),
+                Ok(false) => {}
+                // One that is damaged is named by whoever looks for damage, and keeps nobody from settling the others.
+                Err(Error::SessionCorrupted { .. } | Error::SessionNotFound { .. }) => {}
+                Err(why) => failed = failed.or(Some(why)),
             }
         }
-        Ok(settled)
+        match failed {
+            Some(why) if settled.is_empty() => Err(why),
+            _ => Ok(settled),
+        }
     }
 
     /// Only says which sessions were interrupted, for somebody who waits for an answer. Their runs are brought to an end
     /// by [`Engine::settle`], which takes as long as there is to be read and captured.
     pub fn mark_interrupted(&self) -> Result<Vec<SessionId>, Error> {
-        let mut marked = Vec::new();
-        for (session, lease) in self.store().leases()? {
-            if self.settle_lease(session, &lease, How::OnlyMark)? {
-                marked.push(session);
-            }
-        }
-        Ok(marked)
+        self.settle_all(How::OnlyMark)
     }
 
     /// Marks one session as interrupted if its driver died; true if it was.

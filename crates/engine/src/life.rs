@@ -89,8 +89,7 @@ pub fn here() -> Here {
     let ours = shows_ours();
     Here {
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .map_or(String::new(), |id| id.trim().to_owned()),
+        boot_id: segno_store::boot_id(),
         pid_namespace: std::fs::read_link("/proc/self/ns/pid")
             .ok()
             .filter(|_| ours)

@@ -223,7 +223,10 @@ fn a_fact_of_a_driver_that_was_replaced_meanwhile_is_late() {
     let blocker = Blocker::hold(&room, id);
     assert!(driver.act(note("from the first")).unwrap().spooled);
     blocker.release();
-    engine.store().acquire(id, &segno_engine::lease::here("second"), Some(driver.epoch())).unwrap();
+    engine
+        .store()
+        .acquire(id, &segno_engine::lease::here("second"), Some(segno_store::Over::epoch(driver.epoch())))
+        .unwrap();
     assert_eq!(engine.take_in_spool().unwrap().facts, 1);
     assert_eq!(notes(&engine, id), Vec::<String>::new());
     assert_eq!(engine.load(id).unwrap().state.late, 1);

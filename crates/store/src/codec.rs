@@ -70,14 +70,17 @@ pub(crate) fn compress(text: &str) -> std::io::Result<Vec<u8>> {
 /// The text, if its bytes are what the hash says. It is unpacked bit by bit and never beyond `bytes`: a damaged
 /// length must not cost memory.
 pub(crate) fn decompress(content: &[u8], bytes: u64, hash: &[u8]) -> Option<String> {
-    let mut text = Vec::new();
-    zstd::stream::read::Decoder::new(content)
-        .ok()?
-        .take(bytes.saturating_add(1))
-        .read_to_end(&mut text)
-        .ok()?;
+    let text = unpack(content, bytes)?;
     if blake3::hash(&text).as_bytes().as_slice() != hash {
         return None;
     }
     String::from_utf8(text).ok()
+}
+
+/// The bytes, whatever they are.
+pub(crate) fn unpack(content: &[u8], bytes: u64) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut packed = zstd::stream::read::Decoder::new(content).ok()?.take(bytes.saturating_add(1));
+    packed.read_to_end(&mut text).ok()?;
+    Some(text)
 }

@@ -7,6 +7,7 @@ pub mod chain;
 mod codec;
 mod error;
 mod fold;
+mod rows;
 pub mod sqlite;
 mod types;
 pub mod verify;
@@ -15,12 +16,20 @@ pub use codec::references;
 pub use error::Certainty;
 pub use error::Error;
 pub use fold::state_at;
+pub use rows::from_journal;
 pub use types::*;
 
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::StoreId;
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// Which start of this machine it is; empty where that cannot be told.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_or(String::new(), |id| id.trim().to_owned())
+}
 
 /// What every backend can do. Calls block; a long-lived process gives them a thread.
 pub trait Store: Send + Sync {
@@ -78,7 +87,18 @@ pub trait Store: Send + Sync {
     /// A text that was set aside.
     fn blob(&self, hash: &[u8; 32]) -> Result<String, Error>;
 
-    /// Sessions in short, the most recently changed first.
+    /// What is known of a session beside its journal, if that can be read.
+    fn known(&self, session: SessionId) -> Result<Option<Known>, Error>;
+
+    /// The newest event of each session that is known, apart from the store's own files, to have been acknowledged.
+    fn acknowledged(&self) -> Result<BTreeMap<SessionId, u64>, Error> {
+        Ok(BTreeMap::new())
+    }
+
+    /// A session's summary as it is kept, JSON as text.
+    fn kept_summary(&self, session: SessionId) -> Result<String, Error>;
+
+    /// Sessions in short, the most recently changed first. Whatever is wrong with one, the others are listed.
     fn list(&self, filter: &Filter) -> Result<Listing, Error>;
 
     /// The sessions whose id ends so; at most `limit`.
@@ -87,12 +107,12 @@ pub trait Store: Send + Sync {
     /// Waits until the session has an event after `seq` or the time is over; answers with its newest `seq`.
     fn wait_after(&self, session: SessionId, seq: u64, timeout: Duration) -> Result<u64, Error>;
 
-    /// Takes the right to drive. Refused with who holds it, unless `over` names the epoch to be replaced.
+    /// Takes the right to drive. Refused with who holds it, unless that is the holding that `over` says is over.
     fn acquire(
         &self,
         session: SessionId,
         holder: &segno_core::event::Holder,
-        over: Option<u64>,
+        over: Option<Over>,
     ) -> Result<Lease, Error>;
 
     /// Says that the holder of this epoch lives. Fails if somebody else took over.
@@ -110,11 +130,12 @@ pub trait Store: Send + Sync {
     /// How much room each session takes in the store, as far as it can be read.
     fn usage(&self) -> Result<Vec<Usage>, Error>;
 
-    /// Removes a session with everything that belongs to it. False if there was none.
-    fn delete(&self, session: SessionId) -> Result<bool, Error>;
+    /// Removes a session with everything that belongs to it. False if there was none. Refused with who drives it,
+    /// unless that is the holding that `over` says is over.
+    fn delete(&self, session: SessionId, over: Option<Over>) -> Result<bool, Error>;
 
     /// The same, if its newest event is still this one; otherwise a conflict, and nothing is removed.
-    fn delete_at(&self, session: SessionId, seq: u64) -> Result<bool, Error>;
+    fn delete_at(&self, session: SessionId, seq: u64, over: Option<Over>) -> Result<bool, Error>;
 
     /// Replaces what is folded from the journal by a fresh fold of it.
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error>;

@@ -10,6 +10,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::StoreId;
+use segno_core::Summary;
 use segno_core::Timestamp;
 use segno_core::Uid;
 use segno_core::event::DecodeError;
@@ -222,6 +223,27 @@ pub struct StoredEvent {
     pub hash: [u8; 32],
 }
 
+/// What a store knows of a session beside its journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its identity.
+    pub uid: segno_core::Uid,
+    /// The path of its project.
+    pub project: String,
+    /// How it came to be.
+    pub made_by: segno_core::event::Maker,
+}
+
+impl EventRow {
+    /// Its number.
+    pub fn seq(&self) -> u64 {
+        match self {
+            Self::Whole(stored) => stored.seq,
+            Self::Damaged { seq, .. } => *seq,
+        }
+    }
+}
+
 impl StoredEvent {
     /// The event itself.
     pub fn event(&self) -> Result<Event, DecodeError> {
@@ -318,12 +340,15 @@ pub struct Filter {
 }
 
 /// A list of sessions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
-    /// Each session's summary as JSON text, ready to print.
-    pub sessions: Vec<String>,
+    /// Each session in short.
+    pub sessions: Vec<Summary>,
     /// How many match in all.
     pub total: u64,
+    /// Rows whose summary cannot be read, with what is wrong: what the list shows of such a session is the little that
+    /// is known beside it. Without an id it is not in the list.
+    pub unreadable: Vec<(Option<SessionId>, String)>,
 }
 
 /// Which store it is.
@@ -410,6 +435,33 @@ pub struct Usage {
     pub lists: u64,
     /// The long texts that it refers to, as they are stored. One that two sessions refer to counts for both.
     pub texts: u64,
+}
+
+/// A holding of the right to drive that was found to be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// Its fencing number.
+    pub epoch: u64,
+    /// Its last heartbeat as it was seen: one that came since shows that the holder lives. Any if none.
+    pub heartbeat_at: Option<Timestamp>,
+}
+
+impl Over {
+    /// Whatever its heartbeat.
+    pub fn epoch(epoch: u64) -> Self {
+        Self { epoch, heartbeat_at: None }
+    }
+
+    /// Whether it is this lease that was found to be over, and nobody has been heard of since.
+    pub(crate) fn is(self, lease: &Lease) -> bool {
+        self.epoch == lease.epoch && self.heartbeat_at.is_none_or(|seen| seen >= lease.heartbeat_at)
+    }
+}
+
+impl From<&Lease> for Over {
+    fn from(lease: &Lease) -> Self {
+        Self { epoch: lease.epoch, heartbeat_at: Some(lease.heartbeat_at) }
+    }
 }
 
 /// What was cleared away.

@@ -1,13 +1,19 @@
 //! Checking every session's record: chain, numbering, fold. Works for any backend.
 
+use std::time::Duration;
+
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Summary;
+use segno_core::summary::is_form_of;
 use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
 
 use crate::Error;
 use crate::Store;
 use crate::fold::state_at;
+use crate::rows;
 use crate::types::EventRow;
 use crate::types::Filter;
 
@@ -47,6 +53,8 @@ impl Report {
 /// Looks at every session. `progress` hears after each how many are done.
 pub fn verify(store: &dyn Store, deep: bool, mut progress: impl FnMut(u64, u64)) -> Result<Report, Error> {
     let mut report = Report { store: store.integrity(deep)?, ..Report::default() };
+    // Asked before the sessions are: what is acknowledged meanwhile is not missing from them.
+    let mut acknowledged = store.acknowledged()?;
     let listing = match store.list(&Filter::default()) {
         Ok(listing) => listing,
         Err(Error::Damaged { what, .. }) => {
@@ -55,30 +63,37 @@ pub fn verify(store: &dyn Store, deep: bool, mut progress: impl FnMut(u64, u64))
         }
         Err(other) => return Err(other),
     };
-    let total = listing.total;
+    for (id, why) in &listing.unreadable {
+        let name = id.map_or("?".to_owned(), |id| id.to_string());
+        report.note(&name, None, format!("its summary cannot be read: {why}"), true);
+    }
     for summary in listing.sessions {
-        let id = match serde_json::from_str::<Summary>(&summary) {
-            Ok(summary) => summary.session_id,
-            Err(why) => match name_in(&summary) {
-                Some(id) => {
-                    report.note(&id.to_string(), None, format!("its summary cannot be read: {why}"), true);
-                    id
-                }
-                None => {
-                    report.note("?", None, format!("a session's summary cannot be read: {why}"), true);
-                    continue;
-                }
-            },
-        };
+        let id = summary.session_id;
         report.sessions += 1;
-        match verify_session(store, id, &summary, &mut report) {
+        match verify_session(store, id, acknowledged.remove(&id), &mut report) {
             // Somebody deleted it since the list was made.
             Err(Error::NotFound(_)) => report.sessions -= 1,
             other => other?,
         }
-        progress(report.sessions, total);
+        progress(report.sessions, listing.total);
+    }
+    for (id, seq) in acknowledged {
+        // Made or deleted since the list was made, or deleted by a program that notes nothing.
+        if matches!(store.kept_summary(id), Err(Error::NotFound(_)))
+            && store.acknowledged()?.contains_key(&id)
+        {
+            let what = format!("all of its {seq} event(s) were acknowledged and are not there");
+            report.note(&id.to_string(), Some(1), what, false);
+        }
     }
     Ok(report)
+}
+
+/// Looks at one session.
+pub fn verify_one(store: &dyn Store, session: SessionId) -> Result<Vec<Problem>, Error> {
+    let mut report = Report::default();
+    verify_session(store, session, None, &mut report)?;
+    Ok(report.problems)
 }
 
 impl Report {
@@ -92,39 +107,17 @@ pub(crate) fn name_in(text: &str) -> Option<SessionId> {
     text.match_indices("session_").find_map(|(start, _)| text.get(start..start + 30)?.parse().ok())
 }
 
-fn verify_session(store: &dyn Store, id: SessionId, summary: &str, report: &mut Report) -> Result<(), Error> {
+fn verify_session(
+    store: &dyn Store,
+    id: SessionId,
+    acknowledged: Option<u64>,
+    report: &mut Report,
+) -> Result<(), Error> {
     let name = id.to_string();
-    let mut after = 0;
-    let mut broken = false;
-    loop {
-        let rows = match store.events(id, after, 1_000) {
-            Ok(rows) => rows,
-            Err(Error::Damaged { what, .. }) => {
-                report.note(&name, None, what, false);
-                return Ok(());
-            }
-            Err(other) => return Err(other),
-        };
-        if rows.is_empty() {
-            break;
-        }
-        for row in rows {
-            match row {
-                EventRow::Whole(stored) => {
-                    after = stored.seq;
-                    report.events += 1;
-                    if let Err(why) = stored.event() {
-                        broken = true;
-                        report.note(&name, Some(stored.seq), why.to_string(), false);
-                    }
-                }
-                EventRow::Damaged { seq, what } => {
-                    after = seq;
-                    broken = true;
-                    report.note(&name, Some(seq), what, false);
-                }
-            }
-        }
+    let Some(read) = read_events(store, id, report)? else { return Ok(()) };
+    if let Some(seq) = acknowledged.filter(|seq| *seq > read.head) {
+        let what = format!("events up to {seq} were acknowledged, and there are {}", read.head);
+        report.note(&name, Some(read.head + 1), what, false);
     }
     match store.load(id) {
         Ok(loaded) => {
@@ -134,11 +127,11 @@ fn verify_session(store: &dyn Store, id: SessionId, summary: &str, report: &mut 
                     report.note(&name, None, notice, true);
                 }
             }
-            if !broken {
-                compare(store, id, &loaded.state, summary, report)?;
+            if !read.broken {
+                compare(store, id, &loaded.state, report)?;
             }
         }
-        Err(Error::SessionDamaged { what, .. }) if !broken => report.note(&name, None, what, false),
+        Err(Error::SessionDamaged { what, .. }) if !read.broken => report.note(&name, None, what, false),
         Err(Error::SessionDamaged { .. }) => {}
         Err(Error::Damaged { what, .. }) => report.note(&name, None, what, false),
         Err(other) => return Err(other),
@@ -146,26 +139,80 @@ fn verify_session(store: &dyn Store, id: SessionId, summary: &str, report: &mut 
     Ok(())
 }
 
-/// The fold of the journal must be the state that is kept.
-fn compare(
-    store: &dyn Store,
-    id: SessionId,
-    state: &State,
-    summary: &str,
-    report: &mut Report,
-) -> Result<(), Error> {
-    // Others may be writing: what was listed, loaded and read need not be of the same moment.
-    let (folded, _) = state_at(store, id, state.seq)?;
-    if folded != *state {
-        report.note(&id.to_string(), None, "the kept state is not the fold of its journal".to_owned(), true);
+struct Read {
+    head: u64,
+    broken: bool,
+}
+
+/// Reads every event and every text it refers to. None if damage ends it early.
+fn read_events(store: &dyn Store, id: SessionId, report: &mut Report) -> Result<Option<Read>, Error> {
+    let name = id.to_string();
+    let mut read = Read { head: 0, broken: false };
+    loop {
+        let rows = match store.events(id, read.head, 1_000) {
+            Ok(rows) => rows,
+            Err(Error::Damaged { what, .. }) => {
+                report.note(&name, None, what, false);
+                return Ok(None);
+            }
+            Err(other) => return Err(other),
+        };
+        if rows.is_empty() {
+            return Ok(Some(read));
+        }
+        for row in rows {
+            read.head = row.seq();
+            match row {
+                EventRow::Whole(stored) => {
+                    report.events += 1;
+                    if let Err(why) = stored.event() {
+                        read.broken = true;
+                        report.note(&name, Some(stored.seq), why.to_string(), false);
+                    }
+                    for hash in rows::references(&stored.body) {
+                        match store.blob(&hash) {
+                            Ok(_) => {}
+                            Err(why @ (Error::NoBlob(_) | Error::Damaged { .. })) => {
+                                let what = format!("a long text of it: {why}");
+                                report.note(&name, Some(stored.seq), what, true);
+                            }
+                            Err(other) => return Err(other),
+                        }
+                    }
+                }
+                EventRow::Damaged { seq, what } => {
+                    read.broken = true;
+                    report.note(&name, Some(seq), what, false);
+                }
+            }
+        }
     }
+}
+
+/// The fold of the journal must be what is kept: the state, the summary, the rows of lists.
+fn compare(store: &dyn Store, id: SessionId, state: &State, report: &mut Report) -> Result<(), Error> {
+    // Others may be writing: what was loaded and read need not be of the same moment.
+    let (folded, _) = state_at(store, id, state.seq)?;
+    let mut wrong = Vec::new();
+    if folded != *state {
+        wrong.push("the kept state is not the fold of its journal".to_owned());
+    }
+    let kept: Option<Map<String, Value>> = serde_json::from_str(&store.kept_summary(id)?).ok();
     let wanted = serde_json::to_value(Summary::from(&folded)).unwrap_or_default();
-    let listed_at = serde_json::from_str::<Summary>(summary).map_or(state.seq, |summary| summary.seq);
-    // One that an older program wrote may say less.
-    let kept: serde_json::Map<String, serde_json::Value> = serde_json::from_str(summary).unwrap_or_default();
-    let agrees = kept.iter().all(|(name, value)| wanted.get(name) == Some(value));
-    if listed_at == state.seq && (kept.is_empty() || !agrees) {
-        report.note(&id.to_string(), None, "the kept summary is not that of its state".to_owned(), true);
+    let agrees = kept.is_some_and(|kept| wanted.as_object().is_some_and(|wanted| is_form_of(&kept, wanted)));
+    if !agrees {
+        wrong.push("the kept summary is not that of its state".to_owned());
+    }
+    match rows::wrong(store, id, state.seq) {
+        Ok(rows) => wrong.extend(rows),
+        Err(Error::Damaged { what, .. }) => wrong.push(format!("its lists cannot be read: {what}")),
+        Err(other) => return Err(other),
+    }
+    // What was written meanwhile would look like damage. Who writes so much is looked at another time.
+    if store.wait_after(id, state.seq, Duration::ZERO)? == state.seq {
+        for what in wrong {
+            report.note(&id.to_string(), None, what, true);
+        }
     }
     Ok(())
 }

@@ -22,6 +22,8 @@ mod handles;
 mod identity;
 #[path = "sqlite/migrations.rs"]
 mod migrations;
+#[path = "sqlite/order.rs"]
+mod order;
 #[path = "sqlite/room.rs"]
 mod room;
 #[path = "sqlite/salvage.rs"]

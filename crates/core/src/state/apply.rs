@@ -204,7 +204,7 @@ impl State {
     /// Folds one more event in.
     pub fn apply(&mut self, mark: &Mark, event: &Event) -> Applied {
         self.seq = mark.seq;
-        self.updated_at = self.updated_at.max(mark.at);
+        self.updated_at = changed_at(self.updated_at, mark.at).max(self.created_at);
         let applied = self.fold(mark, event);
         if applied == Applied::Counted {
             if crate::project::is_history(event) {
@@ -760,4 +760,26 @@ fn action(event: &Event) -> Option<String> {
         _ => return None,
     };
     Some(shorten(&text, limits::NAME))
+}
+
+/// The moment of the last change. What is taken in late happened before it, and does not set it back; but a moment that
+/// lies a day ahead of what is recorded now came from a clock that was wrong, and would stand there until that day.
+fn changed_at(before: Timestamp, now: Timestamp) -> Timestamp {
+    const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
+    if before.micros_since(now) > DAY_MICROS { now } else { before.max(now) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_jumped_does_not_stick() {
+        let day = |n: i64| Timestamp::from_micros(1_767_225_600_000_000).plus_seconds(n * 86_400);
+        assert_eq!(changed_at(day(0), day(1)), day(1));
+        // Taken in late.
+        assert_eq!(changed_at(day(1), day(0)), day(1));
+        // The clock stood in another year, and was put right.
+        assert_eq!(changed_at(day(900), day(2)), day(2));
+    }
 }

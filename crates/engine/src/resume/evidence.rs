@@ -22,6 +22,8 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::call::subject;
 use segno_core::event::CallEnd;
+use segno_core::rows::Row as _;
+use segno_core::rows::ToolRow;
 use segno_core::text::shorten;
 use segno_store::Item;
 use serde_json::Value;
@@ -83,7 +85,7 @@ impl Engine {
         }
         let mut by_run: BTreeMap<String, Vec<Item>> = BTreeMap::new();
         for row in self.store().rows(state.session_id, List::Tools, &keys)? {
-            let run = row.body.get("run").and_then(Value::as_str).map(ToOwned::to_owned);
+            let run = ToolRow::read(&row.body).and_then(|row| row.run);
             if let Some(run) = run.or_else(|| state.run.as_ref().map(|run| run.id.clone())) {
                 by_run.entry(run).or_default().push(row);
             }

@@ -3,93 +3,31 @@
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::Timestamp;
-use segno_core::event::ConversationMark;
-use segno_core::event::HeadMark;
-use segno_core::event::SnapshotMark;
-use serde::Deserialize;
-use serde::Serialize;
+use segno_core::rows::Row as _;
 
 use crate::Engine;
 use crate::Error;
 
-/// One checkpoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Checkpoint {
-    /// Its id.
-    pub id: String,
-    /// Its number.
-    pub ordinal: u64,
-    /// Its name.
-    pub name: String,
-    /// Why it was made.
-    pub reason: String,
-    /// The event that set it.
-    pub seq: u64,
-    /// When.
-    pub created_at: Timestamp,
-    /// The phase then.
-    #[serde(default)]
-    pub phase: Option<String>,
-    /// The step then.
-    #[serde(default)]
-    pub step: Option<u32>,
-    /// How much had been done in all, if that was counted then.
-    #[serde(default)]
-    pub actions: Option<u64>,
-    /// Whether all of it is on disk.
-    #[serde(default)]
-    pub ready: bool,
-    /// False after a rollback to an earlier one.
-    #[serde(default = "yes")]
-    pub valid: bool,
-    /// The one that was rolled back to.
-    #[serde(default)]
-    pub invalidated_by: Option<u64>,
-    /// Whether it stays whatever the rules say.
-    #[serde(default)]
-    pub pinned: bool,
-    /// Whether it was made only so that a restore can be undone.
-    #[serde(default)]
-    pub aside: bool,
-    /// The one that the tree was at before.
-    #[serde(default)]
-    pub parent: Option<u64>,
-    /// The files.
-    #[serde(default)]
-    pub snapshot: Option<SnapshotMark>,
-    /// The conversation.
-    #[serde(default)]
-    pub conversation: Option<ConversationMark>,
-    /// The repository.
-    #[serde(default)]
-    pub head: Option<HeadMark>,
-    /// Over all of it.
-    #[serde(default)]
-    pub checksum: String,
-    /// Why it has no files.
-    #[serde(default)]
-    pub problem: Option<segno_core::Text>,
-    /// Why its files were given up.
-    #[serde(default)]
-    pub dropped: Option<String>,
-}
+pub use segno_core::rows::CheckpointRow as Checkpoint;
 
-fn yes() -> bool {
-    true
-}
-
-impl Checkpoint {
-    /// Whether a turn can be taken back to it.
-    pub(super) fn begins_a_turn(&self) -> bool {
-        self.reason == "run_start"
-    }
+/// A row as a checkpoint. Numbers begin at 1: a row without one is damaged.
+fn read_row(body: &serde_json::Value) -> Option<Checkpoint> {
+    Checkpoint::read(body).filter(|checkpoint| checkpoint.ordinal > 0)
 }
 
 impl Engine {
     /// All checkpoints of a session, the oldest first.
     pub fn checkpoints(&self, session: SessionId) -> Result<Vec<Checkpoint>, Error> {
         let rows = self.items(session, List::Checkpoints)?;
-        Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row.body).ok()).collect())
+        let read: Option<Vec<Checkpoint>> = rows.iter().map(|row| read_row(&row.body)).collect();
+        match read {
+            Some(all) => Ok(all),
+            // A damaged row must not make its checkpoint vanish: the journal still has it.
+            None => {
+                let rows = segno_store::from_journal(self.store(), session, List::Checkpoints)?;
+                Ok(rows.iter().filter_map(|row| read_row(&row.body)).collect())
+            }
+        }
     }
 
     /// The newest checkpoint that fits, among the newest `most`; the list is read from its end, page by page.
@@ -108,7 +46,7 @@ impl Engine {
             let Some(last) = rows.last() else { return Ok(None) };
             after = Some(segno_store::ItemPlace { seq: last.seq, key: last.key.clone() });
             left -= rows.len().min(left);
-            let mut found = rows.into_iter().filter_map(|row| serde_json::from_value(row.body).ok());
+            let mut found = rows.iter().filter_map(|row| read_row(&row.body));
             if let Some(checkpoint) = found.find(&fits) {
                 return Ok(Some(checkpoint));
             }
@@ -139,7 +77,7 @@ impl Engine {
     pub(crate) fn checkpoint_number(&self, session: SessionId, ordinal: u64) -> Result<Checkpoint, Error> {
         // As the list keeps them.
         let rows = self.store().rows(session, List::Checkpoints, &[format!("{ordinal:020}")])?;
-        let found = rows.into_iter().next().and_then(|row| serde_json::from_value(row.body).ok());
+        let found = rows.first().and_then(|row| read_row(&row.body));
         found.ok_or_else(|| {
             Error::Refused(segno_core::Refusal::Unknown { what: "checkpoint", id: ordinal.to_string() })
         })

@@ -75,6 +75,12 @@ impl<S: Store> Store for Counting<S> {
     fn blob(&self, hash: &[u8; 32]) -> Result<String, Error> {
         self.store.blob(hash)
     }
+    fn known(&self, session: SessionId) -> Result<Option<segno_store::Known>, Error> {
+        self.store.known(session)
+    }
+    fn kept_summary(&self, session: SessionId) -> Result<String, Error> {
+        self.store.kept_summary(session)
+    }
     fn list(&self, filter: &Filter) -> Result<Listing, Error> {
         self.store.list(filter)
     }
@@ -84,7 +90,12 @@ impl<S: Store> Store for Counting<S> {
     fn wait_after(&self, session: SessionId, seq: u64, timeout: Duration) -> Result<u64, Error> {
         self.store.wait_after(session, seq, timeout)
     }
-    fn acquire(&self, session: SessionId, holder: &Holder, over: Option<u64>) -> Result<Lease, Error> {
+    fn acquire(
+        &self,
+        session: SessionId,
+        holder: &Holder,
+        over: Option<segno_store::Over>,
+    ) -> Result<Lease, Error> {
         self.store.acquire(session, holder, over)
     }
     fn renew(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
@@ -105,11 +116,16 @@ impl<S: Store> Store for Counting<S> {
     fn restore(&self, restore: segno_store::Restore) -> Result<Loaded, Error> {
         self.store.restore(restore)
     }
-    fn delete(&self, session: SessionId) -> Result<bool, Error> {
-        self.store.delete(session)
+    fn delete(&self, session: SessionId, over: Option<segno_store::Over>) -> Result<bool, Error> {
+        self.store.delete(session, over)
     }
-    fn delete_at(&self, session: SessionId, seq: u64) -> Result<bool, Error> {
-        self.store.delete_at(session, seq)
+    fn delete_at(
+        &self,
+        session: SessionId,
+        seq: u64,
+        over: Option<segno_store::Over>,
+    ) -> Result<bool, Error> {
+        self.store.delete_at(session, seq, over)
     }
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error> {
         self.store.rebuild(session)

@@ -150,7 +150,8 @@ fn a_replaced_driver_is_heard_as_late_and_obeyed_no_more() {
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let old = engine.drive(id, "old").unwrap();
-    let taken = engine.store().acquire(id, &here("new"), Some(old.epoch())).unwrap();
+    let taken =
+        engine.store().acquire(id, &here("new"), Some(segno_store::Over::epoch(old.epoch()))).unwrap();
     assert_eq!(taken.epoch, 2);
     let error = old.heartbeat().unwrap_err();
     assert_eq!(error.code(), "stale_epoch");

@@ -211,9 +211,12 @@ fn what_was_paused_before_its_driver_died_stays_paused_but_its_calls_are_in_doub
     let id = driven_by(&room, &engine, Holder { pid: u32::MAX, ..here("gone") });
     let under = room.engine_as(1);
     // Its driver paused it and died before it let go.
-    engine.store().acquire(id, &here("alive"), Some(1)).unwrap();
+    engine.store().acquire(id, &here("alive"), Some(segno_store::Over::epoch(1))).unwrap();
     room.engine_as(2).act(id, Command::Pause { reason: PauseReason::Signal, details: None }).unwrap();
-    engine.store().acquire(id, &Holder { pid: u32::MAX, ..here("gone") }, Some(2)).unwrap();
+    engine
+        .store()
+        .acquire(id, &Holder { pid: u32::MAX, ..here("gone") }, Some(segno_store::Over::epoch(2)))
+        .unwrap();
     drop(under);
     assert_eq!(engine.settle().unwrap(), [], "nothing was interrupted");
     let state = engine.load(id).unwrap().state;
@@ -231,7 +234,7 @@ fn a_settling_that_was_cut_short_is_finished_by_the_next() {
     for settler in [here("segno settle"), Holder { pid: u32::MAX, ..here("segno settle") }] {
         let id = driven_by(&room, &engine, gone.clone());
         // It took the lease to say that the driver died, and said no more.
-        engine.store().acquire(id, &settler, Some(1)).unwrap();
+        engine.store().acquire(id, &settler, Some(segno_store::Over::epoch(1))).unwrap();
         assert_eq!(engine.settle().unwrap(), [id]);
         assert_interrupted(&engine, id, "power loss");
         let details = engine.load(id).unwrap().state.reason.unwrap().details.unwrap();

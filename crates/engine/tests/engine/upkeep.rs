@@ -102,6 +102,8 @@ fn damaged_copy(room: &Room, engine: &Engine, from: &str, to: &str) -> Engine {
     }
     assert!(found > 0, "{from} is not in the store");
     std::fs::write(&path, bytes).unwrap();
+    // A copy beside its store is left alone; without it, it is the store.
+    std::fs::remove_file(engine.store().place()).unwrap();
     let options = EngineOptions { clock: room.clock.clone(), ..EngineOptions::default() };
     let copy = store_at(&path, std::time::Duration::from_secs(20));
     copy.adopt().unwrap();

@@ -121,17 +121,12 @@ fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
         ..Filter::default()
     };
     let listing = list(desk, filter, args)?;
-    if printer.is_json() && args.project_filter.is_none() {
-        return raw(context, &listing.sessions, listing.total);
+    for (id, _) in &listing.unreadable {
+        let whose = id.map_or("a session".to_owned(), |id| format!("session {id}"));
+        printer
+            .warn_with(format!("the summary of {whose} cannot be read"), &["segno doctor --repair".into()]);
     }
-    let mut sessions: Vec<Summary> = Vec::with_capacity(listing.sessions.len());
-    for text in &listing.sessions {
-        match serde_json::from_str(text) {
-            Ok(summary) => sessions.push(summary),
-            Err(_) => printer
-                .warn_with("the summary of a session cannot be read", &["segno doctor --repair".into()]),
-        }
-    }
+    let mut sessions = listing.sessions;
     let mut total = listing.total;
     if let Some(part) = &args.project_filter {
         sessions.retain(|summary| summary.project.contains(part.as_str()));
@@ -140,6 +135,9 @@ fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
         if printer.is_json() {
             return printer.json(&json!({ "sessions": sessions, "total": total }));
         }
+    }
+    if printer.is_json() {
+        return as_json(context, &sessions, total);
     }
     recent::remember(
         &context.paths.state,
@@ -174,16 +172,16 @@ fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
 /// The sessions that match, as they are stored. Without a wish, the open ones come first and then the newest of those
 /// that ended: right after a run, that run is what somebody looks for.
 fn list(desk: &Desk<'_>, filter: Filter, args: &Args) -> Outcome<Listing> {
-    let query = |filter: &Filter| desk.engine.store().list(filter).map_err(segno_engine::Error::from);
-    let mut listing = query(&filter)?;
+    let mut listing = desk.engine.listing(&filter)?;
     if args.all || args.open || !args.status.is_empty() {
         return Ok(listing);
     }
     let room = filter.limit.unwrap_or(usize::MAX).saturating_sub(listing.sessions.len()).min(RECENT);
     let ended = segno_engine::core::Status::ALL.into_iter().filter(|status| !status.is_open()).collect();
-    let ended = query(&Filter { statuses: ended, limit: Some(room.max(1)), ..filter })?;
+    let ended = desk.engine.listing(&Filter { statuses: ended, limit: Some(room.max(1)), ..filter })?;
     listing.sessions.extend(ended.sessions.into_iter().take(room));
     listing.total += ended.total;
+    listing.unreadable.extend(ended.unreadable);
     Ok(listing)
 }
 
@@ -207,16 +205,12 @@ fn statuses(args: &Args) -> Vec<segno_engine::core::Status> {
     }
 }
 
-/// Summaries are stored ready to print: nothing is read and written again on the way.
-fn raw(context: &Context, sessions: &[String], total: u64) -> Outcome {
-    let size = sessions.iter().map(String::len).sum::<usize>() + sessions.len() * 2 + 64;
-    let mut text = String::with_capacity(size);
-    text.push_str("{\"sessions\":[");
-    for (index, summary) in sessions.iter().enumerate() {
-        text.push_str(if index == 0 { "\n" } else { ",\n" });
-        text.push_str(summary);
-    }
-    text.push_str(&format!("],\"total\":{total}}}\n"));
+/// One session to a line.
+fn as_json(context: &Context, sessions: &[Summary], total: u64) -> Outcome {
+    let lines: Vec<String> =
+        sessions.iter().map(|summary| serde_json::to_string(summary).unwrap_or_default()).collect();
+    let start = if lines.is_empty() { "" } else { "\n" };
+    let text = format!("{{\"sessions\":[{start}{}],\"total\":{total}}}\n", lines.join(",\n"));
     context.printer.json_text(&text)
 }
 

@@ -1,6 +1,7 @@
 //! Appending: every check and every write of an append in one immediate transaction.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
@@ -44,14 +45,56 @@ pub(super) fn append(direct: &mut Direct, batch: &mut [Append]) -> Vec<Result<Ap
             batch.iter().map(|_| Err(Error::Busy { place: place.clone() })).collect()
         }
         Err(failed) if batch.len() == 1 => vec![Err(failed)],
-        Err(_) => batch
-            .iter_mut()
-            .map(|one| {
-                attempt(direct, std::slice::from_mut(one))
-                    .and_then(|mut results| results.pop().unwrap_or(Err(Error::NotFound(one.session))))
-            })
-            .collect(),
+        Err(failed) => one_by_one(direct, batch, failed.certainty()),
     }
+}
+
+/// Each append alone. After one that failed nothing more is written of the same session: its events would stand in the
+/// journal in another order than they happened.
+fn one_by_one(
+    direct: &mut Direct,
+    batch: &mut [Append],
+    together: Certainty,
+) -> Vec<Result<Appended, Error>> {
+    let mut stopped: HashSet<SessionId> = HashSet::new();
+    let place = direct.place.clone();
+    let mut results = Vec::with_capacity(batch.len());
+    for one in batch {
+        let session = one.session;
+        let result = if stopped.contains(&session) {
+            let what = "an append before it could not be written".to_owned();
+            Err(Error::Failed { place: place.clone(), what, certainty: Certainty::NotWritten })
+        } else {
+            attempt(direct, std::slice::from_mut(one))
+                .and_then(|mut results| results.pop().unwrap_or(Err(Error::NotFound(session))))
+        };
+        results.push(result.map_err(|why| {
+            if is_answer(&why) {
+                return why;
+            }
+            stopped.insert(session);
+            // All of them may be there already, if that is what the first attempt came to.
+            match together {
+                Certainty::Unknown => {
+                    Error::Failed { place: place.clone(), what: why.to_string(), certainty: together }
+                }
+                Certainty::NotWritten => why,
+            }
+        }));
+    }
+    results
+}
+
+/// Whether an error is the answer to one append, made before anything was written for it.
+fn is_answer(why: &Error) -> bool {
+    matches!(
+        why,
+        Error::NotFound(_)
+            | Error::Refused(_)
+            | Error::Conflict { .. }
+            | Error::StaleEpoch { .. }
+            | Error::SessionDamaged { .. }
+    )
 }
 
 fn attempt(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appended, Error>>, Error> {
@@ -62,6 +105,7 @@ fn attempt(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appen
 
 fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appended, Error>>, Error> {
     let place = direct.place.clone();
+    let path = direct.path.clone();
     let (connection, cache, file) = direct.for_writing()?;
     let tx =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(&place, e))?;
@@ -71,21 +115,20 @@ fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appe
     for append in batch {
         match work.stage(append) {
             Ok(appended) => results.push(Ok(appended)),
-            // These are answers, made before anything was written for this append.
-            Err(
-                answer @ (Error::NotFound(_)
-                | Error::Refused(_)
-                | Error::Conflict { .. }
-                | Error::StaleEpoch { .. }
-                | Error::SessionDamaged { .. }),
-            ) => results.push(Err(answer)),
+            Err(answer) if is_answer(&answer) => results.push(Err(answer)),
             Err(failed) => return Err(failed),
         }
     }
     let sessions = work.finish()?;
     match tx.commit() {
         Ok(()) => {
-            for (pk, cached) in sessions {
+            let heads: Vec<_> = sessions
+                .iter()
+                .filter(|(_, _, changed)| *changed)
+                .map(|(_, cached, _)| (cached.state.session_id, cached.state.seq))
+                .collect();
+            super::heads::note(&path, &heads);
+            for (pk, cached, _) in sessions {
                 cache.put(pk, cached);
             }
             Ok(results)
@@ -283,7 +326,7 @@ impl Work<'_> {
     }
 
     /// Writes what is folded, once per session however many events it got.
-    fn finish(self) -> Result<Vec<(i64, Cached)>, Error> {
+    fn finish(self) -> Result<Vec<(i64, Cached, bool)>, Error> {
         let mut cached = Vec::with_capacity(self.sessions.len());
         for mut working in self.sessions.into_values() {
             if working.changed {
@@ -291,7 +334,7 @@ impl Work<'_> {
                 write_folded(self.connection, self.place, &working.row, &working.state, working.keep)?;
             }
             let entry = Cached { head_hash: working.row.head_hash, state: working.state, keep: working.keep };
-            cached.push((working.row.pk, entry));
+            cached.push((working.row.pk, entry, working.changed));
         }
         Ok(cached)
     }

@@ -29,6 +29,7 @@ use crate::types::Loaded;
 
 pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, Error> {
     let place = direct.place.clone();
+    let path = direct.path.clone();
     let (connection, cache, file) = direct.for_writing()?;
     let sql = |e| fault(&place, e);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
@@ -85,6 +86,7 @@ pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, 
     write_folded(&tx, &place, &row, &state, false)?;
     match tx.commit() {
         Ok(()) => {
+            super::heads::note(&path, &[(id, row.head_seq)]);
             cache.put(row.pk, Cached { head_hash: row.head_hash, state: state.clone(), keep: false });
             Ok(Loaded { state, notices: Vec::new() })
         }
@@ -119,6 +121,11 @@ pub(super) fn maker(maker: Maker) -> &'static str {
         Maker::Run => "run",
         Maker::Import => "import",
     }
+}
+
+/// The other way round. What cannot be read was made by a person, to be on the safe side.
+pub(super) fn maker_of(word: &str) -> Maker {
+    [Maker::Run, Maker::Import].into_iter().find(|one| maker(*one) == word).unwrap_or(Maker::New)
 }
 
 fn refuse_beside(connection: &Connection, place: &str, project: &str) -> Result<(), Error> {

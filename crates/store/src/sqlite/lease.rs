@@ -1,5 +1,7 @@
 //! The right to drive, by the database's own clock.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 use rusqlite::Transaction;
@@ -14,6 +16,7 @@ use super::fault;
 use super::session;
 use crate::Error;
 use crate::types::Lease;
+use crate::types::Over;
 use crate::types::Steady;
 
 /// Microseconds by the database's clock: every process of this store agrees on it.
@@ -88,16 +91,11 @@ pub(super) fn acquire(
     direct: &mut Direct,
     session: SessionId,
     holder: &Holder,
-    over: Option<u64>,
+    over: Option<Over>,
 ) -> Result<Lease, Error> {
     let holder = serde_json::to_string(holder).unwrap_or_default();
     in_transaction(direct, session, |tx, place, pk| {
-        let now = read(tx, place, pk)?;
-        if let Some(lease) = now
-            && over != Some(lease.epoch)
-        {
-            return Err(Error::Held(Box::new(lease)));
-        }
+        refuse_held(tx, place, pk, over)?;
         let sql = format!(
             "INSERT INTO leases (session, epoch, holder, acquired_us, heartbeat_us)
              VALUES (?1, 1, json_set(?2, '{STEADY}', ?3), {NOW}, {NOW})
@@ -107,6 +105,29 @@ pub(super) fn acquire(
         tx.execute(&sql, (pk, holder, number(steady_now()))).map_err(|e| fault(place, e))?;
         read(tx, place, pk)?.ok_or(Error::NotFound(session))
     })
+}
+
+/// Refuses if somebody drives, other than the one whose time is over. Asked inside the transaction that acts on it: who
+/// looked before may have looked too early.
+pub(super) fn refuse_held(
+    connection: &Connection,
+    place: &str,
+    pk: i64,
+    over: Option<Over>,
+) -> Result<(), Error> {
+    match read(connection, place, pk)? {
+        Some(lease) if !over.is_some_and(|over| over.is(&lease)) => Err(Error::Held(Box::new(lease))),
+        _ => Ok(()),
+    }
+}
+
+/// How many sessions are driven by somebody who was heard of within this time. On one boot of a machine a clock counts
+/// that stands still while the machine sleeps.
+pub(super) fn count_driven(connection: &Connection, place: &str, within: Duration) -> Result<u64, Error> {
+    let boot = crate::boot_id();
+    let within = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
+    let leases = all(connection, place)?;
+    Ok(leases.iter().filter(|(_, lease)| lease.silent_for(&boot) < within).count() as u64)
 }
 
 pub(super) fn renew(direct: &mut Direct, session: SessionId, given: u64) -> Result<(), Error> {

@@ -2,7 +2,9 @@
 
 mod append;
 mod busy;
+mod copy;
 mod create;
+mod heads;
 mod identity;
 mod journal;
 mod lease;
@@ -13,6 +15,7 @@ mod restore;
 pub mod salvage;
 pub mod schema;
 mod session;
+mod texts;
 mod upkeep;
 mod usage;
 mod write;
@@ -36,6 +39,9 @@ use crate::types::Identity;
 use crate::types::Standing;
 use session::Cache;
 use writer::Writer;
+
+/// What lies beside a database while it is not known whether its last commit is on the disk.
+const IN_DOUBT: &str = ".in-doubt";
 
 /// How to open a store.
 #[derive(Clone, Debug)]
@@ -110,11 +116,14 @@ impl Direct {
 
     /// The connection, to write. What an earlier commit left in doubt is settled first; reading needs no such thing.
     fn for_writing(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
-        if self.in_doubt {
+        // Whoever was in doubt may have been another process: the mark says so to all.
+        let mark = open::beside(&self.path, IN_DOUBT);
+        if self.in_doubt || mark.exists() {
             let place = self.place.clone();
             let (connection, _, _) = self.connection()?;
             upkeep::settle_doubt(connection, &place)?;
             self.in_doubt = false;
+            let _ = std::fs::remove_file(mark);
         }
         self.connection()
     }
@@ -138,6 +147,10 @@ impl Direct {
     fn commit_failed(&mut self, error: rusqlite::Error) -> Error {
         let error = commit_fault(&self.place, error);
         self.in_doubt = error.certainty() == Certainty::Unknown;
+        if self.in_doubt {
+            // Where even that cannot be written, this process still knows.
+            let _ = open::private_file(&open::beside(&self.path, IN_DOUBT));
+        }
         self.distrust();
         error
     }

@@ -44,7 +44,16 @@ const NETWORK_FILE_SYSTEMS: &[(i64, &str)] = &[
     (0x7375_7245, "Coda"),
     (0x0BD0_0BD0, "Lustre"),
     (0x0116_1970, "GFS2"),
+    // Also what virtiofs and shared folders of virtual machines say they are.
+    (0x6573_5546, "FUSE"),
+    (0x786F_4256, "vboxsf"),
 ];
+
+/// SQLite sets aside one block of each 4 KiB of the memory that processes share; with smaller blocks the rest is taken
+/// when it is touched, and a full disk ends the process.
+const SHARED_PAGE: u64 = 4_096;
+/// How much room there must be then.
+const SHARED_ROOM: u64 = 256 * 1024;
 
 /// What the connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,15 +268,7 @@ fn bring_up(connection: &mut Connection, path: &Path, place: &str, found: u32) -
         if drivers > 0 {
             return Err(Error::DriversAlive { place: place.to_owned(), to: schema::NEWEST, drivers });
         }
-        let copy = PathBuf::from(format!("{}.before-form-{}", path.display(), schema::NEWEST));
-        if !copy.exists()
-            && let Err(why) = super::upkeep::backup(connection, place, &copy)
-        {
-            // Another process may have been quicker.
-            if !copy.exists() {
-                return Err(why);
-            }
-        }
+        super::copy::before_form(connection, path, place, schema::NEWEST)?;
     }
     schema::migrate(connection, place, schema::NEWEST)
 }
@@ -347,6 +348,11 @@ fn make_file(path: &Path, place: &str) -> Result<(), Error> {
     }
 }
 
+/// A new file that only its owner can read; one that is there already will do.
+pub(super) fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
 /// Whoever may write the directory may replace the database in it.
 fn check_directory(path: &Path, place: &str) -> Result<(), Error> {
     let bad = |why: String| Error::BadPlace { place: place.to_owned(), why };
@@ -361,15 +367,24 @@ fn check_directory(path: &Path, place: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses where a store cannot be kept safely.
 fn refuse_network(path: &Path, place: &str) -> Result<(), Error> {
     let Ok(stat) = rustix::fs::statfs(path) else { return Ok(()) };
+    let free = stat.f_bavail.saturating_mul(block_size(stat.f_bsize));
+    if block_size(stat.f_bsize) < SHARED_PAGE && free < SHARED_ROOM {
+        return Err(Error::Full { place: place.to_owned() });
+    }
     match network(number(stat.f_type)) {
         Some(name) => Err(Error::BadPlace {
             place: place.to_owned(),
-            why: format!("it is on a network file system ({name}), where file locks do not hold"),
+            why: format!("it is on a network or shared file system ({name}), where file locks may not hold"),
         }),
         None => Ok(()),
     }
+}
+
+fn block_size(size: impl TryInto<u64>) -> u64 {
+    size.try_into().unwrap_or(SHARED_PAGE)
 }
 
 /// The number of a file system. Machines differ in its type, and in whether its 32 bits have a sign.
@@ -408,7 +423,13 @@ mod tests {
 
     #[test]
     fn network_file_systems_are_known_by_their_numbers() {
-        for (magic, name) in [(0x6969, "NFS"), (0xFF53_4D42, "CIFS"), (0x0102_1997, "9P")] {
+        for (magic, name) in [
+            (0x6969, "NFS"),
+            (0xFF53_4D42, "CIFS"),
+            (0x0102_1997, "9P"),
+            (0x6573_5546, "FUSE"),
+            (0x786F_4256, "vboxsf"),
+        ] {
             assert_eq!(network(magic), Some(name));
         }
         // ext4, XFS, Btrfs, tmpfs, ZFS, overlay.

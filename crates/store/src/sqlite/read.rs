@@ -1,5 +1,6 @@
 //! Reading, and the trait put together.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -10,6 +11,10 @@ use rusqlite::OptionalExtension;
 use rusqlite::types::Value as Sql;
 use segno_core::List;
 use segno_core::SessionId;
+use segno_core::Status;
+use segno_core::Summary;
+use segno_core::Timestamp;
+use segno_core::Uid;
 use segno_core::event::Holder;
 
 use super::SqliteStore;
@@ -134,6 +139,23 @@ impl Store for SqliteStore {
         self.read(|connection, place, _| list(connection, place, filter))
     }
 
+    fn known(&self, session: SessionId) -> Result<Option<Known>, Error> {
+        self.read(|connection, place, _| session::known(connection, place, session))
+    }
+
+    fn acknowledged(&self) -> Result<BTreeMap<SessionId, u64>, Error> {
+        Ok(super::heads::read(&self.path))
+    }
+
+    fn kept_summary(&self, session: SessionId) -> Result<String, Error> {
+        self.read(|connection, place, _| {
+            let row = session::find_row(connection, place, session)?;
+            connection
+                .query_row("SELECT summary FROM sessions WHERE pk = ?1", [row.pk], |row| row.get(0))
+                .map_err(|e| fault(place, e))
+        })
+    }
+
     fn find(&self, suffix: &str, limit: usize) -> Result<Vec<SessionId>, Error> {
         // An id ends in digits and underscores; anything else names no session.
         if suffix.is_empty()
@@ -176,7 +198,7 @@ impl Store for SqliteStore {
         }
     }
 
-    fn acquire(&self, session: SessionId, holder: &Holder, over: Option<u64>) -> Result<Lease, Error> {
+    fn acquire(&self, session: SessionId, holder: &Holder, over: Option<Over>) -> Result<Lease, Error> {
         let holder = holder.clone();
         self.write(move |direct| super::lease::acquire(direct, session, &holder, over))
     }
@@ -204,12 +226,12 @@ impl Store for SqliteStore {
         self.read(|connection, place, _| super::usage::usage(connection, place))
     }
 
-    fn delete(&self, session: SessionId) -> Result<bool, Error> {
-        self.write(move |direct| upkeep::delete(direct, session, None))
+    fn delete(&self, session: SessionId, over: Option<Over>) -> Result<bool, Error> {
+        self.write(move |direct| upkeep::delete(direct, session, None, over))
     }
 
-    fn delete_at(&self, session: SessionId, seq: u64) -> Result<bool, Error> {
-        self.write(move |direct| upkeep::delete(direct, session, Some(seq)))
+    fn delete_at(&self, session: SessionId, seq: u64, over: Option<Over>) -> Result<bool, Error> {
+        self.write(move |direct| upkeep::delete(direct, session, Some(seq), over))
     }
 
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error> {
@@ -234,11 +256,14 @@ impl Store for SqliteStore {
     }
 
     fn tend(&self) -> Result<(), Error> {
+        if self.purpose != super::Purpose::Inspect {
+            super::heads::shorten(&self.path);
+        }
         upkeep::tend(&mut self.direct(), &self.path)
     }
 
     fn backup(&self, to: &Path) -> Result<u64, Error> {
-        self.read(|connection, place, _| upkeep::backup(connection, place, to))
+        self.read(|connection, place, _| super::copy::backup(connection, place, to))
     }
 }
 
@@ -383,14 +408,25 @@ fn list(connection: &Connection, place: &str, filter: &Filter) -> Result<Listing
     let limit = filter.limit.and_then(|limit| i64::try_from(limit).ok());
     let order =
         limit.map_or(String::new(), |limit| format!("ORDER BY updated_us DESC, pk DESC LIMIT {limit}"));
-    let text = format!("SELECT updated_us, pk, summary FROM sessions WHERE {wheres} {order}");
+    let text = format!(
+        "SELECT updated_us, pk, id, uid, status, project, made_by, head_seq, summary FROM sessions
+         WHERE {wheres} {order}"
+    );
     let mut statement = connection.prepare_cached(&text).map_err(sql)?;
-    let rows = statement
-        .query_map(rusqlite::params_from_iter(&values), |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
-        })
-        .map_err(sql)?;
-    let mut found: Vec<(i64, i64, String)> = rows.collect::<Result<_, _>>().map_err(sql)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(&values)).map_err(sql)?;
+    let mut found: Vec<(i64, i64, Summary)> = Vec::new();
+    let mut unreadable = Vec::new();
+    let mut without_name = 0;
+    while let Some(row) = rows.next().map_err(sql)? {
+        let (summary, problem) = summary(row);
+        if let Some(problem) = problem {
+            unreadable.push((summary.as_ref().map(|summary| summary.session_id), problem));
+        }
+        match summary {
+            Some(summary) => found.push((row.get(0).unwrap_or(0), row.get(1).unwrap_or(0), summary)),
+            None => without_name += 1,
+        }
+    }
     // Sorting here is quicker than SQLite's sorter, which would carry every summary along.
     if limit.is_none() {
         found.sort_unstable_by_key(|(updated, pk, _)| std::cmp::Reverse((*updated, *pk)));
@@ -403,9 +439,38 @@ fn list(connection: &Connection, place: &str, filter: &Filter) -> Result<Listing
                 |row| row.get(0),
             )
             .map_err(sql)?,
-        None => found.len() as u64,
+        None => found.len() as u64 + without_name,
     };
-    Ok(Listing { sessions: found.into_iter().map(|(_, _, summary)| summary).collect(), total })
+    Ok(Listing { sessions: found.into_iter().map(|(_, _, summary)| summary).collect(), total, unreadable })
+}
+
+/// The one way from a session's row to its summary, of whatever age the row is. What the row's own columns say is
+/// surer than what the summary does; if that cannot be read at all, they are what is shown. None if not even the name
+/// can be read.
+fn summary(row: &rusqlite::Row<'_>) -> (Option<Summary>, Option<String>) {
+    let kept = row.get::<_, String>(8).map_err(|e| e.to_string());
+    let name: Option<SessionId> = row.get::<_, String>(2).ok().and_then(|id| id.parse().ok());
+    let name = name.or_else(|| kept.as_ref().ok().and_then(|kept| crate::verify::name_in(kept)));
+    let Some(id) = name else { return (None, Some("its name cannot be read".to_owned())) };
+    let read = kept.and_then(|kept| serde_json::from_str::<Summary>(&kept).map_err(|e| e.to_string()));
+    match read {
+        Ok(summary) => (Some(Summary { session_id: id, ..summary }), None),
+        Err(why) => {
+            let text = |index| row.get::<_, String>(index).unwrap_or_default();
+            let bare = Summary {
+                session_id: id,
+                uid: Uid::new(uuid::Uuid::from_bytes(row.get(3).unwrap_or_default())),
+                status: text(4).parse().unwrap_or(Status::Active),
+                project: text(5),
+                made_by: super::create::maker_of(&text(6)),
+                created_at: id.timestamp(),
+                updated_at: Timestamp::from_micros(row.get(0).unwrap_or(0)),
+                seq: row.get(7).unwrap_or(0),
+                ..Summary::default()
+            };
+            (Some(bare), Some(why))
+        }
+    }
 }
 
 #[cfg(test)]

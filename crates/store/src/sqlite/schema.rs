@@ -1,5 +1,7 @@
 //! Numbered migrations. A file is never edited once it has been released: its checksum is kept in the database.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 use rusqlite::OptionalExtension;
 use rusqlite::TransactionBehavior;
@@ -64,16 +66,9 @@ fn checksum(migration: &Migration) -> String {
     blake3::hash(migration.sql.as_bytes()).to_hex().to_string()
 }
 
-/// Sessions that somebody drives, by the database's own clock.
+/// Sessions that somebody drives.
 pub(super) fn drivers(connection: &Connection, place: &str) -> Result<u64, Error> {
-    connection
-        .query_row(
-            "SELECT count(*) FROM leases WHERE holder IS NOT NULL
-             AND heartbeat_us > (unixepoch('subsec') - 60) * 1000000",
-            [],
-            |row| row.get(0),
-        )
-        .map_err(|e| fault(place, e))
+    super::lease::count_driven(connection, place, Duration::from_secs(60))
 }
 
 /// Brings an older database to the form `to`, one transaction for all steps: it has the old form or the new one.

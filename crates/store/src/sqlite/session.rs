@@ -13,7 +13,9 @@ use super::fault;
 use super::journal;
 use crate::Error;
 use crate::codec;
-use crate::types::EventRow;
+use crate::fold::Fold;
+use crate::fold::PAGE;
+use crate::types::Known;
 
 /// Row ids of events are session pk * 2^36 + seq.
 const SEQ_BITS: u32 = 36;
@@ -180,40 +182,44 @@ pub(super) fn fold_on(
     start: Option<State>,
     notices: &mut Vec<String>,
 ) -> Result<State, Error> {
-    let mut state = start;
-    let mut after = state.as_ref().map_or(0, |state| state.seq);
+    let mut fold = Fold::new(session, start, known(connection, place, session)?);
     loop {
-        let rows = journal::events(connection, place, row, after, 1_000)?;
+        let rows = journal::events(connection, place, row, fold.after(), PAGE)?;
         if rows.is_empty() {
             break;
         }
         for event in rows {
-            let stored = match event {
-                EventRow::Whole(stored) => stored,
-                EventRow::Damaged { seq, what } => {
-                    after = seq;
-                    notices.push(format!("event {seq}: {what}"));
-                    continue;
-                }
-            };
-            after = stored.seq;
-            match (stored.event(), &mut state) {
-                (Ok(event), Some(state)) => {
-                    state.apply(&stored.mark(), &event);
-                }
-                (Ok(event), None) => match State::begin(&stored.mark(), &event) {
-                    Ok(begun) => state = Some(begun),
-                    Err(why) => notices.push(format!("event {}: {why}", stored.seq)),
-                },
-                (Err(why), _) => notices.push(format!("event {}: {why}", stored.seq)),
-            }
+            fold.take(event);
         }
     }
-    let mut state = state.ok_or_else(|| Error::SessionDamaged {
-        session,
-        what: notices.first().cloned().unwrap_or_else(|| "its journal has no beginning".to_owned()),
-    })?;
+    let (mut state, more) = fold.finish()?;
+    notices.extend(more);
     // A damaged last event still counts in the numbering.
     state.seq = row.head_seq;
     Ok(state)
+}
+
+/// What a session's own row says of it, if it can be read.
+pub(super) fn known(
+    connection: &Connection,
+    place: &str,
+    session: SessionId,
+) -> Result<Option<Known>, Error> {
+    let found = connection
+        .prepare_cached("SELECT uid, project, made_by FROM sessions WHERE id = ?1")
+        .and_then(|mut ask| {
+            ask.query_row([session.to_string()], |row| {
+                Ok((row.get::<_, [u8; 16]>(0)?, row.get(1)?, row.get::<_, String>(2)?))
+            })
+            .optional()
+        });
+    match found.map_err(|e| fault(place, e)) {
+        Ok(found) => Ok(found.map(|(uid, project, made_by)| Known {
+            uid: Uid::new(uuid::Uuid::from_bytes(uid)),
+            project,
+            made_by: super::create::maker_of(&made_by),
+        })),
+        Err(Error::Damaged { .. }) => Ok(None),
+        Err(other) => Err(other),
+    }
 }

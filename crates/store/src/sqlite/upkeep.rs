@@ -1,10 +1,6 @@
-//! Keeping the database in order: deleting, collecting, checking, copying.
+//! Keeping the database in order: deleting, collecting, checking.
 
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -12,7 +8,6 @@ use rusqlite::OptionalExtension;
 use rusqlite::Transaction;
 use rusqlite::TransactionBehavior;
 use segno_core::SessionId;
-use segno_core::State;
 use segno_core::Timestamp;
 
 use super::Direct;
@@ -22,9 +17,12 @@ use super::journal;
 use super::lists;
 use super::open::beside;
 use super::session;
+use super::texts;
 use super::write::write_folded;
 use crate::Error;
-use crate::error::Certainty;
+use crate::fold::Fold;
+use crate::fold::Folded;
+use crate::fold::PAGE;
 use crate::types::*;
 
 /// A short process that opens the store alone reads the whole log first, so the log is kept short: one larger than this
@@ -83,8 +81,14 @@ fn transact<T>(
     }
 }
 
-pub(super) fn delete(direct: &mut Direct, session: SessionId, at: Option<u64>) -> Result<bool, Error> {
-    transact(direct, |tx, place| {
+pub(super) fn delete(
+    direct: &mut Direct,
+    session: SessionId,
+    at: Option<u64>,
+    over: Option<Over>,
+) -> Result<bool, Error> {
+    let path = direct.path.clone();
+    let deleted = transact(direct, |tx, place| {
         let row = match session::find_row(tx, place, session) {
             Ok(row) => row,
             Err(Error::NotFound(_)) => return Ok(false),
@@ -93,7 +97,9 @@ pub(super) fn delete(direct: &mut Direct, session: SessionId, at: Option<u64>) -
         if let Some(expected) = at.filter(|at| *at != row.head_seq) {
             return Err(Error::Conflict { expected, actual: row.head_seq });
         }
+        super::lease::refuse_held(tx, place, row.pk, over)?;
         let sql = |e| fault(place, e);
+        let own = texts::of_session(tx, place, row.pk)?;
         let range = (session::event_id(row.pk, 0), session::event_id(row.pk + 1, 0));
         tx.execute("DELETE FROM events WHERE id >= ?1 AND id < ?2", range).map_err(sql)?;
         for table in ["items", "states", "leases", "blob_refs"] {
@@ -101,29 +107,18 @@ pub(super) fn delete(direct: &mut Direct, session: SessionId, at: Option<u64>) -
         }
         tx.execute("DELETE FROM sessions WHERE pk = ?1", [row.pk]).map_err(sql)?;
         tx.execute("DELETE FROM damage WHERE session = ?1", [session.to_string()]).map_err(sql)?;
-        drop_orphans(tx, place)?;
+        // Only its own texts can have become nobody's: looking at all of them would hold up every writer.
+        texts::drop_unused(tx, place, &own)?;
         Ok(true)
-    })
+    })?;
+    if deleted {
+        super::heads::note(&path, &[(session, 0)]);
+    }
+    Ok(deleted)
 }
 
 pub(super) fn collect_garbage(direct: &mut Direct) -> Result<Garbage, Error> {
-    transact(direct, drop_orphans)
-}
-
-fn drop_orphans(tx: &Transaction<'_>, place: &str) -> Result<Garbage, Error> {
-    const ORPHANS: &str = "NOT EXISTS (SELECT 1 FROM blob_refs r WHERE r.hash = blobs.hash)";
-    let sql = |e| fault(place, e);
-    let (blobs, bytes) = tx
-        .query_row(
-            &format!("SELECT count(*), coalesce(sum(length(content)), 0) FROM blobs WHERE {ORPHANS}"),
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
-        .map_err(sql)?;
-    if blobs > 0 {
-        tx.execute(&format!("DELETE FROM blobs WHERE {ORPHANS}"), []).map_err(sql)?;
-    }
-    Ok(Garbage { blobs, bytes })
+    transact(direct, texts::collect)
 }
 
 /// Folds a session anew and writes everything that follows from its journal.
@@ -133,56 +128,22 @@ pub(super) fn rebuild(direct: &mut Direct, session: SessionId) -> Result<Loaded,
         let sql = |e| fault(place, e);
         tx.execute("DELETE FROM items WHERE session = ?1", [row.pk]).map_err(sql)?;
         tx.execute("DELETE FROM states WHERE session = ?1", [row.pk]).map_err(sql)?;
-        let mut notices = Vec::new();
-        let mut state: Option<State> = None;
-        let mut after = 0;
+        let mut fold = Fold::new(session, None, session::known(tx, place, session)?);
         loop {
-            let rows = journal::events(tx, place, &row, after, 1_000)?;
+            let rows = journal::events(tx, place, &row, fold.after(), PAGE)?;
             if rows.is_empty() {
                 break;
             }
             let mut changes = lists::Changes::default();
             for event in rows {
-                let stored = match event {
-                    EventRow::Whole(stored) => stored,
-                    EventRow::Damaged { seq, what } => {
-                        after = seq;
-                        notices.push(format!("event {seq}: {what}"));
-                        continue;
-                    }
-                };
-                after = stored.seq;
-                let mark = stored.mark();
-                let event = match stored.event() {
-                    Ok(event) => event,
-                    Err(why) => {
-                        notices.push(format!("event {}: {why}", stored.seq));
-                        continue;
-                    }
-                };
-                let applied = match &mut state {
-                    Some(state) => state.apply(&mark, &event),
-                    None => match State::begin(&mark, &event) {
-                        Ok(begun) => {
-                            state = Some(begun);
-                            segno_core::state::Applied::Counted
-                        }
-                        Err(why) => {
-                            notices.push(format!("event {}: {why}", stored.seq));
-                            continue;
-                        }
-                    },
-                };
-                if let Some(state) = &state {
+                if let Some(folded) = fold.take(event) {
+                    let Folded { state, mark, event, applied } = folded;
                     changes.add(&mark, segno_core::project(state, &mark, &event, applied));
                 }
             }
             changes.write(tx, place, row.pk)?;
         }
-        let mut state = state.ok_or_else(|| Error::SessionDamaged {
-            session,
-            what: notices.first().cloned().unwrap_or_else(|| "its journal has no beginning".to_owned()),
-        })?;
+        let (mut state, notices) = fold.finish()?;
         state.seq = row.head_seq;
         write_folded(tx, place, &row, &state, false)?;
         // It never changes, so appending leaves it alone; a saved session may have it wrong.
@@ -191,6 +152,7 @@ pub(super) fn rebuild(direct: &mut Direct, session: SessionId) -> Result<Loaded,
             (row.pk, super::create::maker(state.made_by)),
         )
         .map_err(sql)?;
+        texts::mend(tx, place, row.pk)?;
         Ok(Loaded { state, notices })
     })
 }
@@ -236,7 +198,6 @@ fn wrong_heads(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 
 pub(super) fn quarantine(direct: &mut Direct, session: SessionId, seq: u64, what: &str) -> Result<(), Error> {
     transact(direct, |tx, place| {
-        let row = session::find_row(tx, place, session)?;
         let sql = |e| fault(place, e);
         let known: bool = tx
             .query_row(
@@ -249,14 +210,19 @@ pub(super) fn quarantine(direct: &mut Direct, session: SessionId, seq: u64, what
             return Ok(());
         }
         // The row's own bytes are kept as they were found; a row that is gone or unreadable leaves nothing to keep.
-        let found = tx.query_row(
-            "SELECT CAST(key || char(10) || kind || char(10) || body AS BLOB) FROM events WHERE id = ?1",
-            [session::event_id(row.pk, seq)],
-            |row| row.get::<_, Option<Vec<u8>>>(0),
-        );
-        let content = match found.optional().map_err(sql) {
+        let bytes = || {
+            let row = session::find_row(tx, place, session)?;
+            tx.query_row(
+                "SELECT CAST(key || char(10) || kind || char(10) || body AS BLOB) FROM events WHERE id = ?1",
+                [session::event_id(row.pk, seq)],
+                |row| row.get::<_, Option<Vec<u8>>>(0),
+            )
+            .optional()
+            .map_err(sql)
+        };
+        let content = match bytes() {
             Ok(found) => found.flatten(),
-            Err(Error::Damaged { .. }) => None,
+            Err(Error::Damaged { .. } | Error::NotFound(_)) => None,
             Err(other) => return Err(other),
         };
         tx.execute(
@@ -286,88 +252,4 @@ pub(super) fn quarantined(connection: &Connection, place: &str) -> Result<Vec<Da
         })
         .map_err(sql)?;
     rows.collect::<Result<_, _>>().map_err(sql)
-}
-
-/// Copies the database as it is at one moment, while others go on writing. The copy is whole or not there.
-pub(super) fn backup(connection: &Connection, place: &str, to: &Path) -> Result<u64, Error> {
-    let failed =
-        |what: String| Error::Failed { place: place.to_owned(), what, certainty: Certainty::NotWritten };
-    let io = |why: std::io::Error| Error::BadPlace { place: to.display().to_string(), why: why.to_string() };
-    if to.exists() {
-        return Err(Error::BadPlace { place: to.display().to_string(), why: "it exists already".to_owned() });
-    }
-    let partial = Partial::make(to).map_err(io)?;
-    copy_into(connection, place, &partial.path)?;
-    partial.file.sync_all().map_err(io)?;
-    let bytes = partial.file.metadata().map_err(io)?.len();
-    // A hard link fails if somebody made the target meanwhile; a rename would replace it.
-    std::fs::hard_link(&partial.path, to).map_err(io)?;
-    drop(partial);
-    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(parent).and_then(|dir| dir.sync_all()).map_err(|why| failed(why.to_string()))?;
-    Ok(bytes)
-}
-
-/// A copy in the making, gone when this is. What a killed process left behind is cleared away by the next.
-struct Partial {
-    path: PathBuf,
-    file: std::fs::File,
-}
-
-impl Partial {
-    fn make(to: &Path) -> std::io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        Self::clear(to);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        // Each has its own: two that copy to the same place must not write into one file.
-        let path = beside(to, &format!(".partial-{}-{count}", std::process::id()));
-        let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        Ok(Self { path, file })
-    }
-
-    /// Removes those whose makers are gone.
-    fn clear(to: &Path) {
-        let (Some(parent), Some(name)) = (to.parent(), to.file_name()) else { return };
-        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let Ok(entries) = std::fs::read_dir(parent) else { return };
-        for entry in entries.flatten() {
-            let found = entry.file_name();
-            let maker = found
-                .to_str()
-                .and_then(|found| found.strip_prefix(name.to_str()?)?.strip_prefix(".partial-"))
-                .and_then(|rest| rest.split('-').next()?.parse().ok())
-                .filter(|pid| *pid > 0)
-                .and_then(rustix::process::Pid::from_raw);
-            if let Some(maker) = maker
-                && rustix::process::test_kill_process(maker) == Err(rustix::io::Errno::SRCH)
-            {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn copy_into(connection: &Connection, place: &str, to: &Path) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
-    let mut copy = super::open::scratch(to, place)?;
-    {
-        let backup = rusqlite::backup::Backup::new(connection, &mut copy).map_err(sql)?;
-        backup.run_to_completion(2_000, Duration::from_millis(2), None).map_err(sql)?;
-    }
-    // Not a write-ahead-log database, so that the copy is one file.
-    let mode: String =
-        copy.pragma_update_and_check(None, "journal_mode", "delete", |row| row.get(0)).map_err(sql)?;
-    let problems = integrity(&copy, place, false)?;
-    if mode != "delete" || !problems.is_empty() {
-        let what =
-            problems.into_iter().next().unwrap_or_else(|| format!("the copy's journal mode is {mode}"));
-        return Err(Error::Damaged { place: to.display().to_string(), what });
-    }
-    copy.close().map_err(|(_, e)| sql(e))
 }

@@ -179,10 +179,5 @@ pub(crate) fn assert_whole(store: &dyn Store, session: SessionId) -> Loaded {
 /// Every session's id, the most recently changed first.
 pub(crate) fn ids(store: &dyn Store) -> Vec<SessionId> {
     let listing = store.list(&segno_store::Filter::default()).unwrap();
-    listing.sessions.iter().map(|summary| id_in(summary)).collect()
-}
-
-/// The id in a summary.
-pub(crate) fn id_in(summary: &str) -> SessionId {
-    serde_json::from_str::<segno_core::Summary>(summary).unwrap().session_id
+    listing.sessions.iter().map(|summary| summary.session_id).collect()
 }

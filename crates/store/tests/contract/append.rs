@@ -171,7 +171,7 @@ fn nobody_appends_to_what_is_not_there(backend: &dyn Backend) {
     assert!(store.events(nobody, 0, 10).is_err_and(|e| is_missing(&e)));
     assert!(store.acquire(nobody, &holder("x"), None).is_err_and(|e| is_missing(&e)));
     assert!(store.rebuild(nobody).is_err_and(|e| is_missing(&e)));
-    assert!(!store.delete(nobody).unwrap());
+    assert!(!store.delete(nobody, None).unwrap());
 }
 
 fn events_of_a_newer_segno_are_kept_and_skipped(backend: &dyn Backend) {

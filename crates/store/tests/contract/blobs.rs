@@ -49,10 +49,10 @@ fn a_text_lives_as_long_as_somebody_refers_to_it(backend: &dyn Backend) {
     }
     let hash = newest_hash(&*store, one);
     assert_eq!(newest_hash(&*store, two), hash);
-    assert!(store.delete(one).unwrap());
+    assert!(store.delete(one, None).unwrap());
     store.collect_garbage().unwrap();
     assert_eq!(backend.open().blob(&hash).unwrap(), long_text());
-    assert!(store.delete(two).unwrap());
+    assert!(store.delete(two, None).unwrap());
     store.collect_garbage().unwrap();
     assert!(matches!(backend.open().blob(&hash), Err(Error::NoBlob(_))));
 }

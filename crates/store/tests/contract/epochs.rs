@@ -36,7 +36,7 @@ fn late(epoch: u64) -> Vec<Redacted> {
 fn driven_twice(store: &dyn Store) -> SessionId {
     let session = make(store, 1);
     let first = store.acquire(session, &holder("one"), None).unwrap();
-    let second = store.acquire(session, &holder("two"), Some(first.epoch)).unwrap();
+    let second = store.acquire(session, &holder("two"), Some(segno_store::Over::epoch(first.epoch))).unwrap();
     assert_eq!((first.epoch, second.epoch), (1, 2));
     session
 }
@@ -98,7 +98,7 @@ fn a_late_word_is_recorded_once(backend: &dyn Backend) {
     }
     // What was in time stays in time, even if the retry is not.
     append(&*store, under(session, "b", 2)).unwrap();
-    store.acquire(session, &holder("three"), Some(2)).unwrap();
+    store.acquire(session, &holder("three"), Some(segno_store::Over::epoch(2))).unwrap();
     let mut again = under(session, "b", 2);
     again.if_late = Some(late(2));
     let done = append(&*store, again).unwrap();

@@ -1,6 +1,7 @@
 //! The right to drive: one holder, and an epoch that only grows.
 
 use segno_store::Error;
+use segno_store::Over;
 
 use crate::Backend;
 use crate::common::*;
@@ -13,7 +14,37 @@ on_every_backend![
     every_driven_session_is_listed,
     of_two_that_race_one_wins,
     of_two_that_take_over_one_wins,
+    who_was_heard_of_since_is_not_replaced,
+    a_driven_session_is_not_removed,
 ];
+
+fn who_was_heard_of_since_is_not_replaced(backend: &dyn Backend) {
+    let (one, two) = (backend.open(), backend.open());
+    let session = make(&*one, 1);
+    one.acquire(session, &holder("first"), None).unwrap();
+    let seen = two.lease(session).unwrap().unwrap();
+    while one.lease(session).unwrap().unwrap().heartbeat_at == seen.heartbeat_at {
+        one.renew(session, 1).unwrap();
+    }
+    let refused = two.acquire(session, &holder("second"), Some(Over::from(&seen)));
+    assert!(matches!(&refused, Err(Error::Held(held)) if held.epoch == 1), "{refused:?}");
+    let now = two.lease(session).unwrap().unwrap();
+    assert_eq!(two.acquire(session, &holder("second"), Some(Over::from(&now))).unwrap().epoch, 2);
+}
+
+fn a_driven_session_is_not_removed(backend: &dyn Backend) {
+    let (one, two) = (backend.open(), backend.open());
+    let session = make(&*one, 1);
+    let free = two.lease(session).unwrap();
+    assert_eq!(free, None);
+    // Somebody takes it between the look and the act.
+    one.acquire(session, &holder("first"), None).unwrap();
+    let refused = two.delete(session, None);
+    assert!(matches!(&refused, Err(Error::Held(held)) if held.epoch == 1), "{refused:?}");
+    assert!(matches!(two.delete_at(session, 1, None), Err(Error::Held(_))));
+    let lease = two.lease(session).unwrap().unwrap();
+    assert!(two.delete(session, Some(Over::from(&lease))).unwrap());
+}
 
 fn a_second_driver_is_told_who_drives(backend: &dyn Backend) {
     let (one, two) = (backend.open(), backend.open());
@@ -37,10 +68,10 @@ fn taking_over_names_the_epoch_that_ends(backend: &dyn Backend) {
     let session = make(&*one, 1);
     let first = one.acquire(session, &holder("first"), None).unwrap().epoch;
     for wrong in [0, 2, 99, u64::MAX] {
-        let refused = two.acquire(session, &holder("second"), Some(wrong));
+        let refused = two.acquire(session, &holder("second"), Some(segno_store::Over::epoch(wrong)));
         assert!(matches!(&refused, Err(Error::Held(held)) if held.epoch == first), "{refused:?}");
     }
-    let second = two.acquire(session, &holder("second"), Some(first)).unwrap();
+    let second = two.acquire(session, &holder("second"), Some(segno_store::Over::epoch(first))).unwrap();
     assert_eq!(second.epoch, first + 1);
     let stale = one.renew(session, first);
     assert!(matches!(stale, Err(Error::StaleEpoch { given: 1, current: 2 })), "{stale:?}");
@@ -97,7 +128,7 @@ fn race(backend: &dyn Backend, rounds: u64, over: impl Fn(u64) -> Option<u64> + 
                 let (barrier, over) = (&barrier, &over);
                 scope.spawn(move || {
                     barrier.wait();
-                    store.acquire(session, &holder(name), over(round))
+                    store.acquire(session, &holder(name), over(round).map(segno_store::Over::epoch))
                 })
             });
             threads.map(|thread| thread.join().unwrap())

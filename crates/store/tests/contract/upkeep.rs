@@ -68,9 +68,9 @@ fn deleting_removes_everything_and_only_that(backend: &dyn Backend) {
     }
     let before: Vec<_> =
         [one, three].iter().map(|s| (assert_whole(&*store, *s), lists(&*store, *s))).collect();
-    assert!(store.delete(two).unwrap());
+    assert!(store.delete(two, Some(segno_store::Over::epoch(1))).unwrap());
     let other = backend.open();
-    assert!(!other.delete(two).unwrap());
+    assert!(!other.delete(two, None).unwrap());
     assert!(matches!(other.load(two), Err(Error::NotFound(_))));
     assert!(matches!(other.items(two, List::Tools, &Page::first(1)), Err(Error::NotFound(_))));
     assert_eq!(ids(&*other), [three, one]);
@@ -89,7 +89,7 @@ fn a_deleted_session_can_be_made_again(backend: &dyn Backend) {
     let session = rich(&*one, 1);
     // The other handle remembers the session as it was.
     jot(&*two, session, "remembered");
-    assert!(one.delete(session).unwrap());
+    assert!(one.delete(session, None).unwrap());
     assert_eq!(make(&*one, 1), session);
     assert_eq!(jot(&*two, session, "anew"), 2);
     assert_eq!(two.lease(session).unwrap(), None);
@@ -129,7 +129,7 @@ fn verifying_is_not_misled_by_writers(backend: &dyn Backend) {
             for n in 0..200 {
                 jot(&*writer, sessions[n % 5], &format!("n{n}"));
                 if n == 100 {
-                    writer.delete(sessions[5]).unwrap();
+                    writer.delete(sessions[5], None).unwrap();
                 }
             }
             done.store(true, std::sync::atomic::Ordering::Release);

@@ -35,7 +35,7 @@ fn patience_ends_and_nothing_is_written() {
             Err(Error::Busy { .. })
         ));
         assert!(matches!(store.acquire(session, &holder("a"), None), Err(Error::Busy { .. })));
-        assert!(matches!(store.delete(session), Err(Error::Busy { .. })));
+        assert!(matches!(store.delete(session, None), Err(Error::Busy { .. })));
         // Reading goes on meanwhile.
         assert_eq!(assert_whole(&store, session).state.seq, 1);
         raw.execute_batch("ROLLBACK").unwrap();

@@ -138,14 +138,14 @@ fn looking_writes_nothing() {
     let home = Home::new();
     let session = make(&home.open(), 1);
     home.checkpoint();
-    for suffix in ["-wal", "-shm"] {
+    for suffix in ["-wal", "-shm", ".heads"] {
         let _ = std::fs::remove_file(home.file(&format!("segno.db{suffix}")));
     }
     let before = home.bytes();
     let store = home.open_for(Purpose::Inspect);
     assert_whole(&store, session);
     assert!(matches!(append(&store, facts(session, "a", vec![note("a")])), Err(Error::ReadOnly { .. })));
-    assert!(matches!(store.delete(session), Err(Error::ReadOnly { .. })));
+    assert!(matches!(store.delete(session, None), Err(Error::ReadOnly { .. })));
     drop(store);
     assert_eq!(home.bytes(), before);
     let files: Vec<_> = std::fs::read_dir(home.dir()).unwrap().map(|e| e.unwrap().file_name()).collect();

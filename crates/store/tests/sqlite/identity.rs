@@ -63,7 +63,7 @@ fn a_copy_beside_its_store_is_read_and_not_written_until_it_is_adopted() {
     let refused = [
         copy.append(vec![facts(session, "k", vec![note("x")])]).pop().unwrap().err(),
         copy.acquire(session, &holder("a"), None).err(),
-        copy.delete(session).err(),
+        copy.delete(session, None).err(),
     ];
     for error in refused {
         assert!(matches!(error, Some(Error::Copy { .. })), "{error:?}");

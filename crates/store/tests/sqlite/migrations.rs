@@ -115,7 +115,7 @@ fn a_newer_form_is_read_and_not_written() {
     assert!(store.create(to_create(2, 2, PROJECT, Default::default())).is_err_and(is_newer));
     assert!(store.acquire(session, &holder("a"), None).is_err_and(is_newer));
     assert!(store.renew(session, 1).is_err_and(is_newer));
-    assert!(store.delete(session).is_err_and(is_newer));
+    assert!(store.delete(session, None).is_err_and(is_newer));
     assert!(store.rebuild(session).is_err_and(is_newer));
     assert!(store.collect_garbage().is_err_and(is_newer));
     assert!(store.quarantine(session, 1, "x").is_err_and(is_newer));
@@ -151,6 +151,35 @@ fn a_living_driver_is_not_disturbed() {
     // One that has not been heard of for minutes is no longer alive.
     home.sql(&format!("UPDATE leases SET heartbeat_us = {now} - 600 * 1000000"));
     assert_eq!(assert_whole(&home.open(), session).state.seq, 11);
+}
+
+/// A machine that slept: the heartbeat is old by the calendar, and the driver lives.
+#[test]
+fn a_driver_is_not_disturbed_after_the_machine_slept() {
+    let (home, _) = older(1);
+    let steady = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let steady = steady.tv_sec * 1_000_000;
+    let boot = segno_store::boot_id();
+    let holder = format!(
+        "{{\"boot_id\":\"{boot}\",\"steady_us\":{steady},\"host\":\"a\",\"pid\":1,\"pid_namespace\":\"\",\"process_start\":0,\"what\":\"x\"}}"
+    );
+    home.sql(&format!("UPDATE leases SET holder = '{holder}', heartbeat_us = 1000000"));
+    let refused = home.try_open().err();
+    assert!(matches!(refused, Some(Error::DriversAlive { drivers: 1, .. })), "{refused:?}");
+}
+
+#[test]
+fn a_copy_of_an_earlier_time_is_not_taken_for_todays() {
+    let (home, session) = older(1);
+    let copy = home.file(&format!("segno.db.before-form-{}", schema::NEWEST));
+    std::fs::copy(older(1).0.db(), &copy).unwrap();
+    Connection::open(&copy).unwrap().execute_batch("UPDATE sessions SET head_seq = 3").unwrap();
+    let earlier = std::fs::read(&copy).unwrap();
+    assert_eq!(assert_whole(&home.open(), session).state.seq, 11);
+    assert_eq!(std::fs::read(&copy).unwrap(), earlier);
+    let today = Connection::open(home.file(&format!("segno.db.before-form-{}.2", schema::NEWEST))).unwrap();
+    let head: u64 = today.query_row("SELECT head_seq FROM sessions", [], |row| row.get(0)).unwrap();
+    assert_eq!((head, schema::version(&today).unwrap()), (11, 1));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What waits to be taken up again, said before something new begins.
 
-use segno_engine::core::{Status, Summary};
+use segno_engine::core::Status;
 use segno_engine::store::Filter;
 
 use super::Args;
@@ -28,9 +28,8 @@ pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome {
         limit: Some(MOST),
         ..Filter::default()
     };
-    let listing = desk.engine.store().list(&filter).map_err(segno_engine::Error::from)?;
-    let sessions: Vec<Summary> =
-        listing.sessions.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
+    let listing = desk.engine.listing(&filter)?;
+    let sessions = listing.sessions;
     let Some(newest) = sessions.first() else { return Ok(()) };
     recent::remember(
         &context.paths.state,

@@ -339,6 +339,11 @@ fn look(copy: &Path) -> rusqlite::Result<Connection> {
     let connection = open::try_scratch(copy)?;
     connection.execute_batch("PRAGMA cell_size_check=ON")?;
     connection.prepare("SELECT id FROM events").map(drop)?;
+    // Every one of ours has the same: read in another way, no text would be what was written.
+    let encoding: String = connection.pragma_query_value(None, "encoding", |row| row.get(0))?;
+    if encoding != "UTF-8" {
+        return Err(rusqlite::Error::InvalidQuery);
+    }
     connection.execute_batch("BEGIN IMMEDIATE; COMMIT")?;
     Ok(connection)
 }
@@ -348,8 +353,7 @@ fn refold(path: &Path, kept: Option<identity::Kept>, salvaged: &mut Salvaged) ->
     let store =
         SqliteStore::open(path, Options { purpose: Purpose::OneShot, create: false, ..Options::default() })?;
     let summaries = store.list(&crate::types::Filter::default())?.sessions;
-    let mut ids: Vec<SessionId> =
-        summaries.iter().filter_map(|summary| crate::verify::name_in(summary)).collect();
+    let mut ids: Vec<SessionId> = summaries.iter().map(|summary| summary.session_id).collect();
     ids.sort_unstable();
     for id in ids {
         match store.rebuild(id) {

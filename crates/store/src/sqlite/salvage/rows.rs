@@ -11,7 +11,6 @@ use rusqlite::types::Value as Sql;
 use segno_core::Event;
 use segno_core::SessionId;
 use segno_core::Uid;
-use segno_core::text::BLOB_MEMBER;
 
 use super::Salvaged;
 use super::deep;
@@ -21,6 +20,7 @@ use super::unless_damaged;
 use crate::Error;
 use crate::codec;
 use crate::sqlite::session;
+use crate::sqlite::texts;
 
 /// No event's row is smaller. A session cannot have had more events than the file has room for: a larger number is
 /// damaged.
@@ -127,7 +127,7 @@ fn dig_for_blobs(old: &Connection, fresh: &Transaction<'_>, place: &str) -> Resu
     let mut insert = fresh
         .prepare("INSERT OR IGNORE INTO blobs (hash, bytes, content) VALUES (?1, ?2, ?3)")
         .map_err(sql)?;
-    each_reference(fresh, place, |_, hash| {
+    texts::each_reference(fresh, place, None, |_, hash| {
         wanted.insert(hash);
         Ok(())
     })?;
@@ -326,11 +326,9 @@ fn name_here(fresh: &Connection, place: &str, pk: i64) -> Result<Option<SessionI
 /// be cleared away.
 fn make_references(fresh: &Transaction<'_>, place: &str, salvaged: &mut Salvaged) -> Result<(), Error> {
     let sql = |e| fault(place, e);
-    let mut insert = fresh
-        .prepare("INSERT OR IGNORE INTO blob_refs (hash, session, seq) VALUES (?1, ?2, ?3)")
-        .map_err(sql)?;
+    let mut insert = texts::note_reference(fresh, place)?;
     let mut exists = fresh.prepare("SELECT 1 FROM blobs WHERE hash = ?1").map_err(sql)?;
-    each_reference(fresh, place, |id, hash| {
+    texts::each_reference(fresh, place, None, |id, hash| {
         let (pk, seq) = (session::pk_of(id), session::seq_of(id));
         insert.execute((hash, pk, seq))?;
         if exists.query_row([hash], |_| Ok(())).optional()?.is_none() {
@@ -341,41 +339,6 @@ fn make_references(fresh: &Transaction<'_>, place: &str, salvaged: &mut Salvaged
     })
 }
 
-/// Every reference of an event to a text: the event's row id and the text's hash.
-fn each_reference(
-    fresh: &Transaction<'_>,
-    place: &str,
-    mut take: impl FnMut(i64, [u8; 32]) -> rusqlite::Result<()>,
-) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
-    let mut ask = fresh.prepare("SELECT id, body FROM events WHERE instr(body, ?1)").map_err(sql)?;
-    let mut rows = ask.query([BLOB_MEMBER]).map_err(sql)?;
-    while let Some(row) = rows.next().map_err(sql)? {
-        let found = row.get(0).and_then(|id| Ok((id, row.get::<_, String>(1)?)));
-        let Some((id, body)) = unless_damaged(place, found)? else { continue };
-        let mut hashes = Vec::new();
-        find_references(&serde_json::from_str(&body).unwrap_or_default(), &mut hashes);
-        for hash in hashes {
-            take(id, hash).map_err(sql)?;
-        }
-    }
-    Ok(())
-}
-
 fn name(fresh: &Connection, pk: i64) -> Option<String> {
     fresh.query_row("SELECT id FROM sessions WHERE pk = ?1", [pk], |row| row.get(0)).ok()
-}
-
-fn find_references(value: &serde_json::Value, hashes: &mut Vec<[u8; 32]>) {
-    match value {
-        serde_json::Value::Object(members) => {
-            let hash = members.get(BLOB_MEMBER).and_then(|hash| hash.as_str());
-            if let Some(hash) = hash.and_then(|hash| blake3::Hash::from_hex(hash).ok()) {
-                hashes.push(*hash.as_bytes());
-            }
-            members.values().for_each(|member| find_references(member, hashes));
-        }
-        serde_json::Value::Array(items) => items.iter().for_each(|item| find_references(item, hashes)),
-        _ => {}
-    }
 }
