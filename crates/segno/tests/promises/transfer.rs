@@ -380,3 +380,21 @@ promise!(
         }
     }
 );
+
+promise!(
+    /// The files of checkpoints travel with an export when that is asked for, and are whole where it is imported.
+    fn files_travel_with_an_export_when_asked() {
+        let mut from = TestEnv::new();
+        from.set("SEGNO_CHECKPOINT_FILES", "true");
+        from.set("PATH", "/usr/bin:/bin");
+        from.write("project/a.txt", "one\n");
+        from.start(&["with files"]);
+        from.ok(&["checkpoint", "create", "one"]);
+        from.ok(&["export", "last", "--with-files", "-o", "whole.json.zst"]);
+        let mut to = TestEnv::new();
+        to.set("SEGNO_CHECKPOINT_FILES", "true");
+        to.set("PATH", "/usr/bin:/bin");
+        to.ok(&["import", from.path("project/whole.json.zst").to_str().unwrap()]);
+        assert_eq!(to.json(&["checkpoint", "validate", "--session", "last"])["whole"], true);
+    }
+);
