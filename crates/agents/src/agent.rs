@@ -17,6 +17,17 @@ use crate::raw::Raw;
 use crate::reader::{Reader, ReaderOptions};
 use crate::stop::{STOP_LADDER, Silence, StopStep};
 
+/// How the texts of an agent follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextFlow {
+    /// Each is a text of its own.
+    Whole,
+    /// Each is a line of one text.
+    Lines,
+    /// Each may be a piece of a text, cut anywhere.
+    Pieces,
+}
+
 /// Knows one kind of agent. Answers are data; nothing here touches the world.
 pub trait Agent: std::fmt::Debug + Send + Sync {
     /// The name used in commands and records.
@@ -52,6 +63,11 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
     /// What to write to its standard input when it has asked. None for an agent that does not ask there.
     fn answer_permission(&self, _request_id: &str, _input: &Raw, _answer: &Permission) -> Option<Vec<u8>> {
         None
+    }
+
+    /// How the texts that it says follow each other.
+    fn text_flow(&self) -> TextFlow {
+        TextFlow::Whole
     }
 
     /// How to end it.

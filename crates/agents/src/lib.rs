@@ -44,7 +44,7 @@ mod tally;
 mod tokens;
 pub mod transcript;
 
-pub use agent::{Agent, CODING, NAMES, by_name, is_command, log_variables, tells_of_calls};
+pub use agent::{Agent, CODING, NAMES, TextFlow, by_name, is_command, log_variables, tells_of_calls};
 pub use capabilities::Capabilities;
 pub use conversation_log::{ConversationLog, LogLocation, LogUse, attended_reader, is_told_by_log};
 pub use event::AgentEvent;
@@ -56,7 +56,7 @@ pub use launch::{Conversation, LaunchRequest, LaunchSpec, PrivateFile};
 pub use outcome::{
     Denial, EndCause, ErrorClass, ExitInfo, Failure, LimitHit, OpenCall, Outcome, OutcomeKind,
 };
-pub use permission::{Permission, PermissionRule};
+pub use permission::{Permission, PermissionRule, SameCall, plain_path};
 pub use probe::{Probe, parse_version};
 pub use raw::Raw;
 pub use reader::{DEFAULT_LINE_LIMIT, Envelope, Reader, ReaderOptions};

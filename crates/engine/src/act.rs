@@ -35,6 +35,7 @@ impl Engine {
         commands: Vec<Command>,
         key: Option<UserKey>,
     ) -> Result<Acted, Error> {
+        let key = key.map(|key| self.fit_key(key));
         self.act_by(session, commands, key, self.options.actor.epoch, false)
     }
 
@@ -132,7 +133,7 @@ impl Engine {
 
     /// Decides on the newest state, inside the store's transaction. A driven session's driver is asked instead.
     fn decider(&self, commands: Vec<Command>, epoch: Option<u64>, driven: bool) -> What {
-        let redactor = self.redactor_handle();
+        let redactor = self.redactor();
         What::Decide(Box::new(move |state: &State| {
             let driven_by_another =
                 driven && state.driver.as_ref().is_some_and(|driver| epoch != Some(driver.epoch));

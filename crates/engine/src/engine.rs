@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::RwLock;
 
 use segno_core::CostBudget;
 use segno_core::Event;
@@ -17,6 +19,7 @@ use segno_core::Text;
 use segno_core::Timestamp;
 use segno_core::TokenBudget;
 use segno_core::Uid;
+use segno_core::UserKey;
 use segno_core::event::Maker;
 use segno_core::event::Project;
 use segno_core::event::Request;
@@ -142,7 +145,8 @@ pub struct Removal {
 /// Acts on the sessions of one store.
 pub struct Engine {
     store: Box<dyn Store>,
-    redactor: Arc<Redactor>,
+    /// It learns, so there may be a newer one.
+    redactor: RwLock<Arc<Redactor>>,
     pub(crate) options: Settings,
 }
 
@@ -164,7 +168,7 @@ impl Engine {
         let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, line_limit } =
             options;
         let options = Settings { clock, actor, view, spool, captures, tree, variables, line_limit };
-        Self { store, redactor: Arc::new(redactor), options }
+        Self { store, redactor: RwLock::new(Arc::new(redactor)), options }
     }
 
     /// The store.
@@ -184,13 +188,26 @@ impl Engine {
     }
 
     /// What takes secrets out.
-    pub fn redactor(&self) -> &Redactor {
-        &self.redactor
+    pub fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.redactor.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, to keep.
-    pub(crate) fn redactor_handle(&self) -> Arc<Redactor> {
-        Arc::clone(&self.redactor)
+    /// Keeps these out of the record from now on, too. What is known stays known.
+    pub(crate) fn learn(&self, secrets: Vec<(String, String)>) {
+        if let Some(knowing) = self.redactor().knowing(secrets) {
+            *self.redactor.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(knowing);
+        }
+    }
+
+    /// A key as it may be recorded: one that holds a secret is known by what only this installation can tell of it.
+    pub fn fit_key(&self, key: UserKey) -> UserKey {
+        let (redactor, typed) = (self.redactor(), key.former());
+        match redactor.text(typed.as_str()) {
+            std::borrow::Cow::Borrowed(_) => key,
+            std::borrow::Cow::Owned(_) => {
+                format!("key-{:016x}", redactor.fingerprint(typed.as_str())).parse().unwrap_or(key)
+            }
+        }
     }
 
     /// The present moment.
@@ -209,7 +226,7 @@ impl Engine {
     pub fn create(&self, new: NewSession) -> Result<Acted, Error> {
         let at = self.now();
         let uid = Uid::new(uuid::Uuid::now_v7());
-        let redactor = Arc::clone(&self.redactor);
+        let redactor = self.redactor();
         let alone_in = new.alone.then(|| new.project.path.clone());
         let first = move |id: SessionId| {
             let event = segno_core::create(segno_core::Creation {

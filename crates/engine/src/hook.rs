@@ -228,7 +228,12 @@ impl Engine {
         let project = std::path::Path::new(&state.project.path);
         let risk = commands.iter().find_map(|command| match command {
             Command::StartTool { tool, input, write_ahead: true, .. } => {
-                crate::tree::risky::why(tool, input, project, &options.risky)
+                crate::tree::risky::why(tool, input, project, &options.risky)?;
+                // It is said in short, and what is cut may be half a secret: so they go first.
+                let mut input = input.clone();
+                self.redactor().json(&mut input);
+                let said = crate::tree::risky::why(tool, &input, project, &options.risky);
+                Some(said.unwrap_or_else(|| tool.clone()))
             }
             _ => None,
         });
@@ -269,7 +274,7 @@ impl Engine {
     ) -> Result<HookAnswer, Error> {
         let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
         let store = Some(self.store_id());
-        call.spool(self.redactor(), &dir, self.now(), session, actor.run.clone(), actor.epoch, store)
+        call.spool(&self.redactor(), &dir, self.now(), session, actor.run.clone(), actor.epoch, store)
     }
 
     /// The epoch of a driver that adopted this run: what the agent inherited is the dead driver's.

@@ -70,6 +70,9 @@ fn rules(text: &str) -> Result<Vec<RuleSpec>, String> {
         let rule: RuleSpec = value.try_into().map_err(|error| format!("{name}: {error}"))?;
         rule.check().map_err(|reason| format!("{name}: {reason}"))?;
         // What follows is asked of the built-in rules only, because the tables rely on it.
+        if rule.words().is_empty() {
+            return Err(format!("{name}: a built-in rule needs a keyword"));
+        }
         for word in rule.words() {
             if *word != word.to_lowercase() {
                 return Err(format!("{name}: the keyword {word:?} is not lower-case"));

@@ -57,8 +57,14 @@ fn samples(text: &str) -> Option<Vec<Sample>> {
 
 type Wrapping = (&'static str, fn(&Redactor, &str) -> bool);
 
-const WRAPPINGS: [Wrapping; 6] = [
+const WRAPPINGS: [Wrapping; 12] = [
     ("raw", |r, text| r.text(text) != text),
+    ("plain lines", lines),
+    ("grep -n", |r, text| changes(r, &prefixed(text, |n| format!("{n}:")))),
+    ("file:line:", |r, text| changes(r, &prefixed(text, |n| format!("src/deploy.sh:{n}:")))),
+    ("cat -n", |r, text| changes(r, &prefixed(text, |n| format!("{n:6}\t")))),
+    ("diff", |r, text| changes(r, &prefixed(text, |_| "+".to_owned()))),
+    ("yaml block", |r, text| changes(r, &format!("data: |\n{}", prefixed(text, |_| "    ".to_owned())))),
     ("json line", |r, text| changes(r, &line(text))),
     ("json in json", |r, text| changes(r, &line(&line(text)))),
     ("ansi", |r, text| changes(r, &coloured(text))),
@@ -95,23 +101,45 @@ fn coloured(text: &str) -> String {
     out
 }
 
-fn pieces(redactor: &Redactor, text: &str) -> bool {
+/// The text in small pieces among other text, given back joined.
+fn streamed(redactor: &Redactor, text: &str) -> String {
     let mut pieces = Pieces::new();
     let mut out = String::new();
-    // Enough around it that the text itself passes through in several pieces.
-    let around = "some words of no importance\n".repeat(400);
-    let whole = format!("{around}{text}\n{around}");
-    let mut rest = whole.as_str();
+    let mut rest = text;
     let mut seed = text.len() as u64 + 17;
     while !rest.is_empty() {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let wanted = (seed >> 33) as usize % 40 + 1;
+        let wanted = (seed >> 33) as usize % 9 + 1;
         let cut = rest.char_indices().nth(wanted).map_or(rest.len(), |(at, _)| at);
-        out.push_str(&pieces.push(redactor, &rest[..cut]));
+        pieces.push(&rest[..cut], "", ());
+        out.extend(pieces.give(redactor).into_iter().map(|(_, text)| text));
         rest = &rest[cut..];
     }
-    out.push_str(&pieces.finish(redactor));
-    out != whole
+    out.extend(pieces.finish(redactor).into_iter().map(|(_, text)| text));
+    out
+}
+
+fn pieces(redactor: &Redactor, text: &str) -> bool {
+    streamed(redactor, text) != text
+}
+
+/// Line by line, as a plain command prints it.
+fn lines(redactor: &Redactor, text: &str) -> bool {
+    let mut pieces = Pieces::new();
+    let mut out = Vec::new();
+    for line in text.lines() {
+        pieces.push(line, "\n", ());
+        out.extend(pieces.give(redactor).into_iter().map(|(_, text)| text));
+    }
+    out.extend(pieces.finish(redactor).into_iter().map(|(_, text)| text));
+    out.join("\n") != text.lines().collect::<Vec<_>>().join("\n")
+}
+
+/// Every line with something before it.
+fn prefixed(text: &str, prefix: impl Fn(usize) -> String) -> String {
+    let lines: Vec<String> =
+        text.lines().enumerate().map(|(n, line)| format!("{}{line}", prefix(n + 1))).collect();
+    lines.join("\n")
 }
 
 fn base64(bytes: &[u8]) -> String {

@@ -105,6 +105,23 @@ fn sign(text: &[u8], at: usize, closed: bool) -> Option<(Sign, usize)> {
     }
 }
 
+/// How long what stands before the text of a line is: `12:`, `src/x.sh:12:`, `   12<tab>`, the sign of a diff.
+fn line_prefix(line: &[u8]) -> usize {
+    if matches!(line.first(), Some(b'+' | b'-' | b'>' | b'|')) {
+        return 1;
+    }
+    let indent = line.iter().take(8).take_while(|b| **b == b' ').count();
+    let rest = &line[indent..];
+    let path = rest.iter().take(160).take_while(|b| !b.is_ascii_whitespace() && **b != b':').count();
+    let numbered = |from: usize| {
+        let digits = rest[from..].iter().take(8).take_while(|b| b.is_ascii_digit()).count();
+        let ends = matches!(rest.get(from + digits), Some(b':' | b'\t' | b'-'));
+        (digits > 0 && ends).then_some(indent + from + digits + 1)
+    };
+    let after_path = (rest.get(path) == Some(&b':')).then_some(path + 1);
+    numbered(0).or_else(|| numbered(after_path?)).unwrap_or(0)
+}
+
 /// The value that starts, after some space, at `at`, and whether it is quoted.
 fn value(text: &[u8], mut at: usize, sign: Sign) -> Option<(Range<usize>, bool)> {
     let space = text[at..].iter().take(64).take_while(|b| b.is_ascii_whitespace()).count();
@@ -112,6 +129,15 @@ fn value(text: &[u8], mut at: usize, sign: Sign) -> Option<(Range<usize>, bool)>
     let indented = space > 0 && text[at + space - 1] != b'\n';
     let first = *text.get(at + space)?;
     let quote = matches!(first, b'"' | b'\'' | b'`');
+    // The same with a number or a sign at the beginning of the next line, as search tools and diffs show it.
+    if breaks == 1 && sign == Sign::Angle && !quote {
+        let line = at + text[at..].iter().take_while(|b| **b != b'\n').count() + 1;
+        let prefix = line_prefix(&text[line..]);
+        let gap = text[line + prefix..].iter().take(64).take_while(|b| matches!(b, b' ' | b'\t')).count();
+        if prefix > 0 && gap > 0 {
+            return value(text, line + prefix, Sign::Equals);
+        }
+    }
     // An empty value must not borrow the next line's name.
     if breaks > 1 || breaks == 1 && !(indented && (sign == Sign::Angle || quote)) {
         return None;
@@ -146,7 +172,17 @@ fn value(text: &[u8], mut at: usize, sign: Sign) -> Option<(Range<usize>, bool)>
                 b'"' | b'\'' | b'`' | b';' | b',' | b'<' | b'>' | b'&' | b')' | b'}' | b']' | b'|' | b'\\'
             )
     };
-    let length = text[at..].iter().take(VALUE_MOST).take_while(|b| !ends(b)).count();
+    let mut length = text[at..].iter().take(VALUE_MOST).take_while(|b| !ends(b)).count();
+    // A sign that ends a command is part of a value in a file of settings, where nothing follows but more of it.
+    if length > 0 && sign == Sign::Equals && text.get(at + length) == Some(&b';') {
+        let stops = |b: &u8| {
+            b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b'=' | b'<' | b'>' | b'&' | b'|')
+        };
+        let rest = text[at + length..].iter().take(256).take_while(|b| !stops(b)).count();
+        if rest > 2 && matches!(text.get(at + length + rest), None | Some(b'\n' | b'\r' | b'"')) {
+            length += rest;
+        }
+    }
     (length > 0).then_some((at..at + length, false))
 }
 
@@ -174,6 +210,10 @@ mod tests {
             "<myToken>\n    VALUE\n</myToken>",
             "env['TOKEN'] = b'VALUE'",
             "tool --token VALUE --other",
+            "+<myToken>\n+    VALUE\n+</myToken>",
+            "3:<myToken>\n4:    VALUE\n5:</myToken>",
+            "a/b.xml:3:<myToken>\na/b.xml:4:    VALUE\na/b.xml:5:</myToken>",
+            "     3\t<myToken>\n     4\t    VALUE\n",
             "token: string = 'VALUE';",
             "?token=VALUE&more=1",
             "{\"token\": \"VALUE\"}",

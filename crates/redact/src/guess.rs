@@ -184,7 +184,9 @@ pub(crate) fn password(value: &str, quoted: bool, setting: bool) -> bool {
     if setting && !wordy_phrase(value) {
         return letter || digit;
     }
-    letter && (digit || sign && !wordy(value)) && entropy::bits(bytes) >= 2.2
+    // Signs that no label, rule or expression has in the middle of a word.
+    let odd = bytes.iter().any(|b| b"$!#~^".contains(b));
+    letter && (digit || sign && (odd || !wordy(value))) && entropy::bits(bytes) >= 2.2
 }
 
 /// Whether a value with a token's name can be a generated token.

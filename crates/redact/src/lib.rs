@@ -31,7 +31,7 @@ mod tables;
 mod tag;
 mod unwrap;
 
-pub use names::is_secret_name;
+pub use names::{is_secret_name, is_secret_setting};
 pub use pieces::Pieces;
 pub use record::{ASIDE_OVER, Blob, RecordError, Redacted};
 pub use redactor::{Options, Redactor};

@@ -18,6 +18,11 @@ pub fn is_secret_name(name: &str) -> bool {
     promise(name).is_some()
 }
 
+/// Whether the value of a setting is likely to be a secret: its name says so, or it looks generated.
+pub fn is_secret_setting(name: &str, value: &str) -> bool {
+    is_secret_name(name) || crate::guess::token(value, true)
+}
+
 /// What the name promises, if anything.
 pub(crate) fn promise(name: &str) -> Option<Promise> {
     if name.len() > 120 || !hinted(name.as_bytes()) {
@@ -72,6 +77,12 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
         "webhooksecret",
         "passwordhash",
         "sharedaccesskey",
+        "connectionuri",
+        "connectionurl",
+        "privatekeyid",
+        "dsn",
+        "otpseed",
+        "totpseed",
     ]) {
         return Some(Promise::Token);
     }
@@ -105,8 +116,21 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
 
 /// Whether the end of the name has any part that could matter: most names are settled here, without allocation.
 fn hinted(name: &[u8]) -> bool {
-    const HINTS: [&[u8]; 10] =
-        [b"pass", b"secret", b"token", b"key", b"cred", b"auth", b"pat", b"pw", b"string", b"cookie"];
+    const HINTS: [&[u8]; 13] = [
+        b"pass",
+        b"secret",
+        b"token",
+        b"key",
+        b"cred",
+        b"auth",
+        b"pat",
+        b"pw",
+        b"string",
+        b"cookie",
+        b"connection",
+        b"dsn",
+        b"seed",
+    ];
     let end = &name[name.len().saturating_sub(24)..];
     (0..end.len()).any(|at| {
         HINTS

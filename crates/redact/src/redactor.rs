@@ -41,8 +41,9 @@ pub struct Redactor {
     extra: Vec<Rule>,
     /// The words that call for the extra rules, each with the index of its rule.
     words: Vec<(String, usize)>,
-    exact: Vec<(String, String)>,
-    key: [u8; 32],
+    /// The extra rules that no word calls for: they are looked for in every text.
+    always: Vec<usize>,
+    options: Options,
     added: OnceLock<Added>,
 }
 
@@ -58,16 +59,35 @@ pub(crate) struct Span {
 impl Redactor {
     /// A redactor with the built-in rules and those of the options. A broken extra rule never matches; use
     /// [`Redactor::try_new`] for rules that a person has written.
-    pub fn new(options: Options) -> Self {
-        let exact = options.exact.into_iter().filter(|(_, value)| exact::usable(value)).collect();
+    pub fn new(mut options: Options) -> Self {
+        options.exact.retain(|(_, value)| exact::usable(value));
         let mut extra = Vec::new();
         let mut words = Vec::new();
-        for spec in options.extra_rules {
+        let mut always = Vec::new();
+        for spec in &options.extra_rules {
             let index = rule::builtin().len() + extra.len();
             words.extend(spec.words().iter().map(|word| (word.clone(), index)));
-            extra.push(Rule::new(spec.into()));
+            if spec.words().is_empty() {
+                always.push(index);
+            }
+            extra.push(Rule::new(spec.clone().into()));
         }
-        Self { extra, words, exact, key: options.tag_key, added: OnceLock::new() }
+        Self { extra, words, always, options, added: OnceLock::new() }
+    }
+
+    /// One that also knows these secrets, by name and value; `None` if this one knows them all.
+    pub fn knowing(&self, secrets: impl IntoIterator<Item = (String, String)>) -> Option<Self> {
+        let known = &self.options.exact;
+        let is_new = |secret: &(String, String)| {
+            exact::usable(&secret.1) && !known.iter().any(|(_, v)| *v == secret.1)
+        };
+        let new: Vec<_> = secrets.into_iter().filter(is_new).collect();
+        if new.is_empty() {
+            return None;
+        }
+        let mut options = self.options.clone();
+        options.exact.extend(new);
+        Some(Self::new(options))
     }
 
     /// Like [`Redactor::new`], but checks the extra rules first.
@@ -113,9 +133,19 @@ impl Redactor {
         Cow::Owned(out)
     }
 
+    /// The secrets that are known by name and value.
+    pub fn known(&self) -> &[(String, String)] {
+        &self.options.exact
+    }
+
+    /// A number that stands for a secret, and tells nothing to others.
+    pub fn fingerprint(&self, secret: &str) -> u64 {
+        tag::fingerprint(&self.options.tag_key, secret)
+    }
+
     /// The tag for a value that is secret for reasons outside its text.
     pub(crate) fn tag_for(&self, id: &str, secret: &str) -> String {
-        tag::tag(&self.key, id, secret.as_bytes())
+        tag::tag(&self.options.tag_key, id, secret.as_bytes())
     }
 
     /// The secrets of the text, in order and apart from each other, such that replacing them leaves none.
@@ -203,7 +233,7 @@ impl Redactor {
                 Meaning::Tag | Meaning::Exact(_) if in_tag => {}
                 Meaning::Tag => tags.extend(tag::at(bytes, hit.start)),
                 Meaning::Exact(index) => {
-                    let (name, value) = &self.exact[index];
+                    let (name, value) = &self.options.exact[index];
                     if bytes[hit.start..hit.end] == *value.as_bytes() {
                         let tag = self.tag_for(&exact::id(name), value);
                         spans.push(Span { range: hit.start..hit.end, rank: 0, tag });
@@ -213,6 +243,9 @@ impl Redactor {
         }
         if !likely.is_empty() {
             self.search_windows(text, windows, likely, spans);
+        }
+        for &index in &self.always {
+            self.search(index, text, 0..bytes.len(), spans);
         }
         if !tags.is_empty() {
             spans.retain(|span| !touches(&tags, &span.range));
@@ -292,6 +325,11 @@ impl Redactor {
     }
 
     fn keyword_in(&self, text: &str) -> bool {
+        let matches =
+            |index: &usize| self.rule(*index).regex().is_some_and(|regex| regex.is_match(text.as_bytes()));
+        if self.always.iter().any(matches) {
+            return true;
+        }
         self.hits(text).any(|hit| match hit.meaning {
             Meaning::Tag => false,
             Meaning::Exact(_) => true,
@@ -306,11 +344,11 @@ impl Redactor {
 
     /// What the text has that calls for a closer look.
     fn hits<'p>(&'p self, text: &'p str) -> Hits<'p> {
-        let plain = self.words.is_empty() && self.exact.is_empty();
+        let plain = self.words.is_empty() && self.options.exact.is_empty();
         let added = (!plain).then(|| {
             self.added.get_or_init(|| {
                 let words = self.words.iter().map(|(word, rule)| (word.as_str(), *rule));
-                Added::new(words, self.exact.iter().map(|(_, value)| value.as_str()))
+                Added::new(words, self.options.exact.iter().map(|(_, value)| value.as_str()))
             })
         });
         Hits::new(added, text)
@@ -354,8 +392,17 @@ fn named_value(rule: &Rule, text: &str, keyword: Range<usize>) -> Option<Range<u
 /// `DB_PASSWORD=value`, as in a file of settings.
 fn setting(text: &[u8], found: &assign::Assigned) -> bool {
     let name = &text[found.name.clone()];
+    let loud = name.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_');
+    // `spring.datasource.password=value`, and nothing else on the line.
+    let starts = found
+        .name
+        .start
+        .checked_sub(1)
+        .is_none_or(|before| matches!(text[before], b'\n' | b':' | b'\t' | b'+' | b'"'));
+    let ends = matches!(text.get(found.value.end), None | Some(b'\n' | b'\r' | b'"'));
+    let dotted = name.contains(&b'.') && starts && ends;
     found.sign == Sign::Equals
-        && name.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_')
+        && (loud || dotted)
         && text[found.name.end..found.value.start].iter().all(|b| matches!(b, b'=' | b'"' | b'\''))
 }
 

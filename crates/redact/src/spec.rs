@@ -17,7 +17,8 @@ use serde::Deserialize;
 pub struct RuleSpec {
     /// Name of the rule, shown in the tag: lower-case letters, digits and dashes.
     pub id: String,
-    /// Literal strings, lower-case, one of which every match of `regex` contains. Letter case is ignored.
+    /// Literal strings, lower-case, one of which every match of `regex` contains. Letter case is ignored. Without any,
+    /// the pattern is looked for everywhere, which takes its time.
     pub keywords: Vec<String>,
     /// Instead of `keywords`: parts of the name to which the secret is assigned (`name = "secret"`).
     pub near: Vec<String>,
@@ -58,8 +59,8 @@ pub enum Reason {
     /// The id is empty or has other characters than lower-case letters, digits and dashes.
     #[error("the id must be lower-case letters, digits and dashes")]
     Id,
-    /// Neither `keywords` nor `near` is given, or one of them is empty.
-    #[error("at least one non-empty keyword is needed")]
+    /// A keyword is empty, or a guess has none.
+    #[error("a keyword must not be empty, and a guess needs one")]
     Keywords,
     /// There is neither a pattern nor a guess.
     #[error("a regex is needed")]
@@ -84,7 +85,7 @@ impl RuleSpec {
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
             return Err(Reason::Id);
         }
-        if self.words().is_empty() || self.words().iter().any(String::is_empty) {
+        if self.words().iter().any(String::is_empty) || self.words().is_empty() && self.guess.is_some() {
             return Err(Reason::Keywords);
         }
         if self.guess.is_none() {
@@ -137,7 +138,11 @@ mod tests {
         assert!(good.check().is_ok());
         let check = |spec: RuleSpec| spec.check();
         assert!(matches!(check(RuleSpec { id: "A b".into(), ..good.clone() }), Err(Reason::Id)));
-        assert!(matches!(check(RuleSpec { keywords: vec![], ..good.clone() }), Err(Reason::Keywords)));
+        assert!(check(RuleSpec { keywords: vec![], ..good.clone() }).is_ok());
+        assert!(matches!(
+            check(RuleSpec { keywords: vec![String::new()], ..good.clone() }),
+            Err(Reason::Keywords)
+        ));
         assert!(matches!(check(RuleSpec { regex: "(".into(), ..good.clone() }), Err(Reason::Pattern(_))));
         assert!(matches!(check(RuleSpec { group: 3, ..good }), Err(Reason::Group(3))));
     }

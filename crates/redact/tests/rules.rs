@@ -143,3 +143,30 @@ fn ordinary_text_stays() {
     let picture = format!("![x](data:image/png;base64,{png})");
     assert_eq!(redactor.text(&picture), picture);
 }
+
+#[derive(Deserialize)]
+struct Fresh {
+    secrets: Vec<(String, String)>,
+    surroundings: Vec<String>,
+}
+
+/// Secrets of many kinds in everyday surroundings. Not all can be known; how many are must not get less.
+#[test]
+fn fresh_secrets_are_found() {
+    let redactor = redactor();
+    let fresh: Fresh = toml::from_str(include_str!("fresh.toml")).unwrap();
+    let (mut all, mut missed) = (0, Vec::new());
+    for (name, template) in &fresh.secrets {
+        for (number, surrounding) in fresh.surroundings.iter().enumerate() {
+            let (secret, values) = Generator::new(&format!("{name}{template}{number}")).expand(template);
+            let text = surrounding.replace("SECRET", "\u{1}").replace("NAME", name).replace('\u{1}', &secret);
+            let out = redactor.text(&text);
+            all += 1;
+            if out.contains(&secret) || values.iter().any(|value| out.contains(value)) {
+                missed.push(format!("{text}\n    {out}"));
+            }
+        }
+    }
+    assert_eq!(all, 200);
+    assert!(missed.len() * 100 <= all * 5, "{} of {all} missed\n{}", missed.len(), missed.join("\n"));
+}

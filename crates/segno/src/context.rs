@@ -1,10 +1,12 @@
 //! What every command gets: who asks, where, with which settings, and a way to answer.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use segno_engine::core::RunId;
 use segno_engine::core::id::BadId;
+use segno_engine::redact::Redactor;
 
 use crate::cli::{Command, GlobalArgs};
 use crate::commands::args::SessionRef;
@@ -30,6 +32,8 @@ pub struct Context {
     /// When the command started.
     pub now: Timestamp,
     loaded: Result<Loaded, config::Error>,
+    /// What keeps secrets out of words, once there is one.
+    redactor: OnceLock<Arc<Redactor>>,
 }
 
 /// The driver's marks on a command that runs under an agent.
@@ -67,7 +71,21 @@ impl Context {
             manner.color = loaded.config.ui.color;
         }
         let printer = Printer::new(manner, &environment);
-        Ok(Self { global, environment, paths, project, printer, now, loaded })
+        Ok(Self { global, environment, paths, project, printer, now, loaded, redactor: OnceLock::new() })
+    }
+
+    /// From now on this keeps secrets out of what is said about errors.
+    pub fn speak_through(&self, redactor: Arc<Redactor>) {
+        // The first one is as good as any.
+        let _ = self.redactor.set(redactor);
+    }
+
+    /// An error as it may be shown: others than the one who asked may read it.
+    pub fn fit(&self, error: CommandError) -> CommandError {
+        match self.redactor.get() {
+            Some(redactor) => error.map_words(|text| redactor.text(text).into_owned()),
+            None => error,
+        }
     }
 
     /// The configuration.
@@ -141,6 +159,25 @@ impl Context {
         })?;
         let session = self.environment.non_empty(env::SESSION).and_then(|id| id.parse().ok());
         Ok(Some(UnderRun { run, epoch, session }))
+    }
+
+    /// Refuses what is only for a person, or for a program of theirs, when an agent asks for it.
+    ///
+    /// # Errors
+    /// If this process is below a run, or that cannot be told.
+    pub fn refuse_below_run(&self, what: &str) -> Outcome {
+        use segno_engine::run::ancestry::{Below, below_run};
+        let marked = self.environment.non_empty(env::RUN).is_some();
+        let why = match below_run() {
+            _ if marked => format!("an agent cannot {what}"),
+            Below::Nobody => return Ok(()),
+            Below::Run => format!("an agent cannot {what}: this was started inside a run"),
+            Below::Unknown => {
+                format!("cannot tell whether an agent wants to {what}: /proc does not say who started this")
+            }
+        };
+        let error = CommandError::new(crate::exit::ExitCode::Refused, "refused_below_run", why);
+        Err(error.hint("type it in a terminal of your own, outside of the run"))
     }
 
     /// The URL of the store: as configured, or the default one.

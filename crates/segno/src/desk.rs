@@ -118,6 +118,7 @@ impl<'a> Desk<'a> {
             ..EngineOptions::default()
         };
         let desk = Self { context, engine: Engine::new(Box::new(store), options) };
+        context.speak_through(desk.engine.redactor());
         if create {
             desk.warn_size(&path, config.store.warn_mb);
         }
@@ -289,9 +290,7 @@ impl<'a> Desk<'a> {
 
     /// Does something to a session.
     pub fn act(&self, session: SessionId, commands: Vec<Command>) -> Outcome<Acted> {
-        self.engine.act_all(session, commands, self.key()?).map_err(|error| {
-            CommandError::from(error).map_message(|text| self.engine.redactor().text(text).into_owned())
-        })
+        Ok(self.engine.act_all(session, commands, self.key()?)?)
     }
 
     /// The key that was given, under which doing something twice does it once.
@@ -299,7 +298,8 @@ impl<'a> Desk<'a> {
         let parse = |text: &String| {
             text.parse::<UserKey>().map_err(|bad| CommandError::usage(format!("bad --key: {}", bad.why)))
         };
-        self.context.global.key.as_ref().map(parse).transpose()
+        let key = self.context.global.key.as_ref().map(parse).transpose()?;
+        Ok(key.map(|key| self.engine.fit_key(key)))
     }
 
     /// Says what came of a change: a document for programs, a line for people.
@@ -425,7 +425,7 @@ pub fn hook_file(context: &Context, store_id: Option<StoreId>) -> Outcome<HookFi
     let config = context.config()?;
     let store = store_path(context)?;
     let tag_key = recent::tag_key(&context.paths.data);
-    let secrets = if config.redact.env { context.environment.secrets() } else { Vec::new() };
+    let secrets = known_secrets(context)?;
     Ok(HookFile {
         store: std::path::absolute(&store).unwrap_or(store),
         store_id,
@@ -436,6 +436,19 @@ pub fn hook_file(context: &Context, store_id: Option<StoreId>) -> Outcome<HookFi
         rules: config.redact.rules.clone(),
         tree: tree(context)?,
     })
+}
+
+/// What is known to be secret: variables of the environment whose names say so, and those that the configuration gives
+/// to agents, whose values may say so, too.
+fn known_secrets(context: &Context) -> Outcome<Vec<(String, String)>> {
+    let config = context.config()?;
+    let mut secrets = if config.redact.env { context.environment.secrets() } else { Vec::new() };
+    for agent in config.agents.values() {
+        let given = agent.get("env").and_then(toml::Value::as_table).into_iter().flatten();
+        let given = given.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        secrets.extend(given.filter(|(name, value)| redact::is_secret_setting(name, value)));
+    }
+    Ok(secrets)
 }
 
 /// How checkpoints hold files.
@@ -471,7 +484,7 @@ fn tree(context: &Context) -> Outcome<Option<TreeOptions>> {
 
 fn redactor(context: &Context) -> Outcome<Redactor> {
     let config = context.config()?;
-    let exact = if config.redact.env { context.environment.secrets() } else { Vec::new() };
+    let exact = known_secrets(context)?;
     let extra_rules = config.redact.rules.iter().map(Rule::spec).collect();
     let tag_key = recent::tag_key(&context.paths.data);
     redact::Redactor::try_new(redact::Options { extra_rules, exact, tag_key }).map_err(|why| {

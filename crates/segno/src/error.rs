@@ -73,10 +73,18 @@ impl CommandError {
         self
     }
 
-    /// Changes the message, for example to take secrets out.
+    /// Changes the message.
     #[must_use]
     pub fn map_message(mut self, change: impl FnOnce(&str) -> String) -> Self {
         self.message = change(&self.message);
+        self
+    }
+
+    /// Changes the message and the hints, for example to take secrets out.
+    #[must_use]
+    pub fn map_words(mut self, change: impl Fn(&str) -> String) -> Self {
+        self.message = change(&self.message);
+        self.hints.iter_mut().for_each(|hint| *hint = change(hint));
         self
     }
 

@@ -69,6 +69,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             match outcome {
                 Ok(()) => ExitCode::Ok,
                 Err(error) => {
+                    let error = context.fit(error);
                     context.printer.error(&error);
                     error.exit()
                 }

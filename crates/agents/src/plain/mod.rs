@@ -8,7 +8,7 @@ mod reduce;
 pub use config::{Format, OPTIONS, PlainConfig, PromptVia, Rule, RuleKind, VerdictWord};
 pub use path::{Path, PathError};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, TextFlow};
 use crate::capabilities::Capabilities;
 use crate::hook::{HookError, HookReport};
 use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
@@ -41,6 +41,13 @@ impl Agent for Plain {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { call_ids_recur: true, ..Capabilities::default() }
+    }
+
+    fn text_flow(&self) -> TextFlow {
+        match self.config.format {
+            Format::Text => TextFlow::Lines,
+            Format::Json => TextFlow::Pieces,
+        }
     }
 
     fn probe(&self) -> Probe {

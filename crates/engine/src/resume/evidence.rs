@@ -118,7 +118,8 @@ impl Engine {
                     CallStatus::Denied => CallEnd::Denied,
                     CallStatus::Open => return None,
                 };
-                let output = call.output_text().map(|text| shorten(&text, OUTPUT).into());
+                let output =
+                    call.output_text().map(|text| shorten(&self.redactor().text(&text), OUTPUT).into());
                 let evidence =
                     format!("{}'s own record of conversation {}", found.agent.name(), found.native_id);
                 Some(Command::SettleCall { call: row.key.clone(), end, output, evidence })

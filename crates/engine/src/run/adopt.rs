@@ -100,6 +100,7 @@ impl Engine {
             return Err(Error::NoRun(text));
         };
         let (capture, note) = (own.open()?, own.note);
+        self.learn_secrets_of(capture.dir());
         let mut commands = vec![Command::AdoptRun { run: run.id.clone(), epoch: driver.epoch() }];
         if state.status != Status::Active {
             commands.push(Command::Resume { reset_breaker: false, details: Some("adopted".into()) });

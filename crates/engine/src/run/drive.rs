@@ -75,9 +75,11 @@ impl Engine {
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
         let now = self.now().to_string();
         let (store, store_id) = (self.store().place(), self.store_id());
-        let begin = spawn::Begin { run: &run, epoch: driver.epoch(), now: &now, store, store_id };
+        let redactor = self.redactor();
+        let epoch = driver.epoch();
+        let begin = spawn::Begin { run: &run, epoch, now: &now, store, store_id, redactor: &redactor };
         let mut spawned = spawn::spawn(&request, &spec, scratch, begin, self.captures()?)?;
-        let start = spawn::started(&request, &spec, &run, spawned.member);
+        let start = spawn::started(&request, &spec, &run, spawned.member, &redactor);
         let commands = vec![Command::StartRun(Box::new(start))];
         let acted = self.act_in_run(request.session, commands, driver.epoch(), run.as_str());
         super::fault::moment("recorded");

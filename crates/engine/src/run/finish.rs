@@ -20,6 +20,8 @@ use crate::Error;
 const LAST_TRIES: Duration = Duration::from_secs(20);
 /// How much of standard error is kept.
 const STDERR: u64 = 16 * 1024;
+/// How much before that is looked at: a key may begin there.
+const STDERR_CONTEXT: u64 = 64 * 1024;
 
 impl Running<'_> {
     /// Takes in the rest, records the end, and cleans up.
@@ -46,7 +48,7 @@ impl Running<'_> {
             return Err(self.give_up(why, all_kept));
         }
         let drained = self.drain(&mut Vec::new());
-        let stderr = self.recorder.engine.redactor().text(&self.capture.stderr_tail(STDERR)).into_owned();
+        let stderr = self.stderr_tail();
         let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
         if !stderr.is_empty() {
             exit = exit.with_stderr(stderr.clone());
@@ -55,6 +57,10 @@ impl Running<'_> {
         let at = recorder.at(None);
         let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
         record.finish(&exit, &mut outcome, &mut recorder);
+        recorder.make_fit(&mut outcome);
+        if drained {
+            recorder.flush()?;
+        }
         let end = super::settle::End {
             outcome,
             cause,
@@ -96,6 +102,17 @@ impl Running<'_> {
             notices: std::mem::take(&mut recorder.notices),
             kept_capture,
         })
+    }
+
+    /// The last of standard error. What is cut off may be the beginning of a secret, so that is looked at first.
+    fn stderr_tail(&self) -> String {
+        let more = self.capture.stderr_tail(STDERR + STDERR_CONTEXT);
+        let whole = self.recorder.engine.redactor().text(&more).into_owned();
+        let most = usize::try_from(STDERR).unwrap_or(usize::MAX);
+        let Some(from) = whole.len().checked_sub(most).filter(|_| more.len() > most) else { return whole };
+        let tail = &whole[whole.ceil_char_boundary(from)..];
+        // Half a line says little, and may be half of what stands for a secret.
+        tail.split_once('\n').map_or(tail, |(_, rest)| rest).to_owned()
     }
 
     /// Reads the rest and journals it, trying for a while if the store cannot take it. False if it never could.

@@ -11,6 +11,7 @@ use std::time::Instant;
 use segno_agents::Agent;
 use segno_agents::AgentEvent;
 use segno_agents::Envelope;
+use segno_agents::Outcome;
 use segno_agents::TokenCounts;
 use segno_core::Command;
 use segno_core::Event;
@@ -32,6 +33,7 @@ use super::Feed;
 use super::News;
 use super::beside::Done;
 use super::supervisor::Input;
+use super::texts::Texts;
 use super::translate;
 use crate::Engine;
 use crate::Error;
@@ -76,6 +78,7 @@ pub(super) struct Recorder<'a> {
     epoch: u64,
     feed: Feed,
     calls_recur: bool,
+    texts: Texts,
     pending: VecDeque<Item>,
     under_way: Option<UnderWay>,
     tokens: LiveTokens,
@@ -141,6 +144,7 @@ impl<'a> Recorder<'a> {
             epoch,
             feed,
             calls_recur,
+            texts: Texts::new(agent.text_flow()),
             pending: VecDeque::new(),
             under_way: None,
             tokens: LiveTokens::default(),
@@ -214,7 +218,16 @@ impl<'a> Recorder<'a> {
         }
         // The key holds run and place: reading the capture again after a crash records nothing twice.
         let key = format!("run-{}@{place}{}", self.run, envelope.key());
-        self.put(key.parse().unwrap_or_else(|_| fresh_key()), commands);
+        let place = key.parse().unwrap_or_else(|_| fresh_key());
+        let redactor = self.engine.redactor();
+        match self.texts.take(&envelope.event, place, self.engine.now(), commands, &redactor) {
+            None => {}
+            // What was used is counted at once, and says nothing about whether a text goes on.
+            Some((key, commands)) if commands.iter().all(is_mere_use) => {
+                self.queue(key, self.engine.now(), commands);
+            }
+            Some((key, commands)) => self.put(key, commands),
+        }
         if let AgentEvent::FileChanged { path, change, moved_to, .. } = &envelope.event {
             for (index, (path, change)) in
                 translate::files(path, *change, moved_to.as_deref()).into_iter().enumerate()
@@ -269,7 +282,46 @@ impl<'a> Recorder<'a> {
 
     /// Takes something of our own that may be tried again by somebody else.
     pub(super) fn put(&mut self, key: EventKey, commands: Vec<Command>) {
-        let at = self.engine.now();
+        self.finish_texts();
+        self.queue(key, self.engine.now(), commands);
+    }
+
+    /// Whether a text is held back until its rest is there.
+    pub(super) fn holds(&self) -> bool {
+        self.texts.holds()
+    }
+
+    /// Takes in the texts that depend on nothing that comes.
+    pub(super) fn give_texts(&mut self) {
+        for said in self.texts.give(&self.engine.redactor()) {
+            self.queue(said.key, said.at, said.commands);
+        }
+    }
+
+    fn finish_texts(&mut self) {
+        for said in self.texts.finish(&self.engine.redactor()) {
+            self.queue(said.key, said.at, said.commands);
+        }
+    }
+
+    /// Takes the secrets out of what came of a run: whoever hears of it hears what is recorded.
+    pub(super) fn make_fit(&mut self, outcome: &mut Outcome) {
+        self.finish_texts();
+        let redactor = self.engine.redactor();
+        let fit = |text: &mut String| *text = redactor.text(text).into_owned();
+        if let Some(text) = &mut outcome.text {
+            match self.texts.recorded(text) {
+                Some(recorded) => *text = recorded.to_owned(),
+                None => fit(text),
+            }
+        }
+        fit(&mut outcome.reason);
+        if let Some(error) = &mut outcome.error {
+            fit(&mut error.text);
+        }
+    }
+
+    fn queue(&mut self, key: EventKey, at: Timestamp, commands: Vec<Command>) {
         let what = match self.engine.facts(&commands) {
             Some(facts) => Prepared::Facts(facts),
             None => Prepared::Commands(commands),
@@ -304,6 +356,7 @@ impl<'a> Recorder<'a> {
 
     /// Writes what is in hand. An error means that this driver has no say any more.
     pub(super) fn flush(&mut self) -> Result<Flushed, Error> {
+        self.give_texts();
         loop {
             if let Some(why) = self.settle()? {
                 return Ok(Flushed::NotYet(why));
@@ -320,6 +373,7 @@ impl<'a> Recorder<'a> {
     /// Gives what is in hand to the store and does not wait for the last of it: the next can be made ready meanwhile.
     /// What was in hand the last time is in the journal then.
     pub(super) fn advance(&mut self) -> Result<Flushed, Error> {
+        self.give_texts();
         loop {
             if let Some(why) = self.settle()? {
                 return Ok(Flushed::NotYet(why));

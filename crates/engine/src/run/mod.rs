@@ -4,6 +4,7 @@
 //! the agent never waits for us, and what it printed outlives us.
 
 mod adopt;
+pub mod ancestry;
 mod beside;
 pub mod capture;
 pub mod cgroup;
@@ -27,10 +28,12 @@ mod program;
 mod proof;
 mod raw;
 mod request;
+mod secrets;
 mod settle;
 mod spawn;
 mod stop;
 mod supervisor;
+mod texts;
 mod translate;
 pub mod tree;
 mod unrecorded;

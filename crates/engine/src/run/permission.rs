@@ -15,6 +15,8 @@ use segno_agents::AgentEvent;
 use segno_agents::Permission;
 use segno_agents::PermissionRule;
 use segno_agents::Raw;
+use segno_agents::SameCall;
+use segno_agents::plain_path;
 use segno_core::Command;
 use serde_json::json;
 
@@ -34,6 +36,8 @@ pub struct Permissions {
     pub otherwise: String,
     /// How long a person may take for an answer.
     pub patience: Option<Duration>,
+    /// Where the agent works: relative paths begin there.
+    pub directory: std::path::PathBuf,
 }
 
 /// Puts one question to a person and waits for the answer.
@@ -46,8 +50,8 @@ pub struct Question {
     pub tool: String,
     /// Its input.
     pub input: Raw,
-    /// What an answer for the whole session would be about.
-    pub like: PermissionRule,
+    /// What an answer for the whole run would be about.
+    pub like: SameCall,
 }
 
 /// What a person says.
@@ -105,7 +109,7 @@ struct Answer {
 pub(super) struct Asking {
     voice: Option<Voice>,
     permissions: Permissions,
-    always: Vec<PermissionRule>,
+    always: Vec<SameCall>,
     waiting: VecDeque<Asked>,
     /// The question that a person thinks about: its number, and since when.
     open: Option<(u64, Instant)>,
@@ -177,14 +181,16 @@ impl Asking {
     fn by_rule(&self, asked: &Asked) -> Option<Answer> {
         let Asked { tool, input, .. } = asked;
         let rules = &self.permissions;
-        if let Some(rule) = rules.deny.iter().find(|rule| rule.denies(tool, input)) {
+        let resolve = |path: &str| ways_to(&rules.directory, path);
+        if let Some(rule) = rules.deny.iter().find(|rule| rule.denies(tool, input, &resolve)) {
             let reason = format!("segno: a rule forbids it: {rule}");
             return Some(answer(Permission::Deny(reason), "rule", Some(rule.to_string())));
         }
-        if let Some(rule) = rules.allow.iter().find(|rule| rule.allows(tool, input)) {
+        if let Some(rule) = rules.allow.iter().find(|rule| rule.allows(tool, input, &resolve)) {
             return Some(answer(Permission::Allow, "rule", Some(rule.to_string())));
         }
-        let rule = self.always.iter().find(|rule| rule.is_same(tool, input))?;
+        let same = SameCall::of(tool, input);
+        let rule = self.always.iter().find(|rule| **rule == same)?;
         Some(answer(Permission::Allow, "person", Some(rule.to_string())))
     }
 
@@ -194,7 +200,7 @@ impl Asking {
             let reason = format!("segno: {}", self.permissions.otherwise);
             return Some(answer(Permission::Deny(reason), "policy", None));
         };
-        let like = PermissionRule::like(&asked.tool, &asked.input);
+        let like = SameCall::of(&asked.tool, &asked.input);
         let Some((number, since)) = self.open else {
             self.count += 1;
             let question = Question { tool: asked.tool.clone(), input: asked.input.clone(), like };
@@ -267,6 +273,29 @@ impl Asking {
         }
         Ok(())
     }
+}
+
+/// The ways to tell a place: without what changes nothing, and where links lead.
+fn ways_to(directory: &std::path::Path, path: &str) -> Vec<String> {
+    // An agent opens `~` itself, or means a file of that name: there is no telling, and no rule lets it through.
+    let plain = plain_path(&directory.to_string_lossy(), path);
+    let mut ways = vec![plain.clone()];
+    // What is there already is resolved; the rest of the path is still to be made.
+    let whole = if path.starts_with('/') { std::path::PathBuf::from(path) } else { directory.join(path) };
+    let mut rest = Vec::new();
+    let mut place = whole.as_path();
+    loop {
+        if let Ok(real) = std::fs::canonicalize(place) {
+            let real = rest.iter().rev().fold(real, |real: std::path::PathBuf, part| real.join(part));
+            ways.push(plain_path("/", &real.to_string_lossy()));
+            break;
+        }
+        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else { break };
+        rest.push(name);
+        place = parent;
+    }
+    ways.dedup();
+    ways
 }
 
 fn answer(permission: Permission, by: &'static str, rule: Option<String>) -> Answer {

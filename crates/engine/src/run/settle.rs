@@ -217,6 +217,9 @@ impl Engine {
         let exit = ExitInfo::default();
         let tree = own.as_ref().ok().map(|own| Tree::new(&own.run, NOBODY, false, own.note.cgroup.clone()));
         let reopened = own.and_then(|own| Ok((own.open()?, own.note)));
+        if let Ok((capture, _)) = &reopened {
+            self.learn_secrets_of(capture.dir());
+        }
         let agent = match &reopened {
             Ok((_, note)) => adopt::agent(note),
             Err(_) => segno_agents::by_name(&run.agent)
@@ -264,6 +267,7 @@ impl Engine {
                 }
                 let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
                 record.finish(&exit, &mut outcome, &mut recorder);
+                recorder.make_fit(&mut outcome);
                 (outcome, Some((capture, note)))
             }
             // Without a capture (another machine, or removed by hand) only the journal knows.

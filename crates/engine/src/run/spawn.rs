@@ -17,6 +17,7 @@ use segno_core::RunId;
 use segno_core::StoreId;
 use segno_core::event::Ledger;
 use segno_core::event::RunStarted;
+use segno_redact::Redactor;
 use serde_json::Value;
 
 use super::Request;
@@ -90,6 +91,8 @@ pub(super) struct Begin<'a> {
     pub(super) now: &'a str,
     pub(super) store: String,
     pub(super) store_id: StoreId,
+    /// What keeps secrets out of the record.
+    pub(super) redactor: &'a Redactor,
 }
 
 /// Starts it. Its output goes to the capture.
@@ -100,7 +103,7 @@ pub(super) fn spawn(
     begin: Begin<'_>,
     captures: &Path,
 ) -> Result<Spawned, Error> {
-    let Begin { run, epoch, now, store, store_id } = begin;
+    let Begin { run, epoch, now, store, store_id, redactor } = begin;
     let mut note = Note {
         session: request.session,
         run: run.clone(),
@@ -120,7 +123,8 @@ pub(super) fn spawn(
         holder: Some(crate::lease::here("segno run")),
     };
     let capture = Capture::create(captures, &note)?;
-    let intended = started(request, spec, run, Member { pid: 0, start: 0 });
+    super::secrets::write(capture.dir(), redactor.known())?;
+    let intended = started(request, spec, run, Member { pid: 0, start: 0 }, redactor);
     if let Err(why) = unrecorded::intend(capture.dir(), &intended) {
         capture.discard();
         remove(scratch.as_deref());
@@ -247,14 +251,22 @@ pub(super) fn remove(scratch: Option<&Path>) {
 }
 
 /// What is recorded of the start.
-pub(super) fn started(request: &Request, spec: &LaunchSpec, run: &RunId, member: Member) -> RunStarted {
+pub(super) fn started(
+    request: &Request,
+    spec: &LaunchSpec,
+    run: &RunId,
+    member: Member,
+    redactor: &Redactor,
+) -> RunStarted {
     let hooks = request.launch.hook_command.is_some() && !spec.unsupported.contains(&Unsupported::ToolHooks);
     let environment: serde_json::Map<String, Value> = request
         .environment
         .iter()
         .filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
         .filter(|(name, _)| request.recorded_environment.iter().any(|allowed| allowed == name))
-        .map(|(name, value)| (name.to_owned(), Value::String(segno_core::text::shorten(value, 500))))
+        // What is cut off may be half of a secret, so they go first.
+        .map(|(name, value)| (name, segno_core::text::shorten(&redactor.text(value), 500)))
+        .map(|(name, value)| (name.to_owned(), Value::String(value)))
         .collect();
     let prompt = &request.launch.prompt;
     let program = request.program.display().to_string();

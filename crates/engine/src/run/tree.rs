@@ -74,6 +74,11 @@ pub(super) fn is_marked(pid: u32, run: &RunId) -> bool {
     })
 }
 
+/// The parent of a process; 0 if that is none that can be seen.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    Some(stat(pid)?.parent)
+}
+
 /// When a process started. None for one that is gone or only a zombie.
 pub fn start_of(pid: u32) -> Option<u64> {
     Some(stat(pid)?.member.start)

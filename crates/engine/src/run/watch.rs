@@ -226,7 +226,8 @@ impl Running<'_> {
         }
         let read = self.recorder.is_behind();
         // What is held back is not given to the store.
-        let in_hand = if self.record.holds() { 0 } else { self.reader.safe_offset() };
+        let held = self.record.holds() || self.recorder.holds();
+        let in_hand = if held { 0 } else { self.reader.safe_offset() };
         self.advance(inputs);
         let ahead = self.behind.is_none();
         if read && ahead {
@@ -259,6 +260,7 @@ impl Running<'_> {
         };
         read |= record.follow(self.agent.as_ref(), self.capture.dir(), recorder);
         inputs.push(Input::Turns(record.calls()));
+        recorder.give_texts();
         let stderr = self.capture.stderr_bytes();
         if read || stderr != self.stderr_seen {
             self.stderr_seen = stderr;

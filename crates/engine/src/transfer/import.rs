@@ -317,7 +317,7 @@ fn make(
     let first = {
         let state = Arc::new(state);
         let source = options.source.clone();
-        let redactor = engine.redactor_handle();
+        let redactor = engine.redactor();
         move |id: SessionId| {
             let mut state = State::clone(&state);
             let renamed_from = (state.session_id != id).then_some(state.session_id);

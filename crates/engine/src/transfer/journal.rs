@@ -45,7 +45,7 @@ pub(super) fn restore(
     let project = options.project.clone().unwrap_or_else(|| there.project.clone());
     let redacted = Arc::new(AtomicU64::new(0));
     let pieces = {
-        let (source, redactor) = (source.clone(), engine.redactor_handle());
+        let (source, redactor) = (source.clone(), engine.redactor());
         let redacted = Arc::clone(&redacted);
         Box::new(move |take: &mut dyn FnMut(Piece) -> Result<(), segno_store::Error>| {
             feed(&source, &redactor, &journal, &redacted, take).map_err(|why| match why {
@@ -62,7 +62,7 @@ pub(super) fn restore(
         })
     };
     let last = {
-        let (redactor, redacted) = (engine.redactor_handle(), Arc::clone(&redacted));
+        let (redactor, redacted) = (engine.redactor(), Arc::clone(&redacted));
         let source = options.source.clone();
         Box::new(move |id: SessionId, state: &State| {
             let imported = JournalImported {

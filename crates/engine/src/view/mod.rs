@@ -105,6 +105,7 @@ pub fn write(engine: &Engine, state: &State) -> Result<Written, Error> {
     if files::lock(&dir) {
         files::sweep(&dir, VIEW);
     }
+    keep_ignored(&folder, &sessions, &dir).map_err(fail)?;
     // Whoever waited for the lock may know less by now than the one who had it: the newest state is shown.
     let newest = engine.store().load(state.session_id).ok().map(|loaded| loaded.state);
     let state = newest.as_ref().filter(|newest| newest.seq > state.seq).unwrap_or(state);
@@ -159,6 +160,7 @@ pub fn remove(project: &Path, session: SessionId, options: &Options) {
     files::sweep(&dir, VIEW);
     // A view that is gone already, or a folder with more in it, is nothing to complain about.
     let _ = rustix::fs::unlinkat(&dir, VIEW, AtFlags::empty());
+    let _ = rustix::fs::unlinkat(&dir, ".gitignore", AtFlags::empty());
     let _ = rustix::fs::unlinkat(&sessions, name.as_str(), AtFlags::REMOVEDIR);
 }
 
@@ -179,6 +181,21 @@ fn first_use(folder: &OwnedFd, sessions: &OwnedFd) -> std::io::Result<()> {
         files::replace_in(folder, IGNORE, IGNORED, 0o644)?;
     }
     files::replace_in(sessions, KEEP, b"", 0o644)
+}
+
+/// A repository may bring rules of its own that take sessions in. The deepest rule counts, so then each session has one.
+fn keep_ignored(folder: &OwnedFd, sessions: &OwnedFd, dir: &OwnedFd) -> std::io::Result<()> {
+    const IGNORE: &str = ".gitignore";
+    let opens = |place: &OwnedFd| {
+        let rules = files::read_in(place, IGNORE, 64 * 1024).unwrap_or_default().unwrap_or_default();
+        let rules = String::from_utf8_lossy(&rules).into_owned();
+        rules.lines().map(str::trim).any(|rule| rule.starts_with('!') && rule != "!sessions/.gitkeep")
+    };
+    let known = rustix::fs::statat(dir, IGNORE, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    if !known && (opens(folder) || opens(sessions)) {
+        files::replace_in(dir, IGNORE, b"*\n", 0o644)?;
+    }
+    Ok(())
 }
 
 /// If the present view is not as we wrote it, keeps it under another name and tells which.

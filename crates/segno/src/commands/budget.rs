@@ -106,6 +106,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             count: None,
         },
     };
+    let (_, state) = look(context)?;
+    if state.budget.hard || state.cost.hard {
+        context.refuse_below_run("change a budget that stops it")?;
+    }
     record(context, vec![command], |acted| line(&acted.state).into())
 }
 

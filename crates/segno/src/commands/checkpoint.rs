@@ -32,6 +32,13 @@ pub struct Args {
     pub command: Option<Command>,
 }
 
+impl Args {
+    /// Whether it would remove snapshots.
+    pub const fn removes(&self) -> bool {
+        matches!(self.command, Some(Command::Gc))
+    }
+}
+
 /// What to do with checkpoints.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {

@@ -21,6 +21,13 @@ pub struct Args {
     pub command: Command,
 }
 
+impl Args {
+    /// Whether it would change a file.
+    pub const fn changes(&self) -> bool {
+        matches!(self.command, Command::Set { .. } | Command::Unset { .. })
+    }
+}
+
 /// What to do with settings.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {

@@ -53,6 +53,9 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         return Err(CommandError::usage("--key is for commands that record something in a session")
             .hint("leave --key out: this command cannot be made to happen only once by it"));
     }
+    if let Some(what) = guarded(command) {
+        context.refuse_below_run(what)?;
+    }
     match command {
         Command::Demo(args) => demo::run(context, args),
         Command::Undo(args) => undo::undo(context, args),
@@ -112,6 +115,20 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Completions(args) => completions::run(context, args),
         Command::Man(args) => man::run(context, args),
     }
+}
+
+/// What a command would lift or take away that its user set: that is not for an agent to do. Budgets are looked at where
+/// it is known whether they stop anything.
+fn guarded(command: &Command) -> Option<&'static str> {
+    Some(match command {
+        Command::Config(args) if args.changes() => "change the settings",
+        Command::Rm(_) => "remove sessions",
+        Command::Cleanup(_) => "remove sessions",
+        Command::Trust(args) if args.accepts() => "trust a project for you",
+        Command::Checkpoint(args) if args.removes() => "remove snapshots",
+        Command::Resume(args) if args.reset_breaker => "close a breaker",
+        _ => return None,
+    })
 }
 
 /// Whether a command records events in a session that is there, which is what a key can name. Taking a key and not

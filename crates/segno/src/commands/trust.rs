@@ -1,12 +1,14 @@
 //! `segno trust`: which projects may do more than hold data.
 
+use std::io::IsTerminal as _;
+
 use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::config::content::Content;
 use crate::config::file::{self, Level};
+use crate::config::paths;
 use crate::config::trust::{Status, Trust};
-use crate::config::{env, paths};
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
@@ -15,7 +17,8 @@ use crate::output::{Column, Meaning, Table, Text, units};
 /// Trust the files of this project
 ///
 /// Until then its settings that name programs or hosts, or that loosen a protection, are ignored. Trust is about the
-/// present content of .segno/config.toml, .segno/workflows and .segno/prompts: when they change, it ends.
+/// present content of .segno/config.toml, .segno/workflows and .segno/prompts, and of the programs and prompts in the
+/// project that these settings name: when they change, it ends. Only a person at a terminal can give it.
 #[derive(ClapArgs, Clone, Copy, Debug)]
 #[command(after_help = "Example:\n  segno trust --show\n  segno trust")]
 #[group(multiple = false)]
@@ -29,6 +32,13 @@ pub struct Args {
     /// Only show how this project stands and what trust would change
     #[arg(long)]
     pub show: bool,
+}
+
+impl Args {
+    /// Whether it would trust the project.
+    pub const fn accepts(&self) -> bool {
+        !(self.revoke || self.list || self.show)
+    }
 }
 
 /// Runs `segno trust`.
@@ -50,12 +60,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 fn accept(context: &Context, trust: &Trust) -> Outcome {
-    // The agent works for the project; whether the project is to be trusted is not for it to say.
-    if context.environment.non_empty(env::RUN).is_some() {
+    // Whoever trusts a project has looked at it.
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Err(CommandError::new(
             ExitCode::Refused,
             "trust_refused",
-            "an agent cannot trust a project for you",
+            "a project is trusted by a person at a terminal",
         )
         .hint("run `segno trust` in a terminal of your own"));
     }

@@ -17,11 +17,17 @@ pub const MAX_FILES: usize = 1000;
 /// How deep prompts may be nested.
 const MAX_DEPTH: usize = 8;
 
-/// The content that trust is about: `config.toml`, `workflows/*.toml` and everything in `prompts`.
+/// The largest program or prompt that a configuration may name.
+const MAX_NAMED: u64 = 256 * 1024 * 1024;
+
+/// The content that trust is about: `config.toml`, `workflows/*.toml` and everything in `prompts`; and the files of the
+/// project that the configuration names as programs or prompts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     files: BTreeMap<String, Vec<u8>>,
     total: usize,
+    /// What is named: its place in the project, and hash and size of what is there now, if anything is.
+    named: BTreeMap<String, Option<(String, u64)>>,
 }
 
 /// Why the content of a project cannot be trusted at all.
@@ -78,7 +84,24 @@ impl Content {
         content.file_at(&directory.join(CONFIG_FILE), CONFIG_FILE.to_owned())?;
         content.directory_at(&directory.join("workflows"), "workflows", Some(".toml"), 0)?;
         content.directory_at(&directory.join("prompts"), "prompts", None, 0)?;
+        content.named_files(root);
         Ok(content)
+    }
+
+    /// Files of the project that the configuration names: whoever changes them changes what it does.
+    fn named_files(&mut self, root: &Path) {
+        let text = self.get(CONFIG_FILE).map(String::from_utf8_lossy).unwrap_or_default();
+        // One that cannot be read has no effect.
+        let Ok(config) = toml::from_str::<toml::Table>(&text) else { return };
+        let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+        for name in names_in(&config) {
+            let Ok(place) = fs::canonicalize(root.join(&name)).or_else(|_| missing(&root.join(&name))) else {
+                continue;
+            };
+            // What lies outside is not the project's to change.
+            let Some(place) = place.strip_prefix(&root).ok().and_then(Path::to_str) else { continue };
+            self.named.insert(format!("../{place}"), digest(&root.join(place)));
+        }
     }
 
     /// The bytes of a file, by its name below `.segno`, such as `workflows/tdd.toml`.
@@ -88,7 +111,10 @@ impl Content {
 
     /// All files with their sizes, sorted by name.
     pub fn files(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.files.iter().map(|(name, bytes)| (name.as_str(), bytes.len()))
+        let named = self.named.iter().filter_map(|(name, found)| {
+            Some((name.as_str(), usize::try_from(found.as_ref()?.1).unwrap_or(usize::MAX)))
+        });
+        self.files.iter().map(|(name, bytes)| (name.as_str(), bytes.len())).chain(named)
     }
 
     /// A hash over names and bytes. Lengths are part of it, so that no two contents run together to the same bytes.
@@ -97,6 +123,14 @@ impl Content {
         hasher.update(b"segno project content 1\n");
         for (name, bytes) in &self.files {
             for part in [name.as_bytes(), bytes] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part);
+            }
+        }
+        // Without such files the hash is what it always was.
+        for (name, found) in &self.named {
+            let hash = found.as_ref().map_or("", |(hash, _)| hash.as_str());
+            for part in [name.as_bytes(), hash.as_bytes()] {
                 hasher.update(&(part.len() as u64).to_le_bytes());
                 hasher.update(part);
             }
@@ -157,6 +191,44 @@ impl Content {
         }
         Ok(())
     }
+}
+
+/// What a configuration names that may be a file: programs with their arguments, and prompts.
+fn names_in(config: &toml::Table) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut add = |value: Option<&toml::Value>| match value {
+        Some(toml::Value::String(text)) => names.extend(text.split_whitespace().map(ToOwned::to_owned)),
+        Some(toml::Value::Array(words)) => {
+            names.extend(words.iter().filter_map(|word| word.as_str().map(ToOwned::to_owned)));
+        }
+        _ => {}
+    };
+    add(config.get("run").and_then(|run| run.get("prompt_file")));
+    add(config.get("ui").and_then(|ui| ui.get("pager")));
+    for agent in
+        config.get("agents").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::values)
+    {
+        for name in ["command", "program", "extra_args", "version_args"] {
+            add(agent.get(name));
+        }
+    }
+    names.retain(|name| !name.is_empty() && !name.starts_with('-') && name.len() < 4_096);
+    names
+}
+
+/// The place of a file that is not there, if its directory is and its name looks like a path: it may come.
+fn missing(path: &Path) -> std::io::Result<std::path::PathBuf> {
+    let none = || std::io::Error::from(std::io::ErrorKind::NotFound);
+    let (parent, name) = (path.parent().ok_or_else(none)?, path.file_name().ok_or_else(none)?);
+    Ok(fs::canonicalize(parent)?.join(name))
+}
+
+fn digest(path: &Path) -> Option<(String, u64)> {
+    let file = fs::File::open(path).ok()?;
+    let size = file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= MAX_NAMED)?.len();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(file).ok()?;
+    Some((hasher.finalize().to_hex().to_string(), size))
 }
 
 #[cfg(test)]

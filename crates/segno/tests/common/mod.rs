@@ -174,6 +174,12 @@ impl TestEnv {
         Some(child.wait_with_output().unwrap())
     }
 
+    /// Trusts the project as a person does, at a terminal.
+    pub(crate) fn trust(&self) {
+        let output = self.on_terminal("$SEGNO trust", "").unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+
     /// Runs a shell script in which `$SEGNO` is the program.
     pub(crate) fn shell(&self, script: &str) -> Said {
         self.finish(self.command("/bin/sh").env("SEGNO", SEGNO).args(["-c", script]))

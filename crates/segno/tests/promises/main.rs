@@ -27,6 +27,7 @@ mod going_back;
 mod hooks;
 mod identity;
 mod interleavings;
+mod recall;
 mod redaction;
 mod repair;
 mod resume;

@@ -90,7 +90,7 @@ fn assert_key_gone(all: &[(String, Vec<u8>)], lines: &[String]) {
 }
 
 /// An agent described by rules, played by a shell script.
-fn rules_agent(lab: &Lab, script: &str) {
+pub(crate) fn rules_agent(lab: &Lab, script: &str) {
     lab.write("agent.sh", script);
     let path = lab.path("agent.sh");
     lab.config(&format!(
@@ -124,7 +124,7 @@ fields = {{ text = "$.text", error = "$.error" }}
 }
 
 /// A script that prints these documents, one to a line.
-fn prints(documents: &[serde_json::Value]) -> String {
+pub(crate) fn prints(documents: &[serde_json::Value]) -> String {
     let lines: Vec<String> = documents.iter().map(ToString::to_string).collect();
     format!("cat <<'END'\n{}\nEND\n", lines.join("\n"))
 }

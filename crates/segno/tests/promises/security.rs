@@ -299,7 +299,7 @@ promise!(
             "trust",
         ];
         for (command, code) in as_an_agent::tries(&lab, &commands) {
-            assert_eq!(code, "7", "{command}: {}", std::fs::read_to_string(lab.path("tried.log")).unwrap());
+            assert_eq!(code, "5", "{command}: {}", std::fs::read_to_string(lab.path("tried.log")).unwrap());
         }
         assert_eq!(lab.json(&["show", &other])["state"]["session_id"], other.as_str());
         assert!(!lab.home.path().join(".config/segno/config.toml").exists());
@@ -315,7 +315,7 @@ promise!(
         let env = crate::common::TestEnv::new();
         env.write("project/.segno/config.toml", "[session]\nbudget = 5\n");
         let said = env.run(&["trust"]);
-        assert_eq!(said.code, 7, "{}", said.stderr);
+        assert_eq!(said.code, 5, "{}", said.stderr);
         assert!(said.stderr.contains("terminal"), "{}", said.stderr);
         let Some(output) = env.on_terminal("$SEGNO trust", "y\n") else {
             return crate::lab::skip("there is no program called script");

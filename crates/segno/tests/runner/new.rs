@@ -59,7 +59,7 @@ fn phases_of_a_trusted_project_only() {
     let untrusted = env.show(&["new", "untrusted", "--workflow", "tdd"]);
     assert!(env.json(&["phase"])["phase"].is_null());
     env.ok(&["complete"]);
-    env.ok(&["trust"]);
+    env.trust();
     let trusted = env.show(&["new", "trusted", "--workflow", "tdd"]);
     assert_eq!(env.json(&["phase"])["workflow"]["phases"], serde_json::json!(["red", "green", "refactor"]));
     env.ok(&["complete"]);
@@ -70,7 +70,7 @@ fn phases_of_a_trusted_project_only() {
     let outside = env.show(&["new", "outside", "--workflow", "../../secret"]);
     env.run(&["complete"]);
     env.write("project/.segno/workflows/tdd.toml", "phases = 3\n");
-    env.ok(&["trust"]);
+    env.trust();
     let broken = env.show(&["new", "broken", "--workflow", "tdd"]);
     insta::assert_snapshot!("new_workflow", [untrusted, trusted, own, missing, outside, broken].join("\n"));
 }

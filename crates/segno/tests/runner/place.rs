@@ -35,7 +35,7 @@ fn named_places() {
 fn a_project_cannot_move_the_store() {
     let env = TestEnv::new();
     env.write("project/.segno/config.toml", "[store]\nurl = \"sqlite:/tmp/segno-stolen.db\"\n");
-    env.ok(&["trust"]);
+    env.trust();
     let said = env.ok(&["new", "mine"]);
     assert!(said.stderr.contains("store.url is ignored"), "{}", said.stderr);
     assert!(env.path("data/segno/segno.db").exists());

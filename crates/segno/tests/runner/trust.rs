@@ -21,35 +21,29 @@ fn the_whole_story() {
         &["trust", "--show"],
         &["trust", "--list"],
         &["trust"],
-        &["config", "get", "ui.pager"],
-        &["trust", "--show"],
-        &["trust", "--list"],
     ]);
+    env.trust();
+    let trusted = env.show_all(&[&["config", "get", "ui.pager"], &["trust", "--show"], &["trust", "--list"]]);
     env.write("project/.segno/prompts/new.md", "do something else\n");
     let changed = env.show_all(&[&["config", "get", "ui.pager"], &["trust", "--list"]]);
-    let revoked =
-        env.show_all(&[&["trust"], &["trust", "--revoke"], &["trust", "--revoke"], &["trust", "--list"]]);
-    insta::assert_snapshot!("trust_story", [before, changed, revoked].join("\n"));
+    env.trust();
+    let revoked = env.show_all(&[&["trust", "--revoke"], &["trust", "--revoke"], &["trust", "--list"]]);
+    insta::assert_snapshot!("trust_story", [before, trusted, changed, revoked].join("\n"));
 }
 
 #[test]
 fn the_whole_story_for_programs() {
     let env = project();
-    insta::assert_snapshot!(
-        "trust_json",
-        env.show_all(&[
-            &["--json", "trust", "--show"],
-            &["--json", "trust"],
-            &["--json", "trust", "--list"],
-            &["--json", "trust", "--revoke"],
-        ])
-    );
+    let before = env.show(&["--json", "trust", "--show"]);
+    env.trust();
+    let trusted = env.show_all(&[&["--json", "trust", "--list"], &["--json", "trust", "--revoke"]]);
+    insta::assert_snapshot!("trust_json", [before, trusted].join("\n"));
 }
 
 #[test]
 fn a_trusted_project_still_cannot_set_the_store() {
     let env = project();
-    assert_eq!(env.run(&["trust"]).code, 0);
+    env.trust();
     let said = env.run(&["config", "get", "store.url"]);
     assert_eq!(said.stdout, "\n");
     assert!(said.stderr.contains("store.url is ignored"), "{}", said.stderr);
@@ -58,11 +52,13 @@ fn a_trusted_project_still_cannot_set_the_store() {
 #[test]
 fn a_planted_link() {
     let env = project();
-    assert_eq!(env.run(&["trust"]).code, 0);
+    env.trust();
     env.write("secret", "secret");
     fs::create_dir_all(env.path("project/.segno/prompts")).unwrap();
     symlink(env.path("secret"), env.path("project/.segno/prompts/x.md")).unwrap();
-    let prompt = env.show_all(&[&["config", "get", "ui.pager"], &["trust", "--show"], &["trust"]]);
+    let prompt = env.show_all(&[&["config", "get", "ui.pager"], &["trust", "--show"]]);
+    let refused = env.on_terminal("$SEGNO trust", "").unwrap();
+    assert_eq!(refused.status.code(), Some(5), "{}", String::from_utf8_lossy(&refused.stdout));
     fs::remove_file(env.path("project/.segno/config.toml")).unwrap();
     env.write("outside.toml", "[ls]\nlimit = 3\n");
     symlink(env.path("outside.toml"), env.path("project/.segno/config.toml")).unwrap();
@@ -75,7 +71,7 @@ fn a_planted_link() {
 #[test]
 fn a_damaged_list_is_put_aside() {
     let env = project();
-    assert_eq!(env.run(&["trust"]).code, 0);
+    env.trust();
     fs::write(env.path("data/segno/trust.json"), "{ half of i").unwrap();
     insta::assert_snapshot!(
         "trust_damaged",
@@ -100,8 +96,9 @@ fn an_agent_cannot_trust() {
 fn private_whatever_the_umask() {
     for umask in ["000", "022", "077"] {
         let env = project();
-        let said = env.shell(&format!("umask {umask}; $SEGNO trust && $SEGNO config set ls.limit 5"));
-        assert_eq!(said.code, 0, "{}", said.stderr);
+        let command = format!("umask {umask}; $SEGNO trust && $SEGNO config set ls.limit 5");
+        let output = env.on_terminal(&command, "").unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         let mode = |name: &str| fs::metadata(env.path(name)).unwrap().mode() & 0o777;
         assert_eq!(mode("data/segno"), 0o700, "umask {umask}");
         assert_eq!(mode("data/segno/trust.json"), 0o600, "umask {umask}");

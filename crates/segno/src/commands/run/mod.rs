@@ -260,7 +260,7 @@ pub(super) fn report(desk: &Desk<'_>, session: SessionId, raw: bool, report: Rep
         );
     }
     if printer.is_json() && !raw {
-        printer.json_line(&document(&report))?;
+        printer.json_line(&document(&report, &desk.engine.redactor()))?;
     } else if !raw {
         let attended = report.state.run.as_ref().is_some_and(|run| run.interactive);
         let text = report.outcome.text.as_deref().filter(|text| !text.trim().is_empty());

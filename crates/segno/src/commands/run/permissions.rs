@@ -91,6 +91,7 @@ pub(super) fn of_run(
         person: person.then(|| Box::new(ask) as segno_engine::run::permission::Person),
         otherwise: otherwise.to_owned(),
         patience: (config.ask_seconds > 0).then(|| Duration::from_secs(config.ask_seconds)),
+        directory: context.project.root.clone(),
     }))
 }
 
@@ -98,22 +99,41 @@ pub(super) fn of_run(
 fn ask(question: &Question) -> Reply {
     let mut err = std::io::stderr().lock();
     let text = shown(question);
+    let (first, more) = beginning(&text);
     let like = sanitize::line(&shorten(&question.like.to_string(), 60)).into_owned();
     // A terminal that is gone answers with an end of file, below.
-    let _ = write!(err, "\n  may it?  {}\n{text}\n", sanitize::line(&question.tool));
-    let mut input = std::io::stdin().lock();
+    let _ = write!(err, "\n  may it?  {}\n{first}\n", sanitize::line(&question.tool));
+    let stdin = std::io::stdin();
+    // What was typed before the question was seen is no answer to it.
+    let _ = rustix::termios::tcflush(&stdin, rustix::termios::QueueSelector::IFlush);
+    let mut input = stdin.lock();
     loop {
-        let _ = write!(err, "  [y]es   [a]lways in this run: {like}   [n]o, or no and why: ");
+        let all = if more { "   [v]iew all of it" } else { "" };
+        let _ = write!(err, "  [y]es   [a]lways in this run, exactly: {like}{all}   [n]o, or no and why: ");
         let _ = err.flush();
         let mut line = String::new();
         match input.read_line(&mut line) {
             Ok(0) | Err(_) => return Reply::Gone,
             Ok(_) => {}
         }
+        if more && matches!(line.trim().to_lowercase().as_str(), "v" | "view") {
+            let _ = write!(err, "{text}\n");
+            continue;
+        }
         if let Some(reply) = understood(&line) {
             return reply;
         }
     }
+}
+
+/// As much of a long text as fits, and whether there is more.
+fn beginning(text: &str) -> (String, bool) {
+    let count = text.chars().count();
+    if count <= SHOWN {
+        return (text.to_owned(), false);
+    }
+    let first: String = text.chars().take(SHOWN).collect();
+    (format!("{first}\n    … and {} more characters", count - SHOWN), true)
 }
 
 /// What was meant; none for what says neither yes nor no.
@@ -128,31 +148,31 @@ fn understood(line: &str) -> Option<Reply> {
     }
 }
 
-/// The input in full, as far as that is possible: what is not seen cannot be judged.
+/// The input in full: what is not seen cannot be judged. A command is shown as it would be typed, and whatever comes
+/// with it below.
 fn shown(question: &Question) -> String {
-    let value: Value =
+    let mut value: Value =
         question.input.read().unwrap_or_else(|| Value::String(question.input.get().to_owned()));
-    let text = match value.get("command").and_then(Value::as_str) {
-        Some(command) => command.to_owned(),
-        None => serde_json::to_string_pretty(&value).unwrap_or_default(),
-    };
-    let count = text.chars().count();
-    let mut lines: Vec<String> = sanitize::block(&text)
-        .chars()
-        .take(SHOWN)
-        .collect::<String>()
-        .lines()
-        .map(|line| format!("    {line}"))
-        .collect();
-    if count > SHOWN {
-        lines.push(format!("    … and {} more characters that are not shown", count - SHOWN));
+    let mut parts = Vec::new();
+    if let Some(members) = value.as_object_mut()
+        && let Some(Value::String(command)) = members.get("command").cloned()
+    {
+        members.remove("command");
+        parts.push(command);
     }
-    lines.join("\n")
+    let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
+    if !is_empty || parts.is_empty() {
+        parts.push(serde_json::to_string_pretty(&value).unwrap_or_default());
+    }
+    let lines = parts
+        .iter()
+        .flat_map(|part| sanitize::block(part).lines().map(|line| format!("    {line}")).collect::<Vec<_>>());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use segno_engine::agents::Raw;
+    use segno_engine::agents::{Raw, SameCall};
     use serde_json::json;
 
     use super::*;
@@ -179,12 +199,16 @@ mod tests {
         let question = |input: Value| Question {
             tool: "Bash".to_owned(),
             input: Raw::from_value(&input),
-            like: PermissionRule::parse("Bash").unwrap(),
+            like: SameCall::of("Bash", &Raw::from_value(&input)),
         };
         let text = shown(&question(json!({ "command": "echo \u{1b}[2J\nrm x" })));
         assert!(!text.contains('\u{1b}') && text.contains("    rm x"), "{text:?}");
         let long = shown(&question(json!({ "command": "x".repeat(SHOWN + 7) })));
-        assert!(long.ends_with("… and 7 more characters that are not shown"), "{}", &long[long.len() - 80..]);
+        assert!(long.len() > SHOWN, "all of it can be seen");
+        let (first, more) = beginning(&long);
+        assert!(more && first.ends_with("more characters"), "{}", &first[first.len() - 80..]);
+        let whole = shown(&question(json!({ "command": "make", "dangerouslyDisableSandbox": true })));
+        assert!(whole.contains("    make") && whole.contains("dangerouslyDisableSandbox"), "{whole}");
         assert!(shown(&question(json!({ "file_path": "/a" }))).contains("\"file_path\": \"/a\""));
     }
 }

@@ -1,14 +1,15 @@
 //! The result of a run as one document.
 
+use segno_engine::redact::Redactor;
 use segno_engine::run::{Report, outcome_word};
 use serde_json::{Value, json};
 
 use super::exit_of;
 
 /// The document that `segno run --json` ends with.
-pub fn document(report: &Report) -> Value {
+pub fn document(report: &Report, redactor: &Redactor) -> Value {
     let outcome = &report.outcome;
-    json!({
+    let mut document = json!({
         "kind": "result",
         "outcome": outcome_word(outcome.outcome),
         "exit_code": exit_of(outcome.outcome).number(),
@@ -38,5 +39,8 @@ pub fn document(report: &Report) -> Value {
         "agent_exit_signal": outcome.exit_signal,
         "stderr": report.stderr,
         "kept_capture": report.kept_capture,
-    })
+    });
+    // It is read by others than the one who ran it.
+    redactor.json(&mut document);
+    document
 }

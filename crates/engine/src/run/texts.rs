@@ -1,0 +1,164 @@
+//! What an agent says bit by bit: looked at as one text before any of it is recorded.
+//!
+//! A key that is printed line by line is in no single line, and a token that is streamed is in no single piece. So texts
+//! that belong together are redacted together, and each is recorded on its own, under its own key. What is held back for
+//! its rest is still in the capture: after a crash it is read again.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+
+use segno_agents::AgentEvent;
+use segno_agents::TextFlow;
+use segno_core::Command;
+use segno_core::EventKey;
+use segno_core::Timestamp;
+use segno_redact::Pieces;
+use segno_redact::Redactor;
+use serde_json::Value;
+
+/// Most streams at once: each sub-agent has its own.
+const STREAMS: usize = 64;
+
+/// Which texts follow each other: what kind, and of which sub-agent.
+type Stream = (u8, Option<String>);
+
+/// The texts of one run on their way to the record.
+pub(super) struct Texts {
+    flow: TextFlow,
+    streams: BTreeMap<Stream, Pieces<u64>>,
+    /// The message that each stream told of last.
+    messages: BTreeMap<Stream, Option<String>>,
+    /// In the order in which they came, which is the order of the record.
+    waiting: VecDeque<Said>,
+    count: u64,
+    /// The last thing that the agent itself said, as it said it and as it is recorded.
+    last: Option<(String, String)>,
+}
+
+/// A text with what is to be recorded of it.
+pub(super) struct Said {
+    number: u64,
+    pub(super) key: EventKey,
+    pub(super) at: Timestamp,
+    pub(super) commands: Vec<Command>,
+    /// The text as it may be recorded, once that is known.
+    text: Option<String>,
+    /// The text as it was said, by the agent itself.
+    raw: Option<String>,
+}
+
+impl Texts {
+    pub(super) fn new(flow: TextFlow) -> Self {
+        Self {
+            flow,
+            streams: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            count: 0,
+            last: None,
+        }
+    }
+
+    /// Takes a text that is one of several. Anything else is given back.
+    pub(super) fn take(
+        &mut self,
+        event: &AgentEvent,
+        key: EventKey,
+        at: Timestamp,
+        commands: Vec<Command>,
+        redactor: &Redactor,
+    ) -> Option<(EventKey, Vec<Command>)> {
+        let (stream, text, joint, message) = match event {
+            AgentEvent::Text { text, parent, message_id } if self.flow != TextFlow::Whole => {
+                ((0, parent.clone()), text, self.joint(), message_id.clone())
+            }
+            AgentEvent::Thinking { text, parent, message_id } if self.flow != TextFlow::Whole => {
+                ((1, parent.clone()), text, self.joint(), message_id.clone())
+            }
+            // What is no event of the agent's is printed line by line, whatever the agent.
+            AgentEvent::Noise { text } => ((2, None), text, "\n", None),
+            _ => return Some((key, commands)),
+        };
+        if self.streams.len() >= STREAMS && !self.streams.contains_key(&stream) {
+            let given: Vec<_> =
+                self.streams.values_mut().flat_map(|pieces| pieces.finish(redactor)).collect();
+            self.know(given);
+            self.streams.clear();
+            self.messages.clear();
+        }
+        // A message that is over has no rest.
+        if self.messages.insert(stream.clone(), message.clone()).is_some_and(|before| before != message)
+            && let Some(pieces) = self.streams.get_mut(&stream)
+        {
+            let given = pieces.finish(redactor);
+            self.know(given);
+        }
+        self.count += 1;
+        let raw = (stream == (0, None)).then(|| text.clone());
+        self.waiting.push_back(Said { number: self.count, key, at, commands, text: None, raw });
+        self.streams.entry(stream).or_default().push(text, joint, self.count);
+        None
+    }
+
+    fn joint(&self) -> &'static str {
+        if self.flow == TextFlow::Lines { "\n" } else { "" }
+    }
+
+    /// Whether something is held back.
+    pub(super) fn holds(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// What may be recorded now, in order.
+    pub(super) fn give(&mut self, redactor: &Redactor) -> Vec<Said> {
+        let given: Vec<_> = self.streams.values_mut().flat_map(|pieces| pieces.give(redactor)).collect();
+        self.know(given);
+        let ready = self.waiting.iter().take_while(|said| said.text.is_some()).count();
+        self.release(ready)
+    }
+
+    /// All of it: nothing more comes that belongs to it.
+    pub(super) fn finish(&mut self, redactor: &Redactor) -> Vec<Said> {
+        let given: Vec<_> = self.streams.values_mut().flat_map(|pieces| pieces.finish(redactor)).collect();
+        self.know(given);
+        self.release(self.waiting.len())
+    }
+
+    /// The last words of the agent as they are recorded, if these are they.
+    pub(super) fn recorded(&self, text: &str) -> Option<&str> {
+        self.last.as_ref().filter(|(raw, _)| raw == text).map(|(_, recorded)| recorded.as_str())
+    }
+
+    fn know(&mut self, given: Vec<(u64, String)>) {
+        for (number, text) in given {
+            let at = self.waiting.partition_point(|said| said.number < number);
+            if let Some(said) = self.waiting.get_mut(at).filter(|said| said.number == number) {
+                said.text = Some(text);
+            }
+        }
+    }
+
+    fn release(&mut self, count: usize) -> Vec<Said> {
+        let mut released: Vec<Said> = self.waiting.drain(..count).collect();
+        for said in &mut released {
+            let Some(text) = said.text.take() else { continue };
+            if let Some(raw) = said.raw.take() {
+                self.last = Some((raw, text.clone()));
+            }
+            said.commands.iter_mut().for_each(|command| put_text(command, &text));
+        }
+        released
+    }
+}
+
+fn put_text(command: &mut Command, redacted: &str) {
+    match command {
+        Command::Say { text, .. } => *text = redacted.into(),
+        Command::Report { body, .. } => {
+            if let Some(text) = body.get_mut("text") {
+                *text = Value::String(redacted.to_owned());
+            }
+        }
+        _ => {}
+    }
+}
