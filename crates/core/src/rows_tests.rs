@@ -25,7 +25,7 @@ fn holds<T: Row + Serialize>() {
         let again = serde_json::to_value(&read).unwrap();
         let known: BTreeMap<&String, &Value> =
             row.iter().filter(|(name, _)| again.get(name.as_str()).is_some()).collect();
-        assert!(known.len() > 2, "{again}");
+        assert!(!known.is_empty(), "{again}");
         for (name, value) in known {
             assert_eq!(&again[name.as_str()], value, "{:?} {name}", T::LIST);
         }

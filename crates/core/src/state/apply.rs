@@ -204,7 +204,8 @@ impl State {
     /// Folds one more event in.
     pub fn apply(&mut self, mark: &Mark, event: &Event) -> Applied {
         self.seq = mark.seq;
-        self.updated_at = changed_at(self.updated_at, mark.at).max(self.created_at);
+        let earliest = self.completed_at.unwrap_or(self.created_at).max(self.created_at);
+        self.updated_at = changed_at(self.updated_at, mark.at).max(earliest);
         let applied = self.fold(mark, event);
         if applied == Applied::Counted {
             if crate::project::is_history(event) {
