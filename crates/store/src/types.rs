@@ -44,9 +44,9 @@ pub struct Restore {
     /// Gives its pieces, one by one: every event in order, then the texts they refer to. An error leaves nothing.
     pub pieces: Pieces,
     /// Looks at the state now and then, so that a hostile journal is refused before it costs memory.
-    pub check: Box<dyn Fn(&State) -> Result<(), String> + Send>,
+    pub check: Check,
     /// What the journal goes on with here, under the name that turned out to be free.
-    pub last: Box<dyn FnOnce(SessionId, &State) -> Result<Vec<Redacted>, Refusal> + Send>,
+    pub last: Last,
     /// The key of that.
     pub key: EventKey,
     /// When that is.
@@ -77,6 +77,12 @@ pub struct RestoredEvent {
     /// It.
     pub event: Redacted,
 }
+
+/// Says why a state must not be taken in, if it must not.
+pub type Check = Box<dyn Fn(&State) -> Result<(), String> + Send>;
+
+/// Gives the events that follow a restored journal.
+pub type Last = Box<dyn FnOnce(SessionId, &State) -> Result<Vec<Redacted>, Refusal> + Send>;
 
 /// Decides on the newest state which events follow. It runs inside the store's transaction.
 pub type Decider = Box<dyn FnMut(&State) -> Result<Vec<Redacted>, Refusal> + Send>;

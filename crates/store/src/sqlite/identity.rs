@@ -135,8 +135,11 @@ pub(super) fn kept(old: &Connection, path: &Path, fresh: &Path, place: &str) -> 
     Ok(seat.map(|seat| Kept { id, seat }))
 }
 
+/// A database's row about itself: its id, and the path, device and number of its file.
+type Noted = (String, Option<String>, Option<i64>, Option<i64>);
+
 fn read(connection: &Connection, place: &str) -> Result<(StoreId, Option<Seat>), Error> {
-    let row: Option<(String, Option<String>, Option<i64>, Option<i64>)> = connection
+    let row: Option<Noted> = connection
         .query_row("SELECT id, path, device, inode FROM identity WHERE one = 1", [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })
