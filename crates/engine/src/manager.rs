@@ -319,7 +319,9 @@ impl SessionManager {
             }
         };
         let state = self.engine.load(self.id()?)?.state;
-        let path = crate::artifact_path(&state, std::path::Path::new(&state.project.path), path)?;
+        // A path is made plain before it is recorded, and a secret that was changed is not known any more.
+        let path = self.engine.redactor().text(path).into_owned();
+        let path = crate::artifact_path(&state, std::path::Path::new(&state.project.path), &path)?;
         let phase = phase.map(ToOwned::to_owned);
         self.act(Command::RecordArtifact { path, artifact_type, phase })
     }

@@ -80,6 +80,11 @@ impl Context {
         let _ = self.redactor.set(redactor);
     }
 
+    /// A text without secrets, for what changes it before it is recorded: a changed secret may not be known any more.
+    pub fn redacted(&self, text: &str) -> String {
+        self.redactor.get().map_or_else(|| text.to_owned(), |redactor| redactor.text(text).into_owned())
+    }
+
     /// An error as it may be shown: others than the one who asked may read it.
     pub fn fit(&self, error: CommandError) -> CommandError {
         match self.redactor.get() {

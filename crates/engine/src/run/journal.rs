@@ -264,7 +264,9 @@ impl<'a> Recorder<'a> {
     fn artifact(&mut self, key: &str, path: &str, change: Change) {
         let root = PathBuf::from(&self.state.project.path);
         let base = self.state.run.as_ref().map_or_else(|| root.clone(), |run| PathBuf::from(&run.directory));
-        let found = crate::inside(&root, &base, Path::new(path));
+        // A secret that was changed is not known any more, so they go first.
+        let path = self.engine.redactor().text(path).into_owned();
+        let found = crate::inside(&root, &base, Path::new(&path));
         let Some(path) = found.and_then(|found| Some(found.to_str()?.to_owned())) else { return };
         let path = translate::fit(&path, segno_core::limits::LINE);
         let known = (self.state.phase.clone(), path.clone());

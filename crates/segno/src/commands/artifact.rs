@@ -101,7 +101,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                 .map_err(|why| CommandError::io("there is no current directory", why))?;
             let (typed, phase) = (path, phase.clone());
             let make = |state: &State| {
-                let path = segno_engine::artifact_path(state, &here, typed)?;
+                let path = segno_engine::artifact_path(state, &here, &context.redacted(typed))?;
                 Ok(vec![Act::RecordArtifact { path, artifact_type, phase }])
             };
             record_for(context, make, |_| format!("artifact {typed} {}", artifact_type.as_str()).into())
