@@ -1,16 +1,22 @@
 //! How many secrets of a labelled collection stay out of the record: through a run, the store, and what is read back.
 //!
 //! `SEGNO_CORPUS=a.jsonl:b.json cargo nextest run -p segno --test promises --run-ignored all recall`, where each file is
-//! JSON lines, or one array, of `{"label": 0 or 1, "text": …}`; 1 is a secret. A text counts as gone when it does not
-//! come back as it was.
+//! JSON lines, or one array, of `{"label": 0 or 1, "text": …}`; 1 is a secret. A text counts as gone when it
+//! comes back changed, with the tag of a secret in it; whether the tag covers all of the secret, the collections do not
+//! tell.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, skip, variable};
 
-const MARK: &str = "sample-of-the-collection-";
+/// What stands in the place of a secret.
+const TAG: &str = "[redacted:";
+/// Begins with what no key, token or name has in it: a key that was cut short takes the words after it along.
+const MARK: &str = "~~~ (sample) ~~~ ";
 
 /// The texts of a collection that hold a secret.
 fn secrets(path: &str) -> Vec<String> {
@@ -88,14 +94,29 @@ fn text_of(value: &Value) -> String {
     value.as_str().or_else(|| value["excerpt"].as_str()).unwrap_or_default().to_owned()
 }
 
-/// How many texts are not what stands between their mark and the next.
+/// How many texts are gone from what stands between their mark and the next. Parts are found by the number in their mark:
+/// one that lost its mark counts as not gone, because nobody can tell.
 fn gone(texts: &[String], back: &str, plain: impl Fn(&str) -> String) -> usize {
-    let mut parts = back.split(MARK).skip(1).map(|part| part.split_once('\n').map_or("", |(_, text)| text));
-    let mut count = 0;
-    for text in texts {
-        let part = parts.next().unwrap_or_default();
-        count += usize::from(plain(part).trim_end() != plain(text).trim_end());
+    let parts: BTreeMap<usize, &str> = (back.split(MARK).skip(1))
+        .filter_map(|part| {
+            let (number, text) = part.split_once('\n')?;
+            Some((number.trim().parse().ok()?, text))
+        })
+        .collect();
+    let (mut count, mut untagged) = (0, Vec::new());
+    for (number, text) in texts.iter().enumerate() {
+        let Some(part) = parts.get(&number) else { continue };
+        let changed = plain(part).trim_end() != plain(text).trim_end();
+        count += usize::from(changed && part.contains(TAG));
+        if changed && !part.contains(TAG) {
+            untagged.push(number);
+        }
     }
+    let lost = texts.len() - parts.len().min(texts.len());
+    let few = &untagged[..untagged.len().min(12)];
+    // With stderr gone there is nobody to tell.
+    let _ =
+        writeln!(std::io::stderr(), "{lost} marks lost; {} changed without a tag: {few:?}", untagged.len());
     count
 }
 
@@ -107,12 +128,14 @@ fn by_tools(texts: &[String], wrap: Wrap) -> usize {
         documents.push(json!({"type": "call", "id": format!("c{number}"), "tool": "Read", "input": {}}));
         documents.push(json!({"type": "done", "id": format!("c{number}"), "output": wrap(text)}));
     }
+    documents.push(json!({"type": "result", "text": "done"}));
     super::redaction::rules_agent(&lab, &super::redaction::prints(&documents));
     let said = lab.run(&["run", "--agent", "mine"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let ended = lab.journal(Some("tool_ended"));
     assert_eq!(ended.len(), texts.len());
-    ended.iter().zip(texts).filter(|(event, text)| text_of(&event["body"]["output"]) != wrap(text)).count()
+    let outputs = ended.iter().map(|event| text_of(&event["body"]["output"]));
+    outputs.zip(texts).filter(|(output, text)| output.contains(TAG) && *output != wrap(text)).count()
 }
 
 #[test]
@@ -137,5 +160,5 @@ fn recall_of_a_collection() {
         }
     }
     // With stderr gone there is nobody to tell.
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), table.as_bytes());
+    let _ = std::io::stderr().write_all(table.as_bytes());
 }

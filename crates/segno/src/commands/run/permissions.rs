@@ -117,7 +117,7 @@ fn ask(question: &Question) -> Reply {
             Ok(_) => {}
         }
         if more && matches!(line.trim().to_lowercase().as_str(), "v" | "view") {
-            let _ = write!(err, "{text}\n");
+            let _ = writeln!(err, "{text}");
             continue;
         }
         if let Some(reply) = understood(&line) {
