@@ -76,10 +76,10 @@ impl HookCall {
         dir: &std::path::Path,
         at: segno_core::Timestamp,
         session: SessionId,
-        run: Option<String>,
-        epoch: Option<u64>,
+        actor: &Actor,
         store: Option<StoreId>,
     ) -> Result<HookAnswer, Error> {
+        let (run, epoch) = (actor.run.clone(), actor.epoch);
         let mut events = Vec::new();
         for command in self.commands {
             if segno_core::decide::is_fact(&command) {
@@ -274,7 +274,7 @@ impl Engine {
     ) -> Result<HookAnswer, Error> {
         let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
         let store = Some(self.store_id());
-        call.spool(&self.redactor(), &dir, self.now(), session, actor.run.clone(), actor.epoch, store)
+        call.spool(&self.redactor(), &dir, self.now(), session, actor, store)
     }
 
     /// The epoch of a driver that adopted this run: what the agent inherited is the dead driver's.

@@ -147,8 +147,9 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
             Engine::new(Box::new(store), options).hear_hook(session, call).map_err(|why| why.to_string())
         }
         Err(why) => {
+            let actor = Actor { run, epoch, ..Actor::default() };
             let spooled =
-                call.spool(&redactor, &file.spool, SystemClock.now(), session, run, epoch, file.store_id);
+                call.spool(&redactor, &file.spool, SystemClock.now(), session, &actor, file.store_id);
             spooled.map_err(|failed| format!("{why}; and the spool: {failed}"))
         }
     }

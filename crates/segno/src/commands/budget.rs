@@ -19,7 +19,7 @@ use crate::output::units;
 /// one, and one that is set with --advisory, only warns. What counts is input, cache writes and output, of sub-agents and
 /// of runs that the agent starts too; budget.count = "all" counts what is read from the vendor's cache as well.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Examples:\n  segno budget extend 50k\n  segno budget check 20k || segno pause")]
+#[command(after_help = "Examples:\n  segno budget extend 50k\n  segno budget check 20k")]
 pub struct Args {
     /// What to do; shows the budget if nothing is said
     #[command(subcommand)]

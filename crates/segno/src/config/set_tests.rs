@@ -107,8 +107,8 @@ fn a_new_file_is_private_and_a_project_cannot_have_everything() {
 fn unknown_keys_come_with_a_suggestion() {
     let error = key("session.bugdet").unwrap_err();
     assert!(matches!(error, Error::UnknownKey { suggestion: Some("session.budget"), .. }));
-    let error = key("budget").unwrap_err();
-    assert!(matches!(error, Error::UnknownKey { suggestion: Some("session.budget"), .. }));
+    let error = key("warn_percent").unwrap_err();
+    assert!(matches!(error, Error::UnknownKey { suggestion: Some("session.warn_percent"), .. }));
 }
 
 #[test]

@@ -182,7 +182,8 @@ fn what_an_agent_did_is_undone_and_redone() {
     std::fs::write(earlier.root.join("project/one.txt"), "one by the agent\n").unwrap();
     std::fs::write(earlier.root.join("project/base.txt"), "base, changed by the agent\n").unwrap();
     earlier.ok(&["checkpoint", "validate", "--session", &id]);
-    earlier.ok(&["undo", "--session", &id, "--yes"]);
+    // Times of files do not survive an archive, so who changed the one that no call names cannot be told any more.
+    earlier.ok(&["undo", "--session", &id, "--all", "--yes"]);
     assert_eq!(earlier.read("one.txt"), None);
     assert_eq!(earlier.read("base.txt").as_deref(), Some("base\n"));
     earlier.ok(&["redo", "--session", &id, "--yes"]);

@@ -11,11 +11,13 @@ fn session_in(env: &TestEnv, status: &str) -> String {
         "aborted" => drop(env.ok(&["abort", &id])),
         "failed" => drop(env.ok(&["fail", &id])),
         "interrupted" | "halted" => {
-            let export = String::from_utf8(env.raw(&["export", &id]).stdout).unwrap();
+            let mut export: serde_json::Value =
+                serde_json::from_slice(&env.raw(&["export", &id]).stdout).unwrap();
             env.ok(&["rm", &id, "--yes"]);
-            let other = export.replace(r#""status":"active""#, &format!(r#""status":"{status}""#));
-            assert_ne!(other, export);
-            env.write("other.json", &other);
+            // Without its journal, which knows better, the state of an export counts.
+            export.as_object_mut().unwrap().remove("events");
+            export["state"]["status"] = status.into();
+            env.write("other.json", &export.to_string());
             env.ok(&["import", env.path("other.json").to_str().unwrap()]);
         }
         _ => {}
