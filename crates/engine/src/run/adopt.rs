@@ -27,6 +27,7 @@ use super::interactive::Person;
 use super::journal::Recorder;
 use super::log_beside::LogBeside;
 use super::settle::Unseen;
+use super::texts::Marks;
 use super::tree::Member;
 use crate::Engine;
 use crate::Error;
@@ -143,6 +144,7 @@ impl Engine {
             swept: 0,
             behind: None,
             given: 0,
+            marks: Marks::default(),
         };
         // No door: the hooks were told what the dead driver knew of secrets, and this one may know less.
         std::thread::scope(|scope| {

@@ -31,6 +31,7 @@ use super::permission::Asking;
 use super::raw::RawTail;
 use super::spawn;
 use super::supervisor::Rules;
+use super::texts::Marks;
 use super::tree;
 use super::tree::Member;
 use super::tree::Tree;
@@ -160,6 +161,7 @@ impl Engine {
             swept: 0,
             behind: None,
             given: 0,
+            marks: Marks::default(),
         };
         running.follow(spawned.door, heart, started).map(|report| (report, raw))
     }
@@ -209,6 +211,8 @@ pub(super) struct Running<'a> {
     pub(super) behind: Option<Instant>,
     /// How much of the output was in hand when it was last given to the store.
     pub(super) given: u64,
+    /// How far the output was read at each of the last looks.
+    pub(super) marks: Marks,
 }
 
 impl Running<'_> {

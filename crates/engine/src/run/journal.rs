@@ -293,6 +293,11 @@ impl<'a> Recorder<'a> {
         self.texts.holds()
     }
 
+    /// How many texts there were, and the first of them that is held back.
+    pub(super) fn texts_progress(&self) -> (u64, Option<u64>) {
+        self.texts.progress()
+    }
+
     /// Takes in the texts that depend on nothing that comes.
     pub(super) fn give_texts(&mut self) {
         for said in self.texts.give(&self.engine.redactor()) {

@@ -19,6 +19,9 @@ use serde_json::Value;
 /// Most streams at once: each sub-agent has its own.
 const STREAMS: usize = 64;
 
+/// Most marks at once.
+const MARKS: usize = 1_024;
+
 /// Which texts follow each other: what kind, and of which sub-agent.
 type Stream = (u8, Option<String>);
 
@@ -45,6 +48,35 @@ pub(super) struct Said {
     text: Option<String>,
     /// The text as it was said, by the agent itself.
     raw: Option<String>,
+}
+
+/// How many texts had come when the output was read so far that nothing before that place is needed any more.
+///
+/// While texts come, the last of them is always held back for its rest. What is before it need not be kept.
+#[derive(Debug, Default)]
+pub(super) struct Marks(VecDeque<(u64, u64)>);
+
+impl Marks {
+    /// The last place before the first text that is held back.
+    pub(super) fn before_held(&mut self, progress: (u64, Option<u64>), safe: u64) -> u64 {
+        let (count, held) = progress;
+        if self.0.back() != Some(&(count, safe)) {
+            self.0.push_back((count, safe));
+        }
+        let Some(held) = held else {
+            self.0.clear();
+            return safe;
+        };
+        while self.0.get(1).is_some_and(|(count, _)| *count < held) {
+            self.0.pop_front();
+        }
+        // Places between that are of no use: the first is the only answer until a later text is released.
+        if self.0.len() > MARKS {
+            let thinned = self.0.iter().copied().step_by(2).collect();
+            self.0 = thinned;
+        }
+        self.0.front().filter(|(count, _)| *count < held).map_or(0, |(_, safe)| *safe)
+    }
 }
 
 impl Texts {
@@ -104,6 +136,11 @@ impl Texts {
         if self.flow == TextFlow::Lines { "\n" } else { "" }
     }
 
+    /// How many texts there were, and the first of them that is held back.
+    pub(super) fn progress(&self) -> (u64, Option<u64>) {
+        (self.count, self.waiting.front().map(|said| said.number))
+    }
+
     /// Whether something is held back.
     pub(super) fn holds(&self) -> bool {
         !self.waiting.is_empty()
@@ -160,5 +197,34 @@ fn put_text(command: &mut Command, redacted: &str) {
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_before_the_first_text_that_is_held_back_need_not_be_kept() {
+        let mut marks = Marks::default();
+        assert_eq!(marks.before_held((0, None), 10), 10, "nothing is held back");
+        assert_eq!(
+            marks.before_held((1, Some(1)), 20),
+            0,
+            "the first text is, and no place before it is known"
+        );
+        assert_eq!(marks.before_held((2, Some(2)), 30), 20, "the first was released");
+        assert_eq!(marks.before_held((5, Some(2)), 60), 20);
+        assert_eq!(marks.before_held((6, Some(6)), 70), 60);
+        assert_eq!(marks.before_held((6, None), 70), 70);
+    }
+
+    #[test]
+    fn marks_are_bounded() {
+        let mut marks = Marks::default();
+        for count in 1..10_000 {
+            assert_eq!(marks.before_held((count, Some(1)), count * 10), 0);
+        }
+        assert!(marks.0.len() <= MARKS);
     }
 }

@@ -225,9 +225,11 @@ impl Running<'_> {
             return true;
         }
         let read = self.recorder.is_behind();
-        // What is held back is not given to the store.
-        let held = self.record.holds() || self.recorder.holds();
-        let in_hand = if held { 0 } else { self.reader.safe_offset() };
+        // What is held back is not given to the store, nor is anything of the log beside it.
+        let in_hand = match self.record.holds() {
+            true => 0,
+            false => self.marks.before_held(self.recorder.texts_progress(), self.reader.safe_offset()),
+        };
         self.advance(inputs);
         let ahead = self.behind.is_none();
         if read && ahead {
