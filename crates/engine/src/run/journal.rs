@@ -288,11 +288,6 @@ impl<'a> Recorder<'a> {
         self.queue(key, self.engine.now(), commands);
     }
 
-    /// Whether a text is held back until its rest is there.
-    pub(super) fn holds(&self) -> bool {
-        self.texts.holds()
-    }
-
     /// How many texts there were, and the first of them that is held back.
     pub(super) fn texts_progress(&self) -> (u64, Option<u64>) {
         self.texts.progress()

@@ -141,11 +141,6 @@ impl Texts {
         (self.count, self.waiting.front().map(|said| said.number))
     }
 
-    /// Whether something is held back.
-    pub(super) fn holds(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
     /// What may be recorded now, in order.
     pub(super) fn give(&mut self, redactor: &Redactor) -> Vec<Said> {
         let given: Vec<_> = self.streams.values_mut().flat_map(|pieces| pieces.give(redactor)).collect();

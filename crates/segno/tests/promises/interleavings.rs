@@ -57,6 +57,9 @@ fn promises_hold_whatever_happens_in_whatever_order() {
     println!("{worlds} worlds of {STEPS} steps: {done:?}");
 }
 
+/// One thing that happens.
+type Step = fn(&mut World);
+
 /// A note that a command acknowledged.
 struct Acknowledged {
     session: String,
@@ -120,7 +123,7 @@ impl World {
     }
 
     fn step(&mut self) {
-        let choices: &[(&'static str, fn(&mut Self))] = &[
+        let choices: &[(&'static str, Step)] = &[
             ("note", Self::note),
             ("note", Self::note),
             ("person writes", Self::person_writes),

@@ -342,7 +342,7 @@ promise!(
     fn a_large_store_is_said_to_be_large() {
         let mut env = TestEnv::new();
         env.start(&["first"]);
-        let large = "no two lines are the same ".to_owned() + &long_lines().join("\n").repeat(1);
+        let large = "no two lines are the same ".to_owned() + &long_lines().join("\n");
         let noise: String =
             (0..400_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
         assert!(env.feed(&["output", "set", "large", "-"], (large + &noise).as_bytes()).status.success());

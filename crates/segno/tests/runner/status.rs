@@ -14,9 +14,9 @@ fn session_in(env: &TestEnv, status: &str) -> String {
             let mut export: serde_json::Value =
                 serde_json::from_slice(&env.raw(&["export", &id]).stdout).unwrap();
             env.ok(&["rm", &id, "--yes"]);
-            // Without its journal, which knows better, the state of an export counts.
+            // Without its journal, which knows better, what an export says of the session counts.
             export.as_object_mut().unwrap().remove("events");
-            export["state"]["status"] = status.into();
+            export["session"]["status"] = status.into();
             env.write("other.json", &export.to_string());
             env.ok(&["import", env.path("other.json").to_str().unwrap()]);
         }
