@@ -81,7 +81,7 @@ pub fn plugin(command: &[String]) -> String {
 }
 
 /// Arguments that make the program print its own record of a conversation, which
-/// [`Agent::transcript`](crate::Agent::transcript) reads.
+/// its conversation log reads.
 ///
 /// # Errors
 /// The id cannot be an argument.
