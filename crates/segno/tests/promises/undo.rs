@@ -484,3 +484,20 @@ promise!(
         assert_eq!(env.read("project/f7"), "old\n");
     }
 );
+
+promise!(
+    /// Another project at the same place does not get the files of the one that was there before.
+    fn another_project_at_the_same_place_is_left_alone() {
+        let lab = Lab::new();
+        let work = lab.home.work().to_owned();
+        std::fs::write(work.join("a.txt"), "first project\n").unwrap();
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", "echo agent >a.txt"]).code, Some(0));
+        std::fs::rename(&work, work.with_extension("moved")).unwrap();
+        std::fs::create_dir(&work).unwrap();
+        std::fs::write(work.join("b.txt"), "second project\n").unwrap();
+        let said = lab.run(&["checkpoint", "restore", "1", "--session", "last", "--yes"]);
+        assert_ne!(said.code, Some(0), "{}", said.stderr);
+        assert_eq!(std::fs::read_to_string(work.join("b.txt")).unwrap(), "second project\n");
+        assert!(!work.join("a.txt").exists());
+    }
+);

@@ -6,6 +6,7 @@ use segno_testkit::scripted::{How, Step};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, Said};
+use crate::terminal::{ENTER, Terminal};
 
 /// A lab in which `claude` writes down what it is asked.
 fn listener() -> Lab {
@@ -236,7 +237,7 @@ fn an_agent_of_the_users_own() {
     let states: Vec<Value> = lab.tools().iter().map(|call| call["state"].clone()).collect();
     assert_eq!(states, ["completed", "failed"]);
     assert_eq!(lab.state()["budget"]["tokens_used"], 77);
-    assert!(lab.run(&["log", "last"]).text().contains("something else"), "kept as it came");
+    assert!(lab.run(&["log", "last", "--json"]).text().contains("something else"), "kept as it came");
     let (_, cut) = mine(None);
     assert_eq!(cut.result()["outcome"], "interrupted", "without its last event it was cut off");
 }
@@ -262,7 +263,11 @@ fn a_project_that_is_not_trusted_decides_nothing() {
     assert!(said.stderr.contains("trust"), "and that is said: {}", said.stderr);
     let started = lab.journal(Some("run_started")).pop().unwrap();
     assert!(!started["body"]["command"].to_string().contains("skip-permissions"), "{started}");
-    assert_eq!(lab.run(&["trust"]).code, Some(0));
+    let terminal = Terminal::open(&lab);
+    terminal.type_keys(&format!("\"$SEGNO\" trust{ENTER}"));
+    terminal.wait_for(0, "[y/N]");
+    terminal.type_keys(&format!("y{ENTER}"));
+    assert_eq!(terminal.exit_code(), 0);
     lab.run(&["run", "--json"]);
     assert!(std::fs::exists(&touched).unwrap(), "now it is");
 }

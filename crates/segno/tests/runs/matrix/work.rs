@@ -22,7 +22,7 @@ fn plain_text(#[case] agent: &'static str) {
     assert!(result["native_id"].is_string());
     real.ledger(&[]);
     let budget = real.lab.state()["budget"]["tokens_used"].clone();
-    assert_eq!(budget, 1350, "counted once, from one source");
+    assert_eq!(budget, 1050, "counted once, from one source, without what came from the cache");
 }
 
 #[rstest]
