@@ -111,6 +111,7 @@ fn told_apart() -> Lab {
     let story = Story::begin(steps, &files);
     story.lab.running();
     write(&story.lab, "notes.md", "mine\n");
+    well_before_the_next_call();
     story.go("one");
     story.wait_for_call("c1");
     story.go("two");
@@ -118,6 +119,7 @@ fn told_apart() -> Lab {
     write(&story.lab, "idea.md", "mine\n");
     std::fs::remove_file(story.lab.home.work().join("removed.md")).unwrap();
     ok(story.lab.run(&["run", "--", "sh", "-c", "echo theirs > other.txt"]));
+    well_before_the_next_call();
     story.go("three");
     story.wait_for_call("c2");
     // This is what its shell does.
@@ -130,6 +132,11 @@ fn told_apart() -> Lab {
     write(&story.lab, "late.md", "mine\n");
     story.go("five");
     story.end()
+}
+
+/// Output tells of a call up to 0.3 s after it began; what changes within that time is taken for the call's.
+fn well_before_the_next_call() {
+    std::thread::sleep(std::time::Duration::from_millis(400));
 }
 
 impl Story {
