@@ -10,6 +10,7 @@ use segno_store::Damage;
 use segno_store::Garbage;
 use segno_store::Standing;
 use segno_store::sqlite::salvage;
+pub use segno_store::sqlite::salvage::Salvaged;
 use segno_store::verify;
 use segno_store::verify::Problem;
 use serde::Serialize;
@@ -149,6 +150,6 @@ fn mend_session(
 }
 
 /// Moves a damaged SQLite store aside and puts what could be saved in its place.
-pub fn salvage_store(path: &Path, stamp: &str) -> Result<salvage::Salvaged, Error> {
+pub fn salvage_store(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
     Ok(salvage::salvage(path, stamp)?)
 }

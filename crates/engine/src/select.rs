@@ -46,6 +46,19 @@ impl Engine {
         }
     }
 
+    /// The same, of a session that is in this store: a whole id is not believed without a look.
+    ///
+    /// # Errors
+    /// If the text names no session of this store, or several.
+    pub fn find_known(&self, text: &str, project: Option<&Path>) -> Result<SessionId, Error> {
+        let id = self.find(text, project)?;
+        match self.lease(id) {
+            Err(missing @ Error::SessionNotFound { .. }) => Err(missing),
+            // Whoever works with it will say what else is wrong.
+            _ => Ok(id),
+        }
+    }
+
     /// The session that somebody who only looks means: the open one, or else the newest.
     pub fn session_to_read(&self, project: &Path) -> Result<Choice, Error> {
         match self.open_session(project)? {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use segno_engine::core::{Command, SessionId, State, StoreId, Summary, UserKey};
 use segno_engine::redact::{self, Redactor};
-use segno_engine::store::Standing;
 use segno_engine::store::sqlite::{self, SqliteStore};
 use segno_engine::tree::TreeOptions;
-use segno_engine::{Acted, Actor, Choice, Engine, EngineOptions, view};
+use segno_engine::{Acted, Actor, Choice, Engine, EngineOptions, Standing, view};
 use serde_json::json;
 
 use crate::commands::args::SessionRef;
@@ -66,10 +65,8 @@ impl<'a> Desk<'a> {
 
     /// After the answer has been given: brings the runs of dead drivers to their end, and says so.
     pub fn settle_rest(&self) {
-        let dead = |lease: &segno_engine::store::Lease| !segno_engine::lease::life(lease).may_live();
-        let leases = self.engine.store().leases().unwrap_or_default();
-        for (id, _) in leases.iter().filter(|(_, lease)| dead(lease)) {
-            self.context.printer.detail(1, format!("taking in what is left of the run of {}", short(*id)));
+        for id in self.engine.unsettled_sessions().unwrap_or_default() {
+            self.context.printer.detail(1, format!("taking in what is left of the run of {}", short(id)));
         }
         if let Err(why) = self.engine.settle() {
             self.context.printer.detail(1, format!("leases were not settled: {why}"));
@@ -160,7 +157,7 @@ impl<'a> Desk<'a> {
     /// There is no daemon: whoever opens the store takes in what waits and settles what died.
     fn look_around(&self, settle: fn(&Engine) -> Result<Vec<SessionId>, segno_engine::Error>) {
         let printer = &self.context.printer;
-        match self.engine.store().identity().standing {
+        match self.engine.standing() {
             Standing::Original => {}
             Standing::Restored { from } => printer.warn(format!(
                 "this store has taken the place of {}, which is gone: it was moved or restored from a copy, and what \
@@ -251,13 +248,7 @@ impl<'a> Desk<'a> {
                 recent::SHORTEST_ENDING
             )));
         }
-        let found = self.engine.find(text, Some(&self.context.project.root)).and_then(|id| {
-            // A whole id is believed without a look; where only a view is, that is worth a word.
-            match self.engine.store().lease(id) {
-                Err(missing @ segno_engine::store::Error::NotFound(_)) => Err(missing.into()),
-                _ => Ok(id),
-            }
-        });
+        let found = self.engine.find_known(text, Some(&self.context.project.root));
         found.map_err(|error| match error {
             segno_engine::Error::SessionNotFound { .. } if self.foreign_view(text).is_some() => {
                 let view = self.foreign_view(text).unwrap_or_default();
@@ -368,7 +359,7 @@ impl<'a> Desk<'a> {
 
     /// Upkeep that may take a while, after the answer has been given.
     pub fn finish(&self) {
-        if let Err(why) = self.engine.store().tend() {
+        if let Err(why) = self.engine.tend_store() {
             self.context.printer.detail(1, format!("the store's log was not folded in: {why}"));
         }
     }
@@ -526,8 +517,8 @@ pub fn title(state: &State) -> Text {
 impl From<segno_engine::Error> for CommandError {
     fn from(error: segno_engine::Error) -> Self {
         use segno_engine::Error as E;
+        use segno_engine::StoreError as S;
         use segno_engine::core::Refusal;
-        use segno_engine::store::Error as S;
         use segno_engine::workspace::Error as W;
         let code = error.code();
         let message = error.to_string();

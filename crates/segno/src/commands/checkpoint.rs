@@ -402,11 +402,11 @@ fn show(context: &Context, name: &str) -> Outcome {
             .hint("segno checkpoint list")
     })?;
     let seq = found.body.get("seq").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    let (then, notices) = segno_engine::store::state_at(desk.engine.store(), state.session_id, seq)
-        .map_err(segno_engine::Error::from)?;
-    for notice in notices {
+    let then = desk.engine.state_at(state.session_id, seq)?;
+    for notice in then.notices {
         context.printer.warn(notice);
     }
+    let then = then.state;
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({ "checkpoint": found.body, "state": then }));
     }

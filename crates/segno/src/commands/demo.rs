@@ -139,9 +139,9 @@ impl Show<'_> {
         let mut view = super::run::View::new(self.context);
         let mut after = 0;
         loop {
-            let rows = desk.engine.store().events(session, after, 100).map_err(segno_engine::Error::from)?;
+            let rows = desk.engine.events(session, after, 100)?;
             for row in rows {
-                if let segno_engine::store::EventRow::Whole(stored) = row {
+                if let segno_engine::EventRow::Whole(stored) = row {
                     after = stored.seq;
                     if let Ok(event) = stored.event() {
                         view.show(stored.seq, stored.at, &event);
@@ -171,9 +171,9 @@ impl Show<'_> {
         let mut after = before.seq;
         loop {
             let session = before.session_id;
-            let rows = desk.engine.store().events(session, after, 100).map_err(segno_engine::Error::from)?;
+            let rows = desk.engine.events(session, after, 100)?;
             for row in rows {
-                if let segno_engine::store::EventRow::Whole(stored) = row {
+                if let segno_engine::EventRow::Whole(stored) = row {
                     after = stored.seq;
                     if let Ok(event) = stored.event() {
                         view.show(stored.seq, stored.at, &event);

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use segno_engine::doctor::{self, Diagnosis};
-use segno_engine::store::sqlite::salvage::Salvaged;
+use segno_engine::StoreError;
+use segno_engine::doctor::{self, Diagnosis, Salvaged};
 use serde_json::json;
 
 use crate::context::Context;
@@ -75,8 +75,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     };
     if args.adopt {
         if desk.engine.is_copy() {
-            let adopted = desk.engine.store().adopt().map_err(segno_engine::Error::from)?;
-            printer.talk(format!("this store is its own now: {}", adopted.id));
+            let id = desk.engine.adopt_store()?;
+            printer.talk(format!("this store is its own now: {id}"));
         } else {
             printer.talk("nothing to adopt: this store is no copy of another");
         }
@@ -225,7 +225,7 @@ pub fn backup(context: &Context, args: &BackupArgs) -> Outcome {
             folder.join(format!("segno-{}.db", format!("{:.0}", context.now).replace(':', "")))
         }
     };
-    let bytes = desk.engine.store().backup(&to).map_err(|error| not_copied(error, &to))?;
+    let bytes = desk.engine.back_up(&to).map_err(|error| not_copied(error, &to))?;
     if context.printer.is_json() {
         return context.printer.json(&json!({ "file": to, "bytes": bytes }));
     }
@@ -235,14 +235,14 @@ pub fn backup(context: &Context, args: &BackupArgs) -> Outcome {
 }
 
 /// Why a copy was not made. Its place is no place for a store that is used, so it is spoken of as what it is.
-fn not_copied(error: segno_engine::store::Error, to: &Path) -> CommandError {
+fn not_copied(error: segno_engine::Error, to: &Path) -> CommandError {
     match error {
-        segno_engine::store::Error::BadPlace { why, .. } => CommandError::new(
+        segno_engine::Error::Store(StoreError::BadPlace { why, .. }) => CommandError::new(
             ExitCode::Environment,
             "bad_place",
             format!("cannot write the copy {}: {why}", to.display()),
         )
         .hint("segno backup PATH   with a file that does not exist, in a directory that does"),
-        other => segno_engine::Error::from(other).into(),
+        other => other.into(),
     }
 }

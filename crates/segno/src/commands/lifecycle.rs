@@ -170,11 +170,11 @@ fn change(context: &Context, session: &OneSession, command: Command, said: &str)
 
 /// The most recently changed session of the project that can be resumed.
 pub(super) fn waiting(desk: &Desk<'_>) -> Outcome<segno_engine::core::SessionId> {
-    let filter = segno_engine::store::Filter {
+    let filter = segno_engine::Filter {
         project: Some(desk.context.project.root.display().to_string()),
         statuses: vec![Status::Paused, Status::Interrupted, Status::Halted],
         limit: Some(1),
-        ..segno_engine::store::Filter::default()
+        ..segno_engine::Filter::default()
     };
     match desk.engine.list(&filter)?.first() {
         Some(summary) => Ok(summary.session_id),

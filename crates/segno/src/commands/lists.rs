@@ -1,8 +1,8 @@
 //! The lists of a session, as tables.
 
 use segno_engine::core::{List, SessionId};
-use segno_engine::store::{self, Item};
 use segno_engine::transfer::inline;
+use segno_engine::{EventRow, Item, ItemPlace, Items};
 use serde_json::{Value, json};
 
 use super::args::Page;
@@ -44,7 +44,7 @@ pub(super) fn show_phase(context: &Context, list: List, page: &Page, phase: &str
         }
         None => drop(items.drain(..items.len().saturating_sub(limit))),
     }
-    print(&desk, id, list, page, &store::Items { items, total })
+    print(&desk, id, list, page, &Items { items, total })
 }
 
 /// The same for a store that is open already.
@@ -52,14 +52,14 @@ pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -
     let limit = page.limit.map_or(ROWS, |limit| limit as usize);
     // Without a place to start from, the newest rows are what people want; with one, what came after it.
     let asked = match page.after {
-        Some(seq) => store::Page {
-            after: Some(store::ItemPlace { seq, key: start_key(list, seq) }),
+        Some(seq) => segno_engine::Page {
+            after: Some(ItemPlace { seq, key: start_key(list, seq) }),
             limit,
             newest_first: false,
         },
-        None => store::Page::newest(limit),
+        None => segno_engine::Page::newest(limit),
     };
-    let mut found = desk.engine.store().items(id, list, &asked).map_err(segno_engine::Error::from)?;
+    let mut found = desk.engine.page(id, list, &asked)?;
     if page.after.is_none() {
         found.items.reverse();
     }
@@ -73,14 +73,11 @@ pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -
 fn whole_outputs(desk: &Desk<'_>, id: SessionId, items: &mut [Item]) -> Outcome {
     let mut after = items.iter().map(|item| item.seq).min().unwrap_or(u64::MAX).saturating_sub(1);
     loop {
-        let rows = desk.engine.store().events(id, after, 500).map_err(segno_engine::Error::from)?;
+        let rows = desk.engine.events(id, after, 500)?;
         let Some(last) = rows.last() else { return Ok(()) };
-        after = match last {
-            store::EventRow::Whole(event) => event.seq,
-            store::EventRow::Damaged { seq, .. } => *seq,
-        };
+        after = last.seq();
         for row in rows {
-            let store::EventRow::Whole(event) = row else { continue };
+            let EventRow::Whole(event) = row else { continue };
             if event.kind != "tool_ended" {
                 continue;
             }
@@ -131,7 +128,7 @@ fn is_long(field: &str, text: &str) -> bool {
     matches!(field, "input" | "output" | "content" | "details" | "message") || text.len() > 80
 }
 
-fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &store::Items) -> Outcome {
+fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &Items) -> Outcome {
     let limit = page.limit.map_or(ROWS, |limit| limit as usize);
     let printer = &desk.context.printer;
     if printer.is_json() {

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use segno_engine::Engine;
 use segno_engine::core::{Event, List};
-use segno_engine::store::EventRow;
 use segno_engine::transfer::{event_json, inline};
+use segno_engine::{Engine, EventRow};
 use serde_json::Value;
 
 use super::args::{OneSession, Page};
@@ -80,20 +79,17 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     };
     let mut left = if args.follow { u64::MAX } else { limit.unwrap_or(u64::MAX) };
     loop {
-        let rows = desk.engine.store().events(id, after, PAGE).map_err(segno_engine::Error::from)?;
+        let rows = desk.engine.events(id, after, PAGE)?;
         if rows.is_empty() {
             if !args.follow {
                 return Ok(());
             }
             context.printer.flush()?;
-            desk.engine.store().wait_after(id, after, WAIT).map_err(segno_engine::Error::from)?;
+            desk.engine.wait_for_events(id, after, WAIT)?;
             continue;
         }
         for row in rows {
-            after = match &row {
-                EventRow::Whole(event) => event.seq,
-                EventRow::Damaged { seq, .. } => *seq,
-            };
+            after = row.seq();
             if left == 0 {
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::core::Summary;
-use segno_engine::store::{Filter, Listing};
+use segno_engine::{Filter, Listing};
 use serde_json::json;
 
 use super::args::age;
@@ -216,8 +216,7 @@ fn as_json(context: &Context, sessions: &[Summary], total: u64) -> Outcome {
 
 fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
     let context = desk.context;
-    let mut driven = desk.engine.store().leases().unwrap_or_default();
-    driven.retain(|(_, lease)| segno_engine::lease::life(lease).may_live());
+    let driven = desk.engine.driven_sessions().unwrap_or_default();
     let iso = context.config()?.ui.time == TimeStyle::Iso;
     let mut columns = vec![
         Column::right("#"),
@@ -285,7 +284,7 @@ pub(super) fn status(
     context: &Context,
     status: segno_engine::core::Status,
     reason: Option<&segno_engine::core::state::Reason>,
-    lease: Option<&segno_engine::store::Lease>,
+    lease: Option<&segno_engine::Lease>,
 ) -> Text {
     use segno_engine::core::Status as S;
     let (symbol, meaning) = match status {

@@ -118,7 +118,7 @@ pub fn breakpoint(context: &Context, args: &BreakpointArgs) -> Outcome {
 
 fn is_driven(context: &Context) -> Outcome<bool> {
     let (desk, state) = look(context)?;
-    let lease = desk.engine.store().lease(state.session_id).map_err(segno_engine::Error::from)?;
+    let lease = desk.engine.lease(state.session_id)?;
     Ok(lease.is_some() && state.driver.is_some())
 }
 

@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     for id in &ids {
         // Named things that are not there are an error before anything is removed.
-        desk.engine.store().lease(*id).map_err(segno_engine::Error::from)?;
+        desk.engine.lease(*id)?;
     }
     let names = ids.iter().map(|id| short(*id)).collect::<Vec<_>>().join(", ");
     confirm(

@@ -1,8 +1,8 @@
 //! `segno show`: one session, or one part of it.
 
 use clap::Args as ClapArgs;
+use segno_engine::Lease;
 use segno_engine::core::{List, State, Status, Summary};
-use segno_engine::store::Lease;
 
 use super::args::{OneSession, Page};
 use super::lists;
@@ -92,10 +92,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         return lists::show_at(&desk, id, list, &args.page);
     }
     let state = desk.load(id)?;
-    let lease = desk.engine.store().lease(id).map_err(segno_engine::Error::from)?;
-    let newest = segno_engine::store::Page::newest(1);
-    let last_run = desk.engine.store().page(id, List::Runs, &newest).map_err(segno_engine::Error::from)?;
-    let last_run = last_run.into_iter().next().map(|row| row.body);
+    let lease = desk.engine.lease(id)?;
+    let last_run = desk.engine.newest_run(id)?.map(|row| row.body);
     let recovery = desk.engine.recovery_report(&state)?;
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({

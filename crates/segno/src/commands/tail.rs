@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use segno_engine::Error;
+use segno_engine::EventRow;
 use segno_engine::core::Event;
-use segno_engine::store::EventRow;
 
 use super::args::OneSession;
 use super::log::print_line;
@@ -51,7 +50,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let mut after = state.seq.saturating_sub(args.lines);
     let mut driven = state.driver.is_some();
     loop {
-        let rows = desk.engine.store().events(id, after, 500).map_err(Error::from)?;
+        let rows = desk.engine.events(id, after, 500)?;
         for row in &rows {
             after = match row {
                 row if context.printer.is_json() => print_line(context, row)?,
@@ -80,7 +79,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             break;
         }
         view.tick();
-        desk.engine.store().wait_after(id, after, WAIT).map_err(Error::from)?;
+        desk.engine.wait_for_events(id, after, WAIT)?;
         // A driver that died says nothing: whoever watches finds out.
         desk.engine.settle()?;
     }

@@ -130,7 +130,7 @@ fn wait(desk: &Desk<'_>, before: &State, delay: Duration, stop: &Stop) -> Outcom
     let until = Instant::now() + delay;
     loop {
         let state = desk.load(before.session_id)?;
-        let taken = desk.engine.store().lease(before.session_id).map_err(segno_engine::Error::from)?;
+        let taken = desk.engine.lease(before.session_id)?;
         let same = state.run.as_ref().map(|run| &run.id) == before.run.as_ref().map(|run| &run.id);
         if stop.asked().0 > 0 || state.status != Status::Interrupted || taken.is_some() || !same {
             return Ok(false);

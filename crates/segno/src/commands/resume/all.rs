@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use segno_engine::Filter;
 use segno_engine::core::{Status, Summary};
 use segno_engine::run::start_background;
-use segno_engine::store::Filter;
 use serde_json::{Value, json};
 
 use super::Args;

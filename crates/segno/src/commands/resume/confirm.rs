@@ -1,8 +1,8 @@
 //! What a resume says when it is done: what goes on, from where, and what was restored.
 
+use segno_engine::EventRow;
 use segno_engine::core::{State, Summary};
 use segno_engine::resume::Resumption;
-use segno_engine::store::EventRow;
 use serde_json::json;
 
 use crate::desk::{Desk, tail, title};
@@ -58,8 +58,7 @@ pub(super) fn finish(desk: &Desk<'_>, resumption: &Resumption, before: u64, was_
     let state = &resumption.state;
     let printer = &desk.context.printer;
     if printer.is_json() {
-        let rows = desk.engine.store().events(state.session_id, before, EVENTS);
-        let rows = rows.map_err(segno_engine::Error::from)?;
+        let rows = desk.engine.events(state.session_id, before, EVENTS)?;
         let kinds: Vec<String> = rows
             .into_iter()
             .filter_map(|row| match row {

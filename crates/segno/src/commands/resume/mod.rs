@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::agents::is_command;
 use segno_engine::agents::{Baseline, Conversation, ErrorClass, OutcomeKind};
-use segno_engine::core::{Command, List, SessionId, State, Status};
+use segno_engine::core::{Command, SessionId, State, Status};
 use segno_engine::resume::{BranchWish, BriefLimits, Options, Recovery, ResumeWish, ResumedAgent};
 use segno_engine::run::{Report, Stop, living_agent};
 use serde_json::json;
@@ -243,7 +243,7 @@ fn show_brief(desk: &Desk<'_>, state: &State) -> Outcome {
             alive.pid
         );
         context.printer.warn(why);
-    } else if desk.engine.store().lease(state.session_id).map_err(segno_engine::Error::from)?.is_none() {
+    } else if desk.engine.lease(state.session_id)?.is_none() {
         desk.engine.gather_evidence(state.session_id)?;
     }
     let limits = BriefLimits::default();
@@ -302,13 +302,9 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outc
 /// protection off; they are not applied again unless somebody says so.
 fn base(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
     let mut base = RunArgs { auto_resume: args.auto_resume, args: args.args.clone(), ..RunArgs::default() };
-    let newest = segno_engine::store::Page::newest(1);
-    let rows = desk.engine.store().page(state.session_id, List::Runs, &newest);
-    let rows = rows.map_err(segno_engine::Error::from)?;
-    let before: Vec<String> = rows
-        .first()
-        .and_then(|row| serde_json::from_value(row.body.get("args")?.clone()).ok())
-        .unwrap_or_default();
+    let newest = desk.engine.newest_run(state.session_id)?;
+    let before: Vec<String> =
+        newest.and_then(|row| serde_json::from_value(row.body.get("args")?.clone()).ok()).unwrap_or_default();
     // Another agent does not know them.
     let same = args.agent.is_none() || args.agent == state.run.as_ref().map(|run| run.agent.clone());
     if before.is_empty() || args.no_run {

@@ -169,9 +169,9 @@ fn print_journal(
     unreadable: Unreadable,
 ) -> Outcome<u64> {
     loop {
-        let rows = match desk.engine.store().events(session, after, 500) {
+        let rows = match desk.engine.events(session, after, 500) {
             Err(_) if unreadable == Unreadable::Later => return Ok(after),
-            rows => rows.map_err(Error::from)?,
+            rows => rows?,
         };
         if rows.is_empty() {
             desk.context.printer.flush()?;

@@ -1,7 +1,7 @@
 //! What waits to be taken up again, said before something new begins.
 
+use segno_engine::Filter;
 use segno_engine::core::Status;
-use segno_engine::store::Filter;
 
 use super::Args;
 use crate::commands::ls;
