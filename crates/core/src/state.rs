@@ -1,8 +1,15 @@
 //! What a session is now: the fold of its journal, bounded in size however long the journal grows.
 
+mod action;
 mod apply;
+mod begin;
 mod ledger;
 mod parts;
+mod plan;
+mod run;
+mod standing;
+mod tree;
+mod used;
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -29,8 +36,8 @@ pub use apply::Applied;
 pub use apply::BRIEF_BEGINS;
 pub use apply::FoldError;
 pub use apply::Mark;
-pub(crate) use apply::place;
 pub use parts::*;
+pub(crate) use plan::place;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
 pub const FOLD_VERSION: u32 = 6;
