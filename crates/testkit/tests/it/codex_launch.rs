@@ -106,31 +106,6 @@ fn a_hook_can_deny_by_exit_code() {
 }
 
 #[test]
-fn a_conversation_goes_on() {
-    let Some(lab) = lab(["the word is plum".into(), "as I said".into(), "a copy".into()]) else { return };
-    let first = lab.prompt("what is the word?");
-    let thread = first.outcome.native_id.clone().unwrap();
-    let resume = Conversation::Resume(thread.clone());
-    let second = lab.run(&LaunchRequest { conversation: resume, ..lab.request("again?") });
-    assert_eq!(second.outcome.outcome, OutcomeKind::Completed);
-    assert_eq!(second.outcome.native_id.as_ref(), Some(&thread), "the id stays");
-    let heard = lab.model.requests()[1].conversation.clone();
-    assert!(
-        heard.contains("what is the word?") && heard.contains("the word is plum") && heard.contains("again?")
-    );
-    let fork = Conversation::Fork { from: thread.clone(), id: None, at: None };
-    let third = lab.run(&LaunchRequest {
-        conversation: fork,
-        hook_command: Some(lab.recorder(&[])),
-        ..lab.request("elsewhere")
-    });
-    assert_eq!(third.outcome.outcome, OutcomeKind::Completed);
-    assert!(third.outcome.native_id.as_ref().is_some_and(|id| *id != thread), "a copy has an id of its own");
-    assert!(lab.model.requests()[2].conversation.contains("as I said"));
-    assert_eq!(lab.payloads()[0]["thread-id"].as_str(), third.outcome.native_id.as_deref());
-}
-
-#[test]
 fn an_unknown_conversation() {
     let Some(lab) = lab(["never asked".into()]) else { return };
     let resume = Conversation::Resume(uuid::Uuid::now_v7().to_string());

@@ -2,7 +2,7 @@
 
 use segno_agents::transcript::CallStatus;
 use segno_agents::{AgentEvent, Conversation, ErrorClass, LaunchRequest, OutcomeKind};
-use segno_testkit::model::{End, Fault, Op, Script, Then, Turn, Usage, When};
+use segno_testkit::model::{End, Fault, Op, Script, Then, Turn, When};
 use segno_testkit::recipe::Patience;
 
 use crate::support::Lab;
@@ -16,23 +16,6 @@ pub(crate) fn record(lab: &Lab) -> std::path::PathBuf {
     let chats = lab.home.path().join(".gemini/tmp/work/chats");
     let files = std::fs::read_dir(chats).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).max().unwrap()
-}
-
-#[test]
-fn says_something() {
-    let usage = Usage { input: 1000, output: 50, cache_read: 300, cache_write: 0 };
-    let turn = Turn { thinking: Some("hm".to_owned()), chunk: 4, ..Turn::text("hello there").usage(usage) };
-    let Some(lab) = lab(Script::new([turn])) else { return };
-    let ran = lab.prompt("say hello");
-    assert_eq!(ran.outcome.outcome, OutcomeKind::Completed);
-    assert_eq!(ran.outcome.text.as_deref(), Some("hello there"), "the pieces make one message");
-    let texts = ran.events().filter(|event| matches!(event, AgentEvent::Text { .. })).count();
-    assert_eq!(texts, 1);
-    let tokens = ran.outcome.tokens;
-    assert_eq!((tokens.input, tokens.output, tokens.cache_read), (1000, 50, 300));
-    assert!(ran.outcome.tokens_exact);
-    assert_eq!((ran.outcome.cost_usd, ran.outcome.unparsed), (None, 0), "it reckons no money");
-    assert_eq!(ran.outcome.model.as_deref(), Some("gemini-2.5-pro"));
 }
 
 #[test]
@@ -97,20 +80,6 @@ priority = 200
 }
 
 #[test]
-fn a_call_that_somebody_would_have_to_allow() {
-    let Some(lab) = lab(Script::new([Turn::sh("rm -rf nothing"), "then not".into()])) else { return };
-    let rule = r#"[[rule]]
-toolName = "run_shell_command"
-commandPrefix = "rm"
-decision = "ask_user"
-priority = 200
-"#;
-    std::fs::write(lab.home.path().join(".gemini/policies/ask.toml"), rule).unwrap();
-    let ran = lab.prompt("work");
-    assert_eq!((ran.outcome.outcome, ran.outcome.denials.len()), (OutcomeKind::Denied, 1));
-}
-
-#[test]
 fn nobody_to_ask() {
     let Some(lab) = lab(Script::new([Turn::sh("echo x")])) else { return };
     std::fs::remove_file(lab.home.path().join(".gemini/policies/all.toml")).unwrap();
@@ -144,15 +113,6 @@ fn a_sub_agent() {
 }
 
 #[test]
-fn too_many_requests_then_success() {
-    let Some(lab) = lab(Script::new([Turn::error(429), "made it".into()])) else { return };
-    let ran = lab.prompt("try");
-    assert_eq!(ran.outcome.outcome, OutcomeKind::Completed);
-    assert_eq!(ran.outcome.text.as_deref(), Some("made it"));
-    assert_eq!(lab.model.requests().len(), 2);
-}
-
-#[test]
 fn too_many_requests_to_the_end() {
     let script = Script::new([Turn::error(429)]).then(Then::Repeat);
     let patience = Patience { retries: 0, ..Patience::default() };
@@ -161,16 +121,6 @@ fn too_many_requests_to_the_end() {
     assert_eq!(ran.outcome.outcome, OutcomeKind::Limit);
     assert_eq!(ran.outcome.error.unwrap().class, ErrorClass::Limit);
     assert_ne!(ran.finished.code, Some(0));
-}
-
-#[test]
-fn a_bad_key() {
-    let Some(lab) = lab(Script::new([Turn::error(401)]).then(Then::Repeat)) else { return };
-    let ran = lab.prompt("try");
-    assert_eq!(ran.outcome.outcome, OutcomeKind::Failed);
-    let error = ran.outcome.error.unwrap();
-    assert_eq!((error.class, error.api_status), (ErrorClass::Authentication, Some(401)));
-    assert_eq!(ran.finished.code, Some(145), "the status, as far as an exit code can hold it");
 }
 
 #[test]

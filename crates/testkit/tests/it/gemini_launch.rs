@@ -5,7 +5,7 @@ use segno_agents::{AgentEvent, Conversation, Decision, LaunchRequest, OutcomeKin
 use segno_testkit::model::{Op, Script, Then, Turn};
 use segno_testkit::recipe::Patience;
 use segno_testkit::scripted::Step;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::gemini::record;
 use crate::support::{Lab, names};
@@ -230,17 +230,6 @@ fn a_file_of_defaults() {
     assert_eq!((ran.outcome.outcome, ran.finished.code), (OutcomeKind::MaxTurns, Some(53)));
     assert!(names(&lab.payloads()).contains(&"BeforeTool"), "ours");
     assert!(marker.exists(), "and the person's own");
-}
-
-#[test]
-fn a_cap_on_turns() {
-    let script = Script::new([Turn::sh("echo again")]).then(Then::Repeat);
-    let Some(lab) = Lab::new("gemini", script, Patience::default()) else { return };
-    configure(&lab, |settings| settings["model"]["maxSessionTurns"] = json!(2));
-    let ran = lab.prompt("loop");
-    assert_eq!((ran.outcome.outcome, ran.finished.code), (OutcomeKind::MaxTurns, Some(53)));
-    assert_eq!(lab.model.requests().len(), 2);
-    assert_eq!(ran.calls().1.len(), 0);
 }
 
 #[test]

@@ -25,28 +25,6 @@ fn heard(lab: &Lab, prompt: &str) -> String {
 }
 
 #[test]
-fn a_conversation_goes_on() {
-    let Some(lab) = lab(["one fish".into(), "two fish".into()]) else { return };
-    let first = lab.prompt("first");
-    let id = first.outcome.native_id.clone().unwrap();
-    let resume = Conversation::Resume(id.clone());
-    let second = lab.run(&LaunchRequest { conversation: resume, ..lab.request("second") });
-    assert_eq!(second.outcome.native_id, Some(id), "the id stays");
-    assert_eq!((second.outcome.expected_native_id, second.outcome.tokens), (None, first.outcome.tokens));
-    assert!(heard(&lab, "second").contains("one fish"));
-}
-
-#[test]
-fn a_conversation_is_copied() {
-    let Some(lab) = lab(["one fish".into(), "two fish".into()]) else { return };
-    let id = lab.prompt("first").outcome.native_id.unwrap();
-    let fork = Conversation::Fork { from: id.clone(), id: None, at: None };
-    let second = lab.run(&LaunchRequest { conversation: fork, ..lab.request("second") });
-    assert!(second.outcome.native_id.is_some_and(|copy| copy != id));
-    assert!(heard(&lab, "second").contains("one fish"));
-}
-
-#[test]
 fn an_unknown_conversation() {
     let Some(lab) = lab(["never asked".into()]) else { return };
     let resume = Conversation::Resume("ses_0000000000000000000000000".to_owned());

@@ -18,6 +18,9 @@ fn a_cap_on_turns(#[case] agent: &'static str) {
     let Some(real) = Real::new(agent, script, Patience::default()) else { return };
     let said = real.run(&["--max-turns", "2"]);
     real.ended("max turns", &said, "max_turns", "paused");
+    if agent == "claude" {
+        assert_eq!(real.asked().len(), 2, "it counts for itself");
+    }
     let calls = real.lab.tools();
     assert!((2..=4).contains(&calls.len()), "{calls:#?}");
     assert!(calls.iter().all(|call| call["state"] != "open"), "{calls:#?}");
@@ -43,6 +46,8 @@ fn the_agents_own_budget(#[case] agent: &'static str) {
     if agent == "claude" {
         // The last call was announced and neither ran nor got a result.
         assert_eq!(states, ["completed", "in_doubt"]);
+        assert_eq!(std::fs::read_to_string(real.file("ran.txt")).unwrap(), "x\n");
+        assert_eq!(real.asked().len(), 2, "0.60 each: it stops after the cap, not before");
     } else {
         assert!(!states.contains(&"open") && real.model.requests().len() < 10, "{calls:#?}");
     }

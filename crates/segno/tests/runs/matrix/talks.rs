@@ -1,7 +1,7 @@
 //! A model that fails, and conversations that go on.
 
 use rstest::rstest;
-use segno_testkit::model::{Script, Then, Turn};
+use segno_testkit::model::{End, Script, Then, Turn};
 use segno_testkit::recipe::Patience;
 
 use super::Real;
@@ -18,6 +18,14 @@ fn too_many_requests_then_success(#[case] agent: &'static str) {
     let said = real.run(&[]);
     let result = real.ended("429 then success", &said, "completed", "completed");
     assert_eq!(result["text"], "made it");
+    assert_eq!(real.asked().len(), 2, "it asked again");
+    if agent == "claude" {
+        let retries = real.lab.journal(Some("reported"));
+        let told = retries
+            .iter()
+            .any(|event| event["body"]["what"] == "retry" && event["body"]["body"]["api_status"] == 429);
+        assert!(told, "what it waits for is an event: {retries:#?}");
+    }
 }
 
 #[rstest]
@@ -30,6 +38,13 @@ fn overloaded_to_the_end(#[case] agent: &'static str, #[case] status: u16) {
     let said = real.run(&[]);
     let result = real.ended("overload to the end", &said, "failed", "paused");
     assert!(result["error"]["text"].is_string(), "{result}");
+    // Gemini CLI tells neither class nor status of it.
+    let class = if agent == "gemini" { "unknown" } else { "overloaded" };
+    assert_eq!(result["error"]["class"], class, "{result}");
+    if agent == "claude" {
+        assert_eq!(result["error"]["api_status"], 529, "{result}");
+        assert_eq!(real.asked().len(), 3, "one request and two retries");
+    }
 }
 
 /// opencode tries for ever.
@@ -55,6 +70,10 @@ fn a_bad_key(#[case] agent: &'static str) {
     let said = real.run(&[]);
     let result = real.ended("bad key", &said, "failed", "paused");
     assert_eq!(result["error"]["class"], "authentication", "{result}");
+    assert!(real.asked().iter().all(|request| request.end == End::Error(401)));
+    // Gemini CLI's is the status, as far as an exit code can hold it.
+    let code = if agent == "gemini" { 145 } else { 1 };
+    assert_eq!(result["agent_exit_code"], code, "{result}");
 }
 
 #[rstest]
@@ -67,6 +86,7 @@ fn a_stream_that_stalls_and_recovers(#[case] agent: &'static str, #[case] after:
     let said = real.run(&[]);
     let result = real.ended("stalled stream, the agent's own timer", &said, "completed", "completed");
     assert_eq!(result["text"], "recovered");
+    assert_eq!(real.asked()[0].end, End::ClientGone, "it hung up by itself");
 }
 
 #[rstest]

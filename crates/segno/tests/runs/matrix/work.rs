@@ -12,17 +12,38 @@ use super::Real;
 #[case::gemini("gemini")]
 #[case::opencode("opencode")]
 fn plain_text(#[case] agent: &'static str) {
-    let usage = Usage { input: 1000, output: 50, cache_read: 300, cache_write: 0 };
-    let Some(real) = Real::with(agent, [Turn::text("hello there").usage(usage)]) else { return };
+    // Only Claude Code's model says what it wrote to the cache.
+    let cache_write = if agent == "claude" { 200 } else { 0 };
+    let usage = Usage { input: 1000, output: 50, cache_read: 300, cache_write };
+    let answer = Turn { thinking: Some("hm".to_owned()), chunk: 4, ..Turn::text("hello there").usage(usage) };
+    let Some(real) = Real::with(agent, [answer]) else { return };
+    // opencode shows what it thinks only when it is told to.
+    if agent == "opencode" {
+        real.lab.config("[agents.opencode]\nextra_args = [\"--thinking\"]");
+    }
     let said = real.run(&[]);
     let result = real.ended("plain text", &said, "completed", "completed");
-    assert_eq!(result["text"], "hello there");
-    assert_eq!(result["tokens"]["input"], 1000);
-    assert_eq!(result["tokens"]["output"], 50);
+    assert_eq!(result["text"], "hello there", "the pieces make one message");
+    let tokens = ["input", "output", "cache_read", "cache_write"].map(|kind| result["tokens"][kind].clone());
+    assert_eq!(tokens, [1000, 50, 300, cache_write], "{result}");
+    assert_eq!((&result["tokens_exact"], &result["unparsed"]), (&true.into(), &0.into()), "{result}");
     assert!(result["native_id"].is_string());
+    match agent {
+        "claude" => assert!(result["cost_usd"].as_f64().unwrap() > 0.0, "{result}"),
+        "opencode" => assert!((result["cost_usd"].as_f64().unwrap() - 0.001_13).abs() < 1e-9, "{result}"),
+        _ => assert!(result["cost_usd"].is_null(), "it reckons no money: {result}"),
+    }
+    let said = real.lab.journal(Some("said"));
+    let texts = |channel: &str| -> Vec<String> {
+        let of_channel = said.iter().filter(|event| event["body"]["channel"] == channel);
+        of_channel.map(|event| event["body"]["text"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(texts("text"), ["hello there"], "{said:#?}");
+    // Gemini CLI keeps its thoughts to itself.
+    assert_eq!(texts("thinking"), if agent == "gemini" { vec![] } else { vec!["hm"] }, "{said:#?}");
     real.ledger(&[]);
     let budget = real.lab.state()["budget"]["tokens_used"].clone();
-    assert_eq!(budget, 1050, "counted once, from one source, without what came from the cache");
+    assert_eq!(budget, 1050 + cache_write, "counted once, from one source, without what came from the cache");
 }
 
 #[rstest]
@@ -37,7 +58,7 @@ fn several_tools(#[case] agent: &'static str) {
             Op::Read("a.txt".to_owned()),
             Op::Edit { path: "a.txt".to_owned(), old: "written".to_owned(), new: "edited".to_owned() },
         ]),
-        Turn::sh("echo once >> count.txt"),
+        Turn::sh("echo once >> count.txt; echo heard ${last:from-the-(\\w+)}"),
         Turn::text("all done"),
     ];
     let Some(real) = Real::with(agent, turns) else { return };
@@ -47,6 +68,8 @@ fn several_tools(#[case] agent: &'static str) {
     real.ledger(&["completed"; 5]);
     assert_eq!(std::fs::read_to_string(real.file("a.txt")).unwrap(), "edited\n");
     assert_eq!(std::fs::read_to_string(real.file("count.txt")).unwrap(), "once\n");
+    let last = real.asked().pop().unwrap();
+    assert!(last.conversation.contains("heard shell"), "results of tools reach the model");
     let started = real.lab.journal(Some("run_started")).pop().unwrap();
     let expected = if super::tells_before(agent) { "write_ahead" } else { "observed" };
     assert_eq!(started["body"]["ledger"], expected, "{started}");
@@ -172,6 +195,8 @@ fn a_sub_agent(#[case] agent: &'static str) {
     let Some(real) = Real::new(agent, script, Patience::default()) else { return };
     let said = real.run(&[]);
     real.ended("sub-agent", &said, "completed", "completed");
+    let of_helper = real.model.requests().into_iter().filter(|request| request.track == "helper");
+    assert_eq!(of_helper.count(), 2, "its call, and its answer");
     let reports = real.lab.journal(Some("reported"));
     // The hook of Claude Code says it a second time, and says that it is the hook.
     let said = |event: &&serde_json::Value| {
