@@ -70,7 +70,8 @@ impl Bench {
         {
             // As in a run: its driver has the store open, looks after it, and hears hooks at its door.
             let driver = Engine::new(Box::new(ok(attach(&path, session))), EngineOptions::default());
-            let end = |calls: &[String]| ok(end_calls(driver.store(), session, calls));
+            let beside = ok(open(&path));
+            let end = |calls: &[String]| ok(end_calls(&beside, session, calls));
             let door = Door::open(&self.home).unwrap_or_else(|| fail("no door"));
             std::thread::scope(|scope| {
                 let actor = Actor { run: Some("bench".to_owned()), ..Actor::default() };

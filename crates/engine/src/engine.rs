@@ -172,7 +172,7 @@ impl Engine {
     }
 
     /// The store.
-    pub fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         self.store.as_ref()
     }
 

@@ -83,6 +83,26 @@ pub enum Error {
         /// What happened.
         why: String,
     },
+    /// The URL of the embedded store has no path.
+    #[error("sqlite: needs a path")]
+    NoStorePath,
+    /// The URL names a kind of store that is not known here.
+    #[error("this segno keeps sessions in SQLite only, not in {kind}:")]
+    UnsupportedStore {
+        /// Which.
+        kind: String,
+    },
+    /// A directory that only its owner should write to belongs to somebody else, or others may write to it.
+    #[error("{} is not used: {why}", path.display())]
+    NotPrivate {
+        /// Which.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A rule of redaction is not right.
+    #[error("redact.rules: {0}")]
+    BadRule(String),
     /// A text names no session, or several.
     #[error("{0}")]
     Ambiguous(String),
@@ -181,6 +201,9 @@ impl Error {
             Self::Refused(refusal) => refusal.code(),
             Self::Store(error) => error.code(),
             Self::File { .. } => "file_error",
+            Self::NoStorePath | Self::BadRule(_) => "config_invalid",
+            Self::UnsupportedStore { .. } => "unsupported_store",
+            Self::NotPrivate { .. } => "not_private",
             Self::Ambiguous(_) => "ambiguous",
             Self::NotArchived { .. } => "not_archived",
             Self::NotImportable(_) => "not_importable",

@@ -1,6 +1,7 @@
 //! Which session somebody means.
 
 use std::path::Path;
+use std::path::PathBuf;
 
 use segno_core::SessionId;
 use segno_core::Status;
@@ -9,6 +10,9 @@ use segno_store::Filter;
 
 use crate::Engine;
 use crate::Error;
+
+/// Fewer digits than this are the number of a list, never the end of an id.
+pub const SHORTEST_ENDING: usize = 4;
 
 /// What a text, or the lack of one, comes to.
 #[derive(Clone, Debug)]
@@ -57,6 +61,23 @@ impl Engine {
             // Whoever works with it will say what else is wrong.
             _ => Ok(id),
         }
+    }
+
+    /// The view in a project of a session that this text names, for one that this store does not know.
+    pub fn view_named(project: &Path, text: &str) -> Option<PathBuf> {
+        let fits = |id: &str| {
+            id.parse::<SessionId>().is_ok()
+                && (id == text || text.len() >= SHORTEST_ENDING && id.ends_with(text))
+        };
+        let sessions = project.join(".segno/sessions");
+        let entries = std::fs::read_dir(&sessions).ok()?.flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| text == "last" || fits(name))
+            .collect();
+        names.sort();
+        let path = sessions.join(names.pop()?).join("session.yaml");
+        path.is_file().then_some(path)
     }
 
     /// The session that somebody who only looks means: the open one, or else the newest.

@@ -169,7 +169,7 @@ fn a_long_text_survives_the_spool() {
     let id = spooled(&room, &engine, &[&long]);
     engine.take_in_spool().unwrap();
     assert_eq!(notes(&engine, id), [long]);
-    assert!(segno_store::verify::verify(engine.store(), true, |_, _| {}).unwrap().is_clean());
+    assert!(segno_store::verify::verify(&room.store(), true, |_, _| {}).unwrap().is_clean());
 }
 
 #[test]
@@ -223,8 +223,7 @@ fn a_fact_of_a_driver_that_was_replaced_meanwhile_is_late() {
     let blocker = Blocker::hold(&room, id);
     assert!(driver.act(note("from the first")).unwrap().spooled);
     blocker.release();
-    engine
-        .store()
+    room.store()
         .acquire(id, &segno_engine::lease::here("second"), Some(segno_store::Over::epoch(driver.epoch())))
         .unwrap();
     assert_eq!(engine.take_in_spool().unwrap().facts, 1);

@@ -9,12 +9,14 @@ pub mod commands;
 pub mod config;
 pub mod context;
 pub mod desk;
+mod engine_error;
 pub mod error;
 pub mod exit;
 pub mod hook;
 pub mod output;
 pub mod prompt;
 pub mod recent;
+mod setup;
 pub mod signals;
 
 pub use segno_files as files;

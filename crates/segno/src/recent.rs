@@ -1,6 +1,5 @@
-//! Small things remembered between commands: the numbers of the last list, and the key of redaction tags.
+//! What is remembered between commands: the numbers of the last list on a terminal.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use segno_engine::core::SessionId;
@@ -9,9 +8,6 @@ use crate::files::{self, Access, Links};
 
 /// Lists of terminals that are gone are forgotten when there are more than this.
 const MOST_LISTS: usize = 64;
-
-/// Fewer digits than this are the number of a list, never the end of an id.
-pub const SHORTEST_ENDING: usize = 4;
 
 /// Remembers the order in which sessions were shown on this terminal.
 pub fn remember(state: &Path, ids: &[SessionId]) {
@@ -59,21 +55,4 @@ fn forget(directory: &Path) {
             let _ = std::fs::remove_file(path);
         }
     }
-}
-
-/// The key that makes redaction tags recognisable to this user and to nobody else. Made on first use; if it can be
-/// neither read nor kept, tags are only less useful, never less safe.
-pub fn tag_key(data: &Path) -> [u8; 32] {
-    let path = data.join("redact.key");
-    if let Ok(Some(bytes)) = files::read_bounded(&path, 64, Links::Refuse)
-        && let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice())
-    {
-        return key;
-    }
-    let mut key = [0; 32];
-    let random = std::fs::File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut key));
-    if random.is_ok() && files::private_directory(data).is_ok() && !path.exists() {
-        let _ = files::replace(&path, &key, Access::Private);
-    }
-    key
 }

@@ -8,6 +8,7 @@ use segno_core::event::Source;
 use segno_engine::Error;
 use segno_engine::lease::here;
 use segno_store::Error as StoreError;
+use segno_store::Store as _;
 
 use crate::common::Room;
 use crate::common::note;
@@ -52,7 +53,7 @@ fn a_driver_that_is_dropped_lets_go() {
     let state = engine.load(id).unwrap().state;
     assert!(state.driver.is_none());
     assert_eq!(state.status, Status::Active);
-    assert!(engine.store().lease(id).unwrap().is_none());
+    assert!(engine.lease(id).unwrap().is_none());
     let second = engine.drive(id, "second").unwrap();
     assert_eq!(second.epoch(), 2, "every taking counts");
 }
@@ -66,7 +67,7 @@ fn a_session_that_has_ended_is_not_driven_and_stays_as_it_is() {
     let Err(error) = engine.drive(id, "too late") else { panic!("driven") };
     assert_eq!(error.code(), "session_ended");
     assert_eq!(engine.load(id).unwrap().state, ended, "not even a word about it");
-    assert!(engine.store().lease(id).unwrap().is_none());
+    assert!(engine.lease(id).unwrap().is_none());
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn commands_under_the_drivers_epoch_act_for_it() {
     let hook = room.engine_as(driver.epoch());
     let acted = hook.act(id, start("c1")).unwrap();
     assert!(!acted.late);
-    let event = engine.store().events(id, acted.seq - 1, 1).unwrap().remove(0);
+    let event = engine.events(id, acted.seq - 1, 1).unwrap().remove(0);
     let segno_store::EventRow::Whole(event) = event else { panic!() };
     assert_eq!((event.run.as_deref(), event.epoch), (Some("run-1"), Some(driver.epoch())));
     let acted = hook.act(id, Command::Complete { summary: None }).unwrap();
@@ -150,8 +151,7 @@ fn a_replaced_driver_is_heard_as_late_and_obeyed_no_more() {
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let old = engine.drive(id, "old").unwrap();
-    let taken =
-        engine.store().acquire(id, &here("new"), Some(segno_store::Over::epoch(old.epoch()))).unwrap();
+    let taken = room.store().acquire(id, &here("new"), Some(segno_store::Over::epoch(old.epoch()))).unwrap();
     assert_eq!(taken.epoch, 2);
     let error = old.heartbeat().unwrap_err();
     assert_eq!(error.code(), "stale_epoch");
@@ -163,7 +163,7 @@ fn a_replaced_driver_is_heard_as_late_and_obeyed_no_more() {
     assert!(acted.late);
     assert_eq!(acted.state.late, 1);
     assert_eq!(notes(&engine, id), Vec::<String>::new(), "it changes nothing else");
-    let event = engine.store().events(id, acted.seq - 1, 1).unwrap().remove(0);
+    let event = engine.events(id, acted.seq - 1, 1).unwrap().remove(0);
     let segno_store::EventRow::Whole(event) = event else { panic!() };
     assert_eq!(event.kind, "late_recorded");
     let body: serde_json::Value = serde_json::from_str(&event.body).unwrap();
@@ -174,7 +174,7 @@ fn a_replaced_driver_is_heard_as_late_and_obeyed_no_more() {
     let seq = acted.seq;
     drop(old);
     assert_eq!(engine.load(id).unwrap().state.seq, seq, "it goes without a word");
-    assert_eq!(engine.store().lease(id).unwrap().unwrap().epoch, 2, "and leaves the new one alone");
+    assert_eq!(engine.lease(id).unwrap().unwrap().epoch, 2, "and leaves the new one alone");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_driver_without_a_lease_is_nobody_to_ask() {
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let driver = engine.drive(id, "vanishes").unwrap();
     // As when its word that it lets go was lost.
-    engine.store().release(id, driver.epoch()).unwrap();
+    room.store().release(id, driver.epoch()).unwrap();
     std::mem::forget(driver);
     assert!(engine.load(id).unwrap().state.driver.is_some());
     let acted = room.quiet().act(id, pause()).unwrap();

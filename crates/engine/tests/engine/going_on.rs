@@ -23,6 +23,7 @@ use segno_engine::frontend::Frontend;
 use segno_engine::frontend::Question;
 use segno_engine::lease::here;
 use segno_engine::resume::ResumeWish;
+use segno_store::Store as _;
 use serde_json::json;
 
 use crate::common::Room;
@@ -60,7 +61,7 @@ fn abandoned(room: &Room, engine: &Engine, outcome: Option<&str>) -> SessionId {
     let id = engine.create(new).unwrap().state.session_id;
     let mut holder = here("gone");
     holder.process_start += 1;
-    let lease = engine.store().acquire(id, &holder, None).unwrap();
+    let lease = room.store().acquire(id, &holder, None).unwrap();
     let run = RunStarted {
         run: "run-1".into(),
         agent: "claude".into(),

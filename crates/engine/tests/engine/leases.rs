@@ -14,6 +14,7 @@ use segno_engine::lease::silent_seconds;
 use segno_engine::life::Death;
 use segno_engine::life::Life;
 use segno_store::Lease;
+use segno_store::Store as _;
 
 use crate::child::Helper;
 use crate::common::Room;
@@ -21,7 +22,7 @@ use crate::common::Room;
 /// A session that somebody with this description drives, with an open call.
 fn driven_by(room: &Room, engine: &Engine, holder: Holder) -> SessionId {
     let id = engine.create(room.new_session()).unwrap().state.session_id;
-    let lease = engine.store().acquire(id, &holder, None).unwrap();
+    let lease = room.store().acquire(id, &holder, None).unwrap();
     let under = room.engine_as(lease.epoch);
     under.act(id, Command::AttachDriver { epoch: lease.epoch, holder }).unwrap();
     let (call, tool, input) = ("call-1".to_owned(), "Bash".to_owned(), serde_json::json!({}));
@@ -38,7 +39,7 @@ fn assert_interrupted(engine: &Engine, id: SessionId, what: &str) {
     assert_eq!(state.calls.in_doubt.keys().collect::<Vec<_>>(), ["call-1"]);
     let calls = engine.items(id, segno_core::List::Tools).unwrap();
     assert_eq!(calls[0].body["state"], "in_doubt");
-    assert!(engine.store().lease(id).unwrap().is_none());
+    assert!(engine.lease(id).unwrap().is_none());
     assert_eq!(engine.settle().unwrap(), [], "said once");
 }
 
@@ -162,7 +163,7 @@ fn a_heartbeat_is_told_by_both_clocks() {
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let driver = engine.drive(id, "near").unwrap();
-    let beat = || engine.store().lease(id).unwrap().unwrap();
+    let beat = || engine.lease(id).unwrap().unwrap();
     let first = beat().steady.unwrap();
     assert!(first.now >= first.heartbeat);
     driver.heartbeat().unwrap();
@@ -194,7 +195,7 @@ fn a_driver_elsewhere_that_fell_silent_is_not_marked_and_can_be_replaced() {
     store.execute("UPDATE leases SET holder = json_set(holder, '$.boot_id', 'its own')", []).unwrap();
     assert_eq!(engine.settle().unwrap(), []);
     assert_eq!(engine.load(id).unwrap().state.status, Status::Active);
-    assert_eq!(silent_seconds(&engine.store().lease(id).unwrap().unwrap()), Some(70));
+    assert_eq!(silent_seconds(&engine.lease(id).unwrap().unwrap()), Some(70));
     let driver = engine.drive(id, "near").unwrap();
     assert_eq!(driver.epoch(), 2);
     let state = engine.load(id).unwrap().state;
@@ -211,10 +212,9 @@ fn what_was_paused_before_its_driver_died_stays_paused_but_its_calls_are_in_doub
     let id = driven_by(&room, &engine, Holder { pid: u32::MAX, ..here("gone") });
     let under = room.engine_as(1);
     // Its driver paused it and died before it let go.
-    engine.store().acquire(id, &here("alive"), Some(segno_store::Over::epoch(1))).unwrap();
+    room.store().acquire(id, &here("alive"), Some(segno_store::Over::epoch(1))).unwrap();
     room.engine_as(2).act(id, Command::Pause { reason: PauseReason::Signal, details: None }).unwrap();
-    engine
-        .store()
+    room.store()
         .acquire(id, &Holder { pid: u32::MAX, ..here("gone") }, Some(segno_store::Over::epoch(2)))
         .unwrap();
     drop(under);
@@ -223,7 +223,7 @@ fn what_was_paused_before_its_driver_died_stays_paused_but_its_calls_are_in_doub
     assert_eq!((state.status, state.reason.unwrap().what.as_str()), (Status::Paused, "user interrupt"));
     assert!(state.driver.is_none());
     assert_eq!((state.calls.open.len(), state.calls.in_doubt.len()), (0, 1));
-    assert!(engine.store().lease(id).unwrap().is_none());
+    assert!(engine.lease(id).unwrap().is_none());
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_settling_that_was_cut_short_is_finished_by_the_next() {
     for settler in [here("segno settle"), Holder { pid: u32::MAX, ..here("segno settle") }] {
         let id = driven_by(&room, &engine, gone.clone());
         // It took the lease to say that the driver died, and said no more.
-        engine.store().acquire(id, &settler, Some(segno_store::Over::epoch(1))).unwrap();
+        room.store().acquire(id, &settler, Some(segno_store::Over::epoch(1))).unwrap();
         assert_eq!(engine.settle().unwrap(), [id]);
         assert_interrupted(&engine, id, "power loss");
         let details = engine.load(id).unwrap().state.reason.unwrap().details.unwrap();

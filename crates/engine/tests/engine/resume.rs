@@ -25,6 +25,7 @@ use segno_engine::EngineOptions;
 use segno_engine::lease::here;
 use segno_engine::resume::BriefLimits;
 use segno_engine::view;
+use segno_store::Store as _;
 use serde_json::Value;
 use serde_json::json;
 
@@ -160,7 +161,7 @@ fn died(
     };
     let under = room.engine_as(1);
     let holder = here("test");
-    let lease = engine.store().acquire(id, &holder, None).unwrap();
+    let lease = room.store().acquire(id, &holder, None).unwrap();
     let mut commands =
         vec![Command::AttachDriver { epoch: lease.epoch, holder }, Command::StartRun(Box::new(run))];
     commands.extend(calls.iter().map(|(call, input)| start(call, "Bash", input.clone())));
@@ -168,7 +169,7 @@ fn died(
     let ended = RunEnded { run: "run-1".into(), outcome: "interrupted".into(), ..RunEnded::default() };
     commands.extend([interrupt, Command::EndRun(Box::new(ended))]);
     under.act_all(id, commands, None).unwrap();
-    engine.store().release(id, lease.epoch).unwrap();
+    room.store().release(id, lease.epoch).unwrap();
     id
 }
 
@@ -189,7 +190,8 @@ fn claude_result(id: &str, output: &str, failed: bool) -> Value {
 }
 
 fn state_of(engine: &Engine, id: SessionId, call: &str) -> Value {
-    engine.store().rows(id, List::Tools, &[call.to_owned()]).unwrap().remove(0).body
+    let calls = engine.items(id, List::Tools).unwrap();
+    calls.into_iter().find(|row| row.key == call).unwrap().body
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn planted_secrets_are_in_no_file() {
         let mut file = std::fs::File::create(room.path().join(name)).unwrap();
         transfer::export(manager.engine(), id, format, &mut file).unwrap();
     }
-    manager.engine().store().backup(&room.path().join("copy.db")).unwrap();
+    manager.engine().back_up(&room.path().join("copy.db")).unwrap();
     drop(manager);
     let files = files_below(room.path());
     assert!(files.len() >= 7, "database, log, view, three exports and a copy: {files:?}");

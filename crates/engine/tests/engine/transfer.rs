@@ -83,7 +83,7 @@ fn an_export_imported_elsewhere_is_the_same_session() {
         }
     }
     assert_eq!(rows(&engine, &here), expected);
-    assert!(segno_store::verify::verify(engine.store(), true, |_, _| {}).unwrap().is_clean());
+    assert!(segno_store::verify::verify(&another.store(), true, |_, _| {}).unwrap().is_clean());
     // And work goes on.
     let id = here.session_id;
     engine.act(id, Command::Resume { reset_breaker: false, details: None }).unwrap();
@@ -199,7 +199,7 @@ fn a_name_that_is_taken_is_changed_and_said() {
     let wanted =
         format!("the name {} was taken, so it is {} here", state.session_id, state.session_id.next());
     assert!(imported.notices.contains(&wanted), "{:?}", imported.notices);
-    let last = elsewhere.store().events(imported.state.session_id, 0, 10).unwrap().pop().unwrap();
+    let last = elsewhere.events(imported.state.session_id, 0, 10).unwrap().pop().unwrap();
     let segno_store::EventRow::Whole(last) = last else { panic!() };
     assert_eq!(last.kind, "journal_imported");
     assert!(last.body.contains(&format!("\"renamed_from\":\"{}\"", state.session_id)), "{}", last.body);
@@ -300,7 +300,7 @@ fn what_a_file_claims_grants_nothing() {
         assert_eq!((here.budget.total_budget, here.budget.hard), (900_000_000, true));
         assert_eq!((here.cost.limit_micros, here.cost.hard), (Some(900_000_000), true));
         assert!(here.driver.is_none() && here.requests.is_empty());
-        assert!(elsewhere.store().lease(here.session_id).unwrap().is_none());
+        assert!(elsewhere.lease(here.session_id).unwrap().is_none());
 
         // Where work is capped anyway, a file makes the cap no wider, unless that is asked for.
         let own = TokenBudget { total_budget: 7_000, hard: true, ..TokenBudget::default() };

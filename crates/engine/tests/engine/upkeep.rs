@@ -91,7 +91,7 @@ fn cleanup_goes_on_past_a_session_that_is_still_held() {
 fn damaged_copy(room: &Room, engine: &Engine, from: &str, to: &str) -> Engine {
     assert_eq!(from.len(), to.len());
     let path = room.path().join("copy.db");
-    engine.store().backup(&path).unwrap();
+    engine.back_up(&path).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let mut found = 0;
     for start in 0..bytes.len() - from.len() {
@@ -103,7 +103,7 @@ fn damaged_copy(room: &Room, engine: &Engine, from: &str, to: &str) -> Engine {
     assert!(found > 0, "{from} is not in the store");
     std::fs::write(&path, bytes).unwrap();
     // A copy beside its store is left alone; without it, it is the store.
-    std::fs::remove_file(engine.store().place()).unwrap();
+    std::fs::remove_file(room.store_path()).unwrap();
     let options = EngineOptions { clock: room.clock.clone(), ..EngineOptions::default() };
     let copy = store_at(&path, std::time::Duration::from_secs(20));
     copy.adopt().unwrap();
@@ -205,7 +205,7 @@ fn a_store_that_is_no_database_is_moved_aside() {
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     engine.act(id, note("kept")).unwrap();
     let copy = room.path().join("copy.db");
-    engine.store().backup(&copy).unwrap();
+    engine.back_up(&copy).unwrap();
     doctor::salvage_store(&copy, "20260116").unwrap();
     let options = EngineOptions { clock: room.clock.clone(), ..EngineOptions::default() };
     let saved = Engine::new(Box::new(store_at(&copy, std::time::Duration::from_secs(20))), options);

@@ -231,7 +231,7 @@ fn a_pipe_in_the_place_of_a_view_hangs_nobody() {
     assert!(made.success());
     let acted = engine.act(id, note("kept")).unwrap();
     assert!(acted.notices[0].contains("not a regular file"), "{:?}", acted.notices);
-    engine.store().delete(id, None).unwrap();
+    segno_store::Store::delete(&room.store(), id, None).unwrap();
     let error = room.manager().load(&id.to_string()).unwrap_err();
     assert_eq!(error.code(), "session_corrupted");
 }

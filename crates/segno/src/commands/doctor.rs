@@ -8,7 +8,7 @@ use segno_engine::doctor::{self, Diagnosis, Salvaged};
 use serde_json::json;
 
 use crate::context::Context;
-use crate::desk::{Desk, store_path};
+use crate::desk::Desk;
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
 use crate::files;
@@ -52,7 +52,7 @@ pub struct BackupArgs {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let printer = &context.printer;
-    let path = store_path(context)?;
+    let path = context.store_path()?;
     let mut salvaged = None;
     let desk = match Desk::open(context) {
         Err(error) if error.code() == "store_damaged" => {

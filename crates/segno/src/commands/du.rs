@@ -4,7 +4,7 @@ use clap::Args as ClapArgs;
 use segno_engine::usage::Places;
 
 use crate::context::Context;
-use crate::desk::{Desk, short, store_path};
+use crate::desk::{Desk, short};
 use crate::error::Outcome;
 use crate::output::table::{Column, Table};
 use crate::output::units;
@@ -25,7 +25,7 @@ pub struct Args {
 
 /// Where things of this user are that belong to no single session.
 pub(super) fn places(context: &Context) -> Outcome<Places> {
-    let store = store_path(context)?;
+    let store = context.store_path()?;
     let quarantine = store.with_file_name("quarantine");
     let data = &context.paths.data;
     Ok(Places { store, archive: data.join("archive"), backups: data.join("backup"), quarantine })

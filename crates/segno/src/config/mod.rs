@@ -197,32 +197,7 @@ pub struct Redact {
 }
 
 /// A rule of `redact.rules`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
-    /// A name for the rule.
-    pub id: String,
-    /// The text must contain one of these; none means always look.
-    #[serde(default)]
-    pub keywords: Vec<String>,
-    /// What the secret looks like.
-    pub regex: String,
-    /// Which part of the match is the secret; 0 is all of it.
-    #[serde(default)]
-    pub group: usize,
-}
-
-impl Rule {
-    /// As the redactor wants it.
-    pub fn spec(&self) -> segno_engine::redact::RuleSpec {
-        segno_engine::redact::RuleSpec {
-            id: self.id.clone(),
-            keywords: self.keywords.clone(),
-            regex: self.regex.clone(),
-            group: self.group,
-            ..segno_engine::redact::RuleSpec::default()
-        }
-    }
-}
+pub use segno_engine::redaction::Rule;
 
 /// The section `[ui]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

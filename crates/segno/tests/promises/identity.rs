@@ -200,8 +200,8 @@ promise!(
     fn keys_of_earlier_versions_are_known() {
         let lab = Lab::new();
         assert_eq!(lab.run(&["new", "work"]).code, Some(0));
-        let store = segno_engine::store::sqlite::SqliteStore::open(&default_store(&lab), Default::default());
-        let store: Box<dyn segno_engine::store::Store> = Box::new(store.unwrap());
+        let store = segno_store::sqlite::SqliteStore::open(&default_store(&lab), Default::default());
+        let store: Box<dyn segno_store::Store> = Box::new(store.unwrap());
         let session = lab.state()["session_id"].as_str().unwrap().parse().unwrap();
         // As it was written then: the key as it was typed.
         let noted = segno_engine::core::decide::decide_fact(segno_engine::core::Command::Report {
@@ -211,8 +211,8 @@ promise!(
         let redactor = segno_engine::redact::Redactor::new(Default::default());
         let facts = noted.unwrap().into_iter().map(|event| redactor.record(event).unwrap()).collect();
         let at = segno_engine::core::Timestamp::EPOCH;
-        let what = segno_engine::store::What::Facts(facts);
-        let append = segno_engine::store::Append::new(session, "job".parse().unwrap(), at, what);
+        let what = segno_store::What::Facts(facts);
+        let append = segno_store::Append::new(session, "job".parse().unwrap(), at, what);
         assert!(store.append(vec![append]).pop().unwrap().is_ok());
         drop(store);
         assert_eq!(lab.json(&["note", "x", "--key", "job"])["repeated"], true);

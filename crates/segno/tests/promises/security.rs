@@ -6,8 +6,9 @@ use std::process::Child;
 use rustix::process::Signal;
 use segno_engine::core::event::{Holder, RunStarted};
 use segno_engine::core::{Command, SessionId};
-use segno_engine::store::sqlite::{Options, SqliteStore};
 use segno_engine::{Engine, EngineOptions, NewSession, view};
+use segno_store::Store as _;
+use segno_store::sqlite::{Options, SqliteStore};
 use serde_json::json;
 
 use crate::lab::{Lab, program};
@@ -89,10 +90,11 @@ fn hostile_store(path: &Path, holder: &Holder, start: RunStarted) -> SessionId {
     let view = view::Options { enabled: false, ..view::Options::default() };
     let engine = Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() });
     let session = engine.create(NewSession::default()).unwrap().state.session_id;
-    let lease = engine.store().acquire(session, holder, None).unwrap();
+    let beside = SqliteStore::open(path, Options::default()).unwrap();
+    let lease = beside.acquire(session, holder, None).unwrap();
     let attach = Command::AttachDriver { epoch: lease.epoch, holder: holder.clone() };
     engine.act_all(session, vec![attach, Command::StartRun(Box::new(start))], None).unwrap();
-    drop(engine);
+    drop((engine, beside));
     let database = rusqlite::Connection::open(path).unwrap();
     database.execute("UPDATE leases SET heartbeat_us = 1000", []).unwrap();
     session

@@ -16,6 +16,7 @@ mod earlier;
 mod going_back;
 mod help;
 mod keep;
+mod layers;
 mod new;
 mod parse;
 mod place;

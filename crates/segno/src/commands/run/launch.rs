@@ -222,7 +222,7 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
     let own_turns = max_turns.filter(|_| interactive || !agent.capabilities().caps_turns);
     let silence = args.silence.map(|silence| silence.as_secs()).or(common.silence_seconds);
     let silence = silence.unwrap_or(config.run.silence_seconds);
-    let hook_file = desk::hook_file(context, Some(desk.engine.store_id()))?;
+    let hook_file = context.setup()?.hook_file(Some(desk.engine.store_id()))?;
     let request = Request {
         session: state.session_id,
         completes: state.made_by == Maker::Run,
@@ -247,7 +247,7 @@ fn assemble(desk: &Desk<'_>, args: &Args, parts: Parts, feed: &Feed, stop: &Stop
             .collect(),
         keeper: super::keeper()?,
         sole_process: true,
-        hook_file: Some(serde_json::to_vec(&hook_file).unwrap_or_default()),
+        hook_file: Some(hook_file.to_bytes()),
         scratch: Some(scratch(context)),
         limits: Limits {
             // A person may think for as long as they like.

@@ -1,0 +1,127 @@
+//! What went wrong in the engine, as an exit code and a hint at what to do next.
+
+use crate::desk::{extend_hint, tail};
+use crate::error::CommandError;
+use crate::exit::ExitCode;
+
+impl From<segno_engine::Error> for CommandError {
+    fn from(error: segno_engine::Error) -> Self {
+        use segno_engine::Error as E;
+        use segno_engine::StoreError as S;
+        use segno_engine::core::Refusal;
+        use segno_engine::workspace::Error as W;
+        let code = error.code();
+        let message = error.to_string();
+        let (exit, hint): (ExitCode, Option<String>) = match &error {
+            E::SessionAlreadyActive { session } => (
+                ExitCode::AlreadyActive,
+                Some(format!(
+                    "segno complete {0}   (or: segno abort {0}, or: segno new --parallel)",
+                    tail(*session)
+                )),
+            ),
+            E::NoActiveSession => (ExitCode::SessionNotFound, Some("segno new".to_owned())),
+            E::InvalidStateTransition { .. } | E::InvalidStateForPhaseAdvance { .. } => {
+                (ExitCode::Refused, None)
+            }
+            E::SessionNotFound { .. } => (
+                ExitCode::SessionNotFound,
+                Some("segno ls --all --everywhere   lists every session".to_owned()),
+            ),
+            E::SessionCorrupted { .. } => (ExitCode::StoreDamaged, Some("segno doctor".to_owned())),
+            E::BudgetExceeded => (ExitCode::BudgetExhausted, Some("segno budget extend N".to_owned())),
+            E::CapReached { session, unit, .. } => {
+                (ExitCode::BudgetExhausted, Some(extend_hint(*unit, Some(*session))))
+            }
+            E::WriteError { .. } => {
+                (ExitCode::Environment, Some("free some room or mend the disk, then try again".to_owned()))
+            }
+            E::Refused(Refusal::BadValue { .. } | Refusal::TooMany { .. }) => (ExitCode::Usage, None),
+            E::Refused(Refusal::Unknown { what, .. }) => {
+                let list = match *what {
+                    "open task" => Some("segno task list"),
+                    "decision" => Some("segno show --decisions"),
+                    "checkpoint" => Some("segno checkpoint list"),
+                    "cache entry" => Some("segno show --memory"),
+                    _ => None,
+                };
+                (ExitCode::Refused, list.map(ToOwned::to_owned))
+            }
+            E::Refused(Refusal::AtBreakpoint { .. }) => {
+                (ExitCode::Refused, Some("segno breakpoint continue".to_owned()))
+            }
+            E::Refused(_) => (ExitCode::Refused, None),
+            E::Store(S::Held(_) | S::StaleEpoch { .. }) => (ExitCode::HeldElsewhere, None),
+            E::Store(S::Busy { .. } | S::DriversAlive { .. }) => {
+                (ExitCode::StoreBusy, Some("try again in a moment".to_owned()))
+            }
+            E::Store(S::Damaged { .. } | S::SessionDamaged { .. } | S::NoBlob(_)) => (
+                ExitCode::StoreDamaged,
+                Some(
+                    "segno doctor --repair   moves the damaged file aside and saves what can be read"
+                        .to_owned(),
+                ),
+            ),
+            E::Store(S::Newer { .. }) => (ExitCode::StoreNewer, Some("update segno".to_owned())),
+            E::Store(S::NoStore(_)) => {
+                (ExitCode::SessionNotFound, Some("segno new \"what it is about\"".to_owned()))
+            }
+            E::Store(S::Copy { .. }) => (
+                ExitCode::Refused,
+                Some("segno doctor --adopt   makes the copy a store of its own".to_owned()),
+            ),
+            E::Store(S::ReadOnly { .. }) => (
+                ExitCode::Environment,
+                Some("its file and its directory must be writable, for looking too".to_owned()),
+            ),
+            E::Store(S::BadPlace { .. } | S::Full { .. }) => {
+                (ExitCode::Environment, Some("--store sqlite:PATH   names another place".to_owned()))
+            }
+            E::Store(_) => (ExitCode::Failure, None),
+            E::File { .. } => (ExitCode::Environment, None),
+            E::NoStorePath | E::UnsupportedStore { .. } => {
+                (ExitCode::Config, Some("--store sqlite:PATH".to_owned()))
+            }
+            E::BadRule(_) => (ExitCode::Config, Some("segno config show --origin".to_owned())),
+            E::NotPrivate { path, .. } => (
+                ExitCode::Environment,
+                Some(format!("chmod go-w {}   once you know what is in it", path.display())),
+            ),
+            E::Ambiguous(_) => (ExitCode::Ambiguous, Some("say more of the id".to_owned())),
+            E::NotArchived { .. } => (
+                ExitCode::StoreDamaged,
+                Some("segno doctor   says what is wrong with it   (segno rm ID   removes it without an archive)".to_owned()),
+            ),
+            E::NotImportable(_) => (ExitCode::Refused, None),
+            E::NotLaunched { .. } => (ExitCode::AgentMissing, None),
+            E::AgentAlive { .. } => (
+                ExitCode::HeldElsewhere,
+                Some("segno attach   follows it   (or: segno kill   ends it)".to_owned()),
+            ),
+            E::OtherBranch { .. } => {
+                (ExitCode::Refused, Some("segno resume --checkout-branch   (or: --any-branch)".to_owned()))
+            }
+            E::NotStarted(_) => (ExitCode::RunStopped, Some("segno resume   goes on".to_owned())),
+            E::Replaced(_) => (ExitCode::HeldElsewhere, None),
+            E::NoRun(_) | E::NoTree(_) | E::NotResumable { .. } => (ExitCode::Refused, None),
+            E::TreeBusy { .. } => (
+                ExitCode::HeldElsewhere,
+                Some("wait until it is done, or: segno stop ID   (segno ls shows it)".to_owned()),
+            ),
+            E::Declined => (ExitCode::Cancelled, None),
+            E::NobodyToAsk => {
+                (ExitCode::Cancelled, Some("add --yes to do it without being asked".to_owned()))
+            }
+            E::RestorePending(_) | E::Workspace(W::Pending | W::Halfway(_)) => {
+                let hint = "segno checkpoint pending --leave   keeps the files as they are   (or: --finish, --take-back)";
+                (ExitCode::Refused, Some(hint.to_owned()))
+            }
+            E::Workspace(_) => (ExitCode::Environment, None),
+        };
+        let message = match &error {
+            E::Store(S::NoStore(_)) => "there are no sessions yet".to_owned(),
+            _ => message,
+        };
+        Self::new(exit, code, message).maybe_hint(hint)
+    }
+}

@@ -1,0 +1,109 @@
+//! The configuration and the environment as plain values for the engine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use segno_engine::redaction::Redaction;
+use segno_engine::setup::{Opening, Purpose, Setup, store_path};
+use segno_engine::tree::TreeOptions;
+use segno_engine::{Actor, view};
+
+use crate::context::Context;
+use crate::error::Outcome;
+
+impl Context {
+    /// What the engine is made from.
+    ///
+    /// # Errors
+    /// If the configuration is wrong.
+    pub fn setup(&self) -> Outcome<Setup> {
+        let config = self.config()?;
+        Ok(Setup {
+            store: self.store_url()?,
+            busy: Duration::from_millis(config.store.busy_timeout_ms),
+            data: self.paths.data.clone(),
+            state: self.paths.state.clone(),
+            redaction: self.redaction()?,
+            view: view::Options {
+                enabled: config.view.enabled,
+                most_items: usize::try_from(config.view.max_items).unwrap_or(10_000),
+                ..view::Options::default()
+            },
+            tree: self.tree()?,
+            variables: std::iter::once("HOME")
+                .chain(segno_engine::agents::log_variables())
+                .filter_map(|name| Some((name.to_owned(), self.environment.non_empty(name)?.to_owned())))
+                .collect(),
+            line_limit: config.run.max_line_mb << 20,
+        })
+    }
+
+    /// How this command opens the store, as the run that it belongs to.
+    ///
+    /// # Errors
+    /// If the variables that a driver sets are not right.
+    pub fn opening(&self, create: bool, purpose: Purpose) -> Outcome<Opening> {
+        let actor = match self.under_run()? {
+            Some(under) => {
+                Actor { run: Some(under.run.to_string()), epoch: under.epoch, session: under.session }
+            }
+            None => Actor::default(),
+        };
+        Ok(Opening { purpose, create, actor })
+    }
+
+    /// The file of the embedded store.
+    ///
+    /// # Errors
+    /// If the configuration names none.
+    pub fn store_path(&self) -> Outcome<PathBuf> {
+        Ok(store_path(&self.store_url()?)?)
+    }
+
+    /// What is known to be secret: variables of the environment whose names say so, and those that the configuration
+    /// gives to agents.
+    fn redaction(&self) -> Outcome<Redaction> {
+        let config = self.config()?;
+        let agents = config.agents.values();
+        let given = agents.filter_map(|agent| agent.get("env").and_then(toml::Value::as_table)).flatten();
+        Ok(Redaction {
+            rules: config.redact.rules.clone(),
+            keeps_environment: config.redact.env,
+            environment: self.environment.secrets(),
+            given: given
+                .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+                .collect(),
+        })
+    }
+
+    /// How checkpoints hold files.
+    fn tree(&self) -> Outcome<Option<TreeOptions>> {
+        let config = &self.config()?.checkpoint;
+        if !config.files {
+            return Ok(None);
+        }
+        let environment = &self.environment;
+        let path = environment.get("PATH").unwrap_or_default();
+        let home = environment.non_empty("HOME").map(PathBuf::from);
+        let git_config = environment.non_empty("XDG_CONFIG_HOME").map(PathBuf::from);
+        let git_config = git_config.or_else(|| home.as_ref().map(|home| home.join(".config")));
+        Ok(Some(TreeOptions {
+            home,
+            global_excludes: git_config.map(|config| config.join("git/ignore")).filter(|path| path.is_file()),
+            largest_file: config.largest_file_mb.saturating_mul(1 << 20),
+            quota: Some(config.quota_mb.saturating_mul(1 << 20)).filter(|quota| *quota > 0),
+            include_ignored: config.include_ignored.clone(),
+            never: vec![self.paths.data.clone(), self.paths.state.clone()],
+            every_calls: config.every_calls,
+            most: config.max,
+            keep_on_success: config.keep_on_success,
+            keep_on_failure: config.keep_on_failure,
+            risky: config.risky.clone(),
+            stop_on_failure: config.on_failure == "stop",
+            ..TreeOptions::new(
+                self.paths.data.join("snapshots"),
+                segno_engine::workspace::git::find(std::ffi::OsStr::new(path)),
+            )
+        }))
+    }
+}
