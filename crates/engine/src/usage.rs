@@ -82,7 +82,8 @@ impl Engine {
         if let Some(tree) = &self.options.tree {
             usage.snapshots = size(&tree.shadows, 0);
             for project in projects.values_mut() {
-                project.snapshots = size(&tree.shadow(Path::new(&project.project)), 0);
+                let shadows = tree.shadows_at(Path::new(&project.project));
+                project.snapshots = shadows.iter().map(|shadow| size(shadow, 0)).sum();
             }
         }
         let known: u64 = projects.values().map(|project| project.snapshots).sum();

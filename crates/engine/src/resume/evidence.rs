@@ -108,12 +108,15 @@ impl Engine {
         let transcripts: Vec<Transcript> =
             files.filter_map(|file| Some(log.transcript(&tail(file)?))).collect();
         let recur = found.agent.capabilities().call_ids_recur;
+        // What such an agent says of calls that failed is that they were cut off.
+        let cut_off = run.get("reason").and_then(Value::as_str) == Some(crate::run::STOPPED_TO_GO_ON);
         calls
             .iter()
             .filter_map(|row| {
                 let call = transcripts.iter().find_map(|transcript| matching(transcript, row, recur))?;
                 let end = match call.status {
                     CallStatus::Finished => CallEnd::Completed,
+                    CallStatus::Failed | CallStatus::Denied if cut_off => return None,
                     CallStatus::Failed => CallEnd::Failed,
                     CallStatus::Denied => CallEnd::Denied,
                     CallStatus::Open => return None,

@@ -196,9 +196,10 @@ impl Engine {
         let state = self.load(session)?.state;
         if let Some(alive) = crate::run::living_agent(&state) {
             frontend.notice(&format!("its agent (pid {}) still runs and is stopped first", alive.pid));
-            self.stop_run(&state);
+            self.stop_to_go_on(session)?;
+        } else {
+            self.settle_run_if_dead(session)?;
         }
-        self.settle_run_if_dead(session)?;
         if !self.load(session)?.state.calls.in_doubt.is_empty() {
             let settled = self.gather_evidence(session)?;
             if !settled.is_empty() {

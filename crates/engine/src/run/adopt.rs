@@ -1,12 +1,8 @@
 //! Taking over a run whose driver died while its agent lives on.
 
+use std::time::Duration;
 use std::time::Instant;
 
-use segno_agents::Agent;
-use segno_agents::Baseline;
-use segno_agents::Reader;
-use segno_agents::ReaderOptions;
-use segno_agents::plain::Plain;
 use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
@@ -16,16 +12,13 @@ use super::Feed;
 use super::Limits;
 use super::Report;
 use super::Stop;
-use super::capture::Capture;
-use super::capture::Note;
+use super::capture;
 use super::cgroup::Resources;
 use super::drive::Process;
 use super::drive::Running;
 use super::drive::pidfd;
 use super::heart::Heart;
-use super::interactive::Person;
-use super::journal::Recorder;
-use super::log_beside::LogBeside;
+use super::reopen::Reopened;
 use super::settle::Unseen;
 use super::texts::Marks;
 use super::tree::Member;
@@ -33,44 +26,11 @@ use crate::Engine;
 use crate::Error;
 
 /// How long an agent that is asked to stop may take for each step.
-const POLITE: std::time::Duration = std::time::Duration::from_secs(2);
-
-/// The agent a note tells of.
-pub(super) fn agent(note: &Note) -> Box<dyn Agent> {
-    match &note.plain {
-        Some(config) => Box::new(Plain::new(config.clone())),
-        None => segno_agents::by_name(&note.agent).unwrap_or_else(|| Box::new(Plain::default())),
-    }
-}
-
-/// A reader that goes on where the capture does.
-pub(super) fn reader(engine: &Engine, note: &Note, capture: &Capture) -> Reader {
-    let start = capture.offset();
-    let options = ReaderOptions {
-        line_limit: engine.options.line_limit,
-        start_offset: start,
-        expected_native_id: note.expected_native_id.clone().filter(|_| note.attended.is_none()),
-        // From the middle of its output nobody can tell what its running totals began with.
-        baseline: if start > 0 || note.resumed { Baseline::Unknown } else { Baseline::Fresh },
-    };
-    match &note.attended {
-        Some(attended) => {
-            segno_agents::attended_reader(agent(note).as_ref(), &options, Some(&attended.since))
-        }
-        None => agent(note).reader(&options),
-    }
-}
-
-/// The agent's own record, read again from where the run began in it.
-pub(super) fn record(
-    agent: &dyn Agent,
-    note: &Note,
-    native_id: Option<String>,
-    recorder: &mut Recorder<'_>,
-) -> LogBeside {
-    let baseline = if note.resumed { Baseline::Unknown } else { Baseline::Fresh };
-    LogBeside::new(agent, note, baseline, native_id, recorder)
-}
+const POLITE: Duration = Duration::from_secs(2);
+/// An agent that has just said something may still be writing it down; it gets this long.
+const WRITES_DOWN: Duration = Duration::from_millis(500);
+/// One that goes on talking is waited for no longer than this.
+const TALKS_ON: Duration = Duration::from_secs(3);
 
 /// The agent of a session's newest run, if its end is not recorded and it still lives on this machine.
 pub fn living_agent(state: &State) -> Option<Member> {
@@ -100,22 +60,13 @@ impl Engine {
             let text = format!("nothing but the store says that process {} is this session's agent", run.pid);
             return Err(Error::NoRun(text));
         };
-        let (capture, note) = (own.open()?, own.note);
-        self.learn_secrets_of(capture.dir());
         let mut commands = vec![Command::AdoptRun { run: run.id.clone(), epoch: driver.epoch() }];
         if state.status != Status::Active {
             commands.push(Command::Resume { reset_breaker: false, details: Some("adopted".into()) });
         }
         let acted = self.act_in_run(session, commands, driver.epoch(), &run.id)?;
-        let reader = reader(self, &note, &capture);
-        let agent = agent(&note);
-        let person = note.attended.as_ref();
-        let person = person.map(|attended| Person::is_elsewhere(agent.as_ref(), attended, capture.dir()));
-        let mut recorder =
-            Recorder::new(self, agent.as_ref(), acted.state, driver.epoch(), &run.id, feed.clone())
-                .with_lasting_ids(person.is_some())
-                .taken_over();
-        let record = record(agent.as_ref(), &note, run.native_id.clone(), &mut recorder);
+        let reopened = self.reopen(own, acted.state, &run, driver.epoch(), feed.clone())?;
+        let Reopened { agent, note, capture, reader, recorder, record, person } = reopened;
         let running = Running {
             driver: &driver,
             completes: note.completes,
@@ -172,9 +123,41 @@ impl Engine {
         if running { self.settle_run(session) } else { Ok(()) }
     }
 
+    /// Stops the agent of a session whose driver died, to go on with it: all it said is taken in first, and what it is
+    /// in the middle of is in doubt afterwards, whatever it says of being stopped.
+    pub(crate) fn stop_to_go_on(&self, session: SessionId) -> Result<(), Error> {
+        // From now on its hooks allow no further call.
+        let driver = self.drive(session, "segno resume")?;
+        // What cannot be taken in now is taken in at its end.
+        let _ = self.hear_before_stop(session, driver.epoch());
+        self.stop_run(&self.store().load(session)?.state);
+        self.end_stopped_run(session, driver.epoch())
+    }
+
+    /// Takes in what was said so far. An agent whose call has just ended gets a moment to write that down: what is not
+    /// in its own record it does not know when it goes on.
+    fn hear_before_stop(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        let state = self.store().load(session)?.state;
+        let Some(run) = state.run.clone() else { return Ok(()) };
+        let own = self.own_capture(session, &run)?;
+        let _alone = capture::alone_at(&own.dir);
+        let mut reopened = self.reopen(own, state, &run, epoch, Feed::default())?;
+        let until = Instant::now() + TALKS_ON;
+        loop {
+            reopened.take_in()?;
+            reopened.recorder.refresh()?;
+            let is_at_work = !reopened.recorder.state.calls.open.is_empty();
+            let is_quiet = reopened.capture.quiet_for().is_none_or(|quiet| quiet >= WRITES_DOWN);
+            if is_at_work || is_quiet || Instant::now() >= until {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Stops the agent of a session that nobody drives: politely first, so that it writes down what it still can, then
     /// at once, with all its processes.
-    pub(crate) fn stop_run(&self, state: &State) {
+    fn stop_run(&self, state: &State) {
         let Some(member) = living_agent(state) else { return };
         let agent = state.run.as_ref().and_then(|run| segno_agents::by_name(&run.agent));
         let ladder = agent.as_ref().map_or(&[][..], |agent| agent.stop_ladder());
@@ -186,7 +169,7 @@ impl Engine {
             }
             let until = Instant::now() + POLITE;
             while member.is_alive() && Instant::now() < until {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(20));
             }
             if !member.is_alive() {
                 break;
@@ -196,7 +179,7 @@ impl Engine {
         // A killed process is gone a moment later.
         let until = Instant::now() + POLITE;
         while member.is_alive() && Instant::now() < until {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

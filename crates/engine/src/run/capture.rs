@@ -146,6 +146,11 @@ impl Capture {
         Ok((File::open(self.dir.join("stdout"))?, place))
     }
 
+    /// How long ago the last output came.
+    pub(super) fn quiet_for(&self) -> Option<std::time::Duration> {
+        self.stdout.metadata().ok()?.modified().ok()?.elapsed().ok()
+    }
+
     /// Gives back the space of what is journaled.
     pub fn release(&mut self, journaled: u64) {
         let read = self.others.iter().map(|place| place.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);

@@ -70,6 +70,8 @@ pub(super) struct Recorder<'a> {
     launched: HashMap<String, String>,
     /// The beginning of the run was heard by somebody else.
     took_over: bool,
+    /// We stopped the agent: a call that is said to have failed was cut off, and nobody knows how far it got.
+    pub(super) cut_off: bool,
     /// The tools that the agent said it has.
     tools: Option<serde_json::Value>,
     /// Artifacts that were recorded already, each once in a phase.
@@ -134,6 +136,7 @@ impl<'a> Recorder<'a> {
             tokens: LiveTokens::default(),
             launched: HashMap::new(),
             took_over: false,
+            cut_off: false,
             tools: None,
             artifacts: HashSet::new(),
             view_due: false,

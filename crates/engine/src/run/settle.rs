@@ -16,14 +16,13 @@ use segno_core::event::RunEnded;
 use segno_core::limits;
 
 use super::Feed;
-use super::adopt;
 use super::capture;
-use super::interactive::Person;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::journal::token_use;
 use super::keeper;
 use super::proof::NOBODY;
+use super::reopen::Rest;
 use super::stop::Cause;
 use super::supervisor::RunEnd;
 use super::supervisor::session_after;
@@ -33,6 +32,9 @@ use crate::Engine;
 use crate::Error;
 use crate::life;
 use crate::life::Life;
+
+/// Why a run ended that was stopped to go on with its session.
+pub(crate) const STOPPED_TO_GO_ON: &str = "its driver had died, and it was stopped to go on with the session";
 
 /// How a run ended.
 #[derive(Clone)]
@@ -195,6 +197,17 @@ impl Engine {
     /// Brings a run whose driver died to its end, if its agent is gone too: what it printed last is journaled from
     /// its capture. Refuses while the agent lives, because nobody may start another one beside it.
     pub(crate) fn end_dead_run(&self, session: SessionId, epoch: u64, unseen: Unseen) -> Result<(), Error> {
+        self.end_run(session, epoch, unseen, false)
+    }
+
+    /// The same for one that was stopped to go on with its session: what its calls say from now on of having failed
+    /// was our doing, and nobody knows how far they got.
+    pub(super) fn end_stopped_run(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        // Whoever ends it has seen to it that it is ended, wherever it was.
+        self.end_run(session, epoch, Unseen::Left, true)
+    }
+
+    fn end_run(&self, session: SessionId, epoch: u64, unseen: Unseen, cut_off: bool) -> Result<(), Error> {
         let running = |state: &State| state.run.clone().filter(|run| run.is_running());
         let Some(run) = running(&self.store().load(session)?.state) else { return Ok(()) };
         let _alone = self.own_capture(session, &run).ok().and_then(|own| capture::alone_at(&own.dir));
@@ -214,71 +227,40 @@ impl Engine {
         if life.may_live() && !left {
             return Err(Error::AgentAlive { agent: run.agent, pid: run.pid });
         }
-        let exit = ExitInfo::default();
         let tree = own.as_ref().ok().map(|own| Tree::new(&own.run, NOBODY, false, own.note.cgroup.clone()));
-        let reopened = own.and_then(|own| Ok((own.open()?, own.note)));
-        if let Ok((capture, _)) = &reopened {
-            self.learn_secrets_of(capture.dir());
-        }
-        let agent = match &reopened {
-            Ok((_, note)) => adopt::agent(note),
-            Err(_) => segno_agents::by_name(&run.agent)
-                .unwrap_or_else(|| Box::new(segno_agents::plain::Plain::default())),
-        };
         // Nobody cleaned up after it yet, and what is left may still be printing. Where nothing here tells of the run,
         // it is not ours to clean up after: it may be another store's, or another machine's.
         let swept = tree.as_ref().filter(|_| !left).map_or(0, Tree::sweep);
         // All who printed are gone; what they printed last may still be on its way.
-        let all_kept = match &reopened {
-            Ok((capture, _)) if !left => keeper::wait_until_kept(capture.dir(), Duration::from_secs(2)),
+        let all_kept = match &own {
+            Ok(own) if !left => keeper::wait_until_kept(&own.dir, Duration::from_secs(2)),
             _ => true,
         };
-        let attended = reopened.as_ref().ok().and_then(|(capture, note)| {
-            Some(Person::is_elsewhere(agent.as_ref(), note.attended.as_ref()?, capture.dir()))
-        });
-        let mut recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default())
-            .with_lasting_ids(attended.is_some())
-            .taken_over();
-        if let (Some(mut person), Some(tree)) = (attended, &tree) {
-            // The agent's own record is copied to its end; without it the journal has what was copied before.
-            let _ = person.finish(run.native_id.as_deref(), tree);
-        }
-        let (outcome, capture) = match reopened {
-            Ok((mut capture, note)) => {
-                let mut reader = adopt::reader(self, &note, &capture);
-                let mut record = adopt::record(agent.as_ref(), &note, run.native_id.clone(), &mut recorder);
-                record.end();
-                loop {
-                    let mut take = |envelope| record.hear(envelope, &mut recorder);
-                    let mut more = capture
-                        .read(|bytes| reader.feed(bytes, &mut take))
-                        .map_err(|why| Error::file(capture.dir(), why))?;
-                    // Who the agent is, is in its output: that is read first.
-                    more |= record.follow(agent.as_ref(), capture.dir(), &mut recorder);
-                    if let Flushed::NotYet(why) = recorder.flush()? {
-                        return Err(Error::WriteError {
-                            details: why,
-                            certainty: segno_store::Certainty::NotWritten,
-                        });
-                    }
-                    if !more {
-                        break;
-                    }
+        let reopened = own.and_then(|own| self.reopen(own, state.clone(), &run, epoch, Feed::default()));
+        let Rest { mut outcome, mut recorder, files } = match reopened {
+            Ok(mut reopened) => {
+                reopened.recorder.cut_off = cut_off;
+                if let (Some(person), Some(tree)) = (&mut reopened.person, &tree) {
+                    // The agent's own record is copied to its end; without it the journal has what was copied before.
+                    let _ = person.finish(run.native_id.as_deref(), tree);
                 }
-                let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
-                record.finish(&exit, &mut outcome, &mut recorder);
-                recorder.make_fit(&mut outcome);
-                (outcome, Some((capture, note)))
+                reopened.take_in_rest()?
             }
             // Without a capture (another machine, or removed by hand) only the journal knows.
             Err(_) => {
-                let mut outcome =
-                    agent.reader(&segno_agents::ReaderOptions::default()).finish(&exit, &mut |_| {});
+                let agent = segno_agents::by_name(&run.agent)
+                    .unwrap_or_else(|| Box::new(segno_agents::plain::Plain::default()));
+                let options = segno_agents::ReaderOptions::default();
+                let mut outcome = agent.reader(&options).finish(&ExitInfo::default(), &mut |_| {});
                 outcome.outcome = OutcomeKind::Interrupted;
                 outcome.native_id = run.native_id.clone();
-                (outcome, None)
+                let recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default());
+                Rest { outcome, recorder: recorder.taken_over(), files: None }
             }
         };
+        if cut_off && outcome.outcome != OutcomeKind::Completed {
+            STOPPED_TO_GO_ON.clone_into(&mut outcome.reason);
+        }
         // It was last seen alive when its driver was; nobody knows better.
         let seen = recorder.state.recovery.as_ref().map(|stop| stop.interrupted_at);
         let last_seen = seen.filter(|at| *at >= run.started_at);
@@ -304,7 +286,7 @@ impl Engine {
             last_seen,
         };
         let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
-        if let Some((capture, note)) = capture.filter(|_| !kept && !left && all_kept) {
+        if let Some((capture, note)) = files.filter(|_| !kept && !left && all_kept) {
             super::spawn::remove(note.scratch.as_deref());
             capture.discard();
         }

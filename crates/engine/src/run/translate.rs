@@ -127,6 +127,15 @@ pub(super) fn scope_calls(commands: &mut [Command], run: &str) {
     }
 }
 
+/// What ended without success did so because its agent was stopped.
+pub(super) fn doubt_failures(commands: &mut [Command]) {
+    for command in commands {
+        if let Command::EndTool { end: end @ (CallEnd::Failed | CallEnd::Denied), .. } = command {
+            *end = CallEnd::InDoubt;
+        }
+    }
+}
+
 fn said(channel: Channel, text: &str, message: &Option<String>, parent: &Option<String>) -> Vec<Command> {
     if text.is_empty() {
         return Vec::new();

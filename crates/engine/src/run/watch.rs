@@ -9,7 +9,6 @@ use std::time::Duration;
 use std::time::Instant;
 
 use rustix::process::Signal;
-use segno_agents::Envelope;
 use segno_agents::ExitInfo;
 use segno_agents::StopStep;
 use segno_core::Command;
@@ -22,6 +21,7 @@ use super::drive::Running;
 use super::heart;
 use super::heart::Heart;
 use super::journal::Flushed;
+use super::reopen::read_on;
 use super::stop::Cause;
 use super::supervisor::Action;
 use super::supervisor::Input;
@@ -246,21 +246,16 @@ impl Running<'_> {
             let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
             person.pump(native_id, &self.tree);
         }
-        let Self { reader, recorder, record, asking, .. } = self;
-        let mut take = |envelope: Envelope| {
+        let Self { agent, capture, reader, recorder, record, asking, .. } = self;
+        let hear = |event: &_| {
             if let Some(asking) = asking {
-                asking.hear(&envelope.event);
-            }
-            record.hear(envelope, recorder);
-        };
-        let mut read = match self.capture.read(|bytes| reader.feed(bytes, &mut take)) {
-            Ok(read) => read,
-            Err(why) => {
-                inputs.push(Input::StoreTrouble(Error::file(self.capture.dir(), why).to_string()));
-                false
+                asking.hear(event);
             }
         };
-        read |= record.follow(self.agent.as_ref(), self.capture.dir(), recorder);
+        let read = read_on(agent.as_ref(), capture, reader, record, recorder, hear).unwrap_or_else(|why| {
+            inputs.push(Input::StoreTrouble(Error::file(capture.dir(), why).to_string()));
+            false
+        });
         inputs.push(Input::Turns(record.calls()));
         recorder.give_texts();
         let stderr = self.capture.stderr_bytes();

@@ -9,6 +9,7 @@ mod look;
 mod needed;
 mod outputs;
 mod pending;
+mod project;
 pub mod risky;
 mod take;
 mod undo;
@@ -92,8 +93,8 @@ impl TreeOptions {
         }
     }
 
-    /// The shadow directory of a project: recognisable by people, and another one for every path.
-    pub fn shadow(&self, root: &Path) -> PathBuf {
+    /// The shadow directory of the first project at a path: recognisable by people, and another one for every path.
+    pub(crate) fn shadow(&self, root: &Path) -> PathBuf {
         let hash = blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex();
         let name: String = root
             .file_name()
@@ -135,7 +136,8 @@ impl Engine {
                 segno_workspace::git::OLDEST
             ))
         })?;
-        Ok(Workspace::open(&segno_workspace::Options {
+        let place = project::Place::find(options, &root, state)?;
+        let workspace = Workspace::open(&segno_workspace::Options {
             home: options.home.clone(),
             largest_file: options.largest_file,
             quota: options.quota,
@@ -143,7 +145,9 @@ impl Engine {
             global_excludes: options.global_excludes.clone(),
             never: options.never.clone(),
             cancel,
-            ..segno_workspace::Options::new(&root, options.shadow(&root), git)
-        })?)
+            ..segno_workspace::Options::new(&root, &place.shadow, git)
+        })?;
+        place.keep(&root)?;
+        Ok(workspace)
     }
 }

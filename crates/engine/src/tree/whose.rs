@@ -49,6 +49,8 @@ type Moment = i64;
 /// A stretch of time in which a call was open.
 #[derive(Clone, Copy, Debug)]
 struct Window {
+    /// From when on the call may have been open already.
+    perhaps_from: Moment,
     from: Moment,
     to: Moment,
     /// Until when the call may have been open still.
@@ -56,16 +58,20 @@ struct Window {
 }
 
 impl Window {
+    fn sure(from: Moment, to: Moment) -> Self {
+        Self { perhaps_from: from, from, to, perhaps_to: to }
+    }
+
     fn has(&self, at: Moment) -> bool {
         self.from <= at && at <= self.to
     }
 
     fn may_have(&self, at: Moment) -> bool {
-        earlier(self.from, NEAR) <= at && at <= later(self.perhaps_to, NEAR)
+        earlier(self.perhaps_from, NEAR) <= at && at <= later(self.perhaps_to, NEAR)
     }
 
     fn meets(&self, (from, to): (Moment, Moment)) -> bool {
-        self.from <= to && from <= self.perhaps_to
+        self.perhaps_from <= to && from <= self.perhaps_to
     }
 
     fn covers(&self, (from, to): (Moment, Moment)) -> bool {
@@ -88,7 +94,7 @@ struct Work {
 const NEAR: i64 = 2_000_000;
 /// The system's marks of files lag by one tick of its clock.
 const TICK: i64 = 20_000;
-/// A stream tells of a call that began this much earlier.
+/// A stream tells of a call that began up to this much earlier: what changed then may be the call's or anybody's.
 const READ_LATE: i64 = 300_000;
 /// The checkpoint at the end of a run follows within this time.
 const AT_ONCE: i64 = 10_000_000;
@@ -190,7 +196,14 @@ impl Engine {
 struct Open {
     tool: String,
     input: Value,
+    perhaps_from: Moment,
     from: Moment,
+}
+
+impl Open {
+    fn window(&self, to: Moment, perhaps_to: Moment) -> Window {
+        Window { perhaps_from: self.perhaps_from, from: self.from, to: to.max(self.from), perhaps_to }
+    }
 }
 
 /// Follows a journal.
@@ -249,7 +262,7 @@ impl<'a> Reader<'a> {
                 if let Some(from) = self.whole_run.take() {
                     // Of one whose driver died this is when somebody came to look.
                     let to = if self.orphaned { self.heard.unwrap_or(from).max(from) } else { at };
-                    self.whole_run_ended = Some(Window { from, to, perhaps_to: at });
+                    self.whole_run_ended = Some(Window { perhaps_to: at, ..Window::sure(from, to) });
                 }
             }
             Event::CheckpointCreated(made) => {
@@ -268,27 +281,28 @@ impl<'a> Reader<'a> {
             }
             Event::FilesRestored(_) => {
                 let from = earlier(self.before_restore.take().unwrap_or(at), TICK);
-                self.work.restored.push(Window { from, to: at, perhaps_to: at });
+                self.work.restored.push(Window::sure(from, at));
             }
             Event::ToolStarted(call) => {
                 self.hear(at);
                 self.whole_run = None;
-                let slack = if call.write_ahead { TICK } else { READ_LATE };
                 let (tool, input) = (call.tool.clone(), call.input.clone());
-                let open = Open { tool, input, from: earlier(at, slack) };
+                // A call that was told before it ran began no earlier. One that was seen did, nobody knows when.
+                let (from, perhaps_from) = match call.write_ahead {
+                    true => (earlier(at, TICK), earlier(at, TICK)),
+                    false => (at, earlier(at, READ_LATE)),
+                };
+                let open = Open { tool, input, perhaps_from, from };
                 self.open.entry(call.call.clone()).or_insert(open);
             }
             Event::ToolEnded(call) => {
                 let Some(open) = self.open.remove(&call.call) else { return };
                 let window = match call.end {
                     // Nobody heard how it ended: from when on it was no more open is not known.
-                    CallEnd::InDoubt => {
-                        let to = self.heard.unwrap_or(open.from).max(open.from);
-                        Window { from: open.from, to, perhaps_to: at }
-                    }
+                    CallEnd::InDoubt => open.window(self.heard.unwrap_or(open.from), at),
                     _ => {
                         self.hear(at);
-                        Window { from: open.from, to: at, perhaps_to: at }
+                        open.window(at, at)
                     }
                 };
                 self.close(&call.call, &open, window);
@@ -329,20 +343,20 @@ impl<'a> Reader<'a> {
 
     fn finish(mut self) -> Work {
         for (call, open) in std::mem::take(&mut self.open) {
-            let to = self.heard.unwrap_or(open.from).max(open.from);
-            let window = Window { from: open.from, to, perhaps_to: Moment::MAX };
+            let window = open.window(self.heard.unwrap_or(open.from), Moment::MAX);
             self.close(&call, &open, window);
         }
         if let Some(from) = self.whole_run {
             let to = self.heard.unwrap_or(from).max(from);
-            self.work.shell.push((Window { from, to, perhaps_to: Moment::MAX }, String::new()));
+            let window = Window { perhaps_to: Moment::MAX, ..Window::sure(from, to) };
+            self.work.shell.push((window, String::new()));
         }
         if let Some(window) = self.whole_run_ended {
             self.work.shell.push((window, String::new()));
         }
         for (path, call, at) in std::mem::take(&mut self.files) {
             let window = self.ended.get(&call).copied();
-            let window = window.unwrap_or(Window { from: earlier(at, NEAR), to: at, perhaps_to: at });
+            let window = window.unwrap_or(Window::sure(earlier(at, NEAR), at));
             let to = window.to.max(at);
             self.work.named.push((path, Window { to, ..window }));
         }
@@ -446,6 +460,12 @@ impl Judge<'_> {
         if our_shell.iter().any(|window| window.has(at)) {
             return if theirs_then { Whose::Unsure } else { Whose::Session };
         }
+        // Seen late, and it names the file: that is enough.
+        let begun = |window: &Window| window.perhaps_from <= at && at < window.from;
+        let late = self.ours.shell.iter().filter(|(window, _)| begun(window));
+        if !theirs_then && late.into_iter().any(|(_, command)| names(command, &change.path)) {
+            return Whose::Session;
+        }
         let perhaps = our_shell.iter().any(|window| window.may_have(at));
         // When something went away is told by its directory alone, and somebody may have been there since.
         if perhaps || !our_named.is_empty() || (is_gone && !our_shell.is_empty()) {
@@ -525,7 +545,7 @@ mod tests {
         std::fs::write(dir.path().join("f"), "").unwrap();
         let meta = std::fs::symlink_metadata(dir.path().join("f")).unwrap();
         let at = meta.ctime() * 1_000_000 + meta.ctime_nsec() / 1000;
-        let window = |from: i64, to: i64| Window { from: at + from, to: at + to, perhaps_to: at + to };
+        let window = |from: i64, to: i64| Window::sure(at + from, at + to);
         let (long, second) = (60_000_000, 1_000_000);
         let between = (at - long, at + long);
         let judge = |ours: &Work, theirs: &Work| {
@@ -546,5 +566,42 @@ mod tests {
         assert_eq!(judge(&both, &named(window(-second, second))), Whose::Others);
         let doubt = Window { perhaps_to: at + second, ..window(-30 * second, -20 * second) };
         assert_eq!(judge(&shell(doubt), &none), Whose::Unsure, "nobody heard how it ended");
+        let seen = Window { perhaps_from: at - 1000, ..window(1000, second) };
+        assert_eq!(judge(&shell(seen), &none), Whose::Unsure, "it may have begun before it was seen");
+        let naming = Work { shell: vec![(seen, "echo x > f".to_owned())], ..Work::default() };
+        assert_eq!(judge(&naming, &none), Whose::Session);
+    }
+
+    #[test]
+    fn a_call_that_was_seen_is_sure_from_then_on_only() {
+        let window = |write_ahead: bool| {
+            let mut reader = Reader::new(Path::new("/"));
+            let (call, tool) = ("c".to_owned(), "Bash".to_owned());
+            let source = segno_core::event::Source::Stream;
+            let input = serde_json::json!({ "command": "make" });
+            let started = segno_core::event::ToolStarted {
+                call: call.clone(),
+                tool,
+                input,
+                write_ahead,
+                source,
+                recurs: true,
+            };
+            reader.take(&Event::ToolStarted(started), 1_000_000);
+            let ended = segno_core::event::ToolEnded {
+                call,
+                tool: None,
+                end: CallEnd::Completed,
+                output: None,
+                source,
+                evidence: None,
+                recurs: true,
+            };
+            reader.take(&Event::ToolEnded(ended), 5_000_000);
+            let (window, _) = reader.finish().shell.remove(0);
+            (window.perhaps_from, window.from, window.to, window.perhaps_to)
+        };
+        assert_eq!(window(false), (1_000_000 - READ_LATE, 1_000_000, 5_000_000, 5_000_000));
+        assert_eq!(window(true), (1_000_000 - TICK, 1_000_000 - TICK, 5_000_000, 5_000_000));
     }
 }

@@ -100,6 +100,11 @@ pub enum Command {
     },
     /// Give back the space of snapshots that nothing needs any more
     Gc,
+    /// Say that the directory is the project it was, though it is another one
+    ///
+    /// After a fresh clone, or when another project was put in its place, what was kept of the one before is left
+    /// alone. Only you know that it is the same one after all.
+    Claim,
     /// Show a restore that was cut short, and decide about it
     ///
     /// If nothing happened since, it is finished by itself. If somebody worked on since, it waits until one of these
@@ -210,6 +215,15 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             )
         }
         Some(Command::Gc) => gc(context),
+        Some(Command::Claim) => {
+            let (desk, state) = super::undo::session(context)?;
+            desk.engine.claim_project(&state)?;
+            if context.printer.is_json() {
+                return context.printer.json(&json!({ "project": state.project.path, "claimed": true }));
+            }
+            context.printer.talk(format!("{} is the project it was", state.project.path));
+            Ok(())
+        }
         Some(Command::Pending { finish, take_back, leave }) => {
             let decision = match (finish, take_back, leave) {
                 (true, ..) => Some(Decision::Finish),

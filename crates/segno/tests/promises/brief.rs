@@ -222,6 +222,111 @@ promise!(
     }
 );
 
+/// What a resumed agent was told, in parts.
+fn told(records: &str) -> Vec<String> {
+    let file = std::fs::read_dir(records).unwrap().next().unwrap().unwrap().path();
+    let record: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    record["stdin"].as_str().unwrap().split("\n\n").map(ToOwned::to_owned).collect()
+}
+
+/// The entries of the part that has these words in its title.
+fn entries<'a>(parts: &'a [String], title: &str) -> Vec<&'a str> {
+    let part = parts.iter().find(|part| part.contains(title));
+    part.map_or_else(Vec::new, |part| part.lines().filter(|line| line.starts_with("- ")).collect())
+}
+
+promise!(
+    /// A call that the resume itself cut off is in doubt, whatever its agent says of being stopped; one that failed
+    /// before is said to have failed.
+    fn a_call_that_a_resume_cuts_off_is_in_doubt() {
+        let mut lab = Lab::new();
+        let (ready, records) = (lab.path("ready"), lab.path("records"));
+        let resuming = Step::IfStdin {
+            matches: "You are resuming".to_owned(),
+            steps: vec![
+                Step::Record(records.clone()),
+                Step::Json(claude::result("${session}", "done")),
+                Step::Exit(0),
+            ],
+        };
+        let bash = |call: &str, command: &str| {
+            Step::Json(claude::tool_use("${session}", call, "Bash", json!({ "command": command })))
+        };
+        let failed = |call: &str, why: &str| Step::Json(claude::tool_result("${session}", call, why, true));
+        let stopped = vec![
+            failed("toolu_2", "Exit code 137\n[Request interrupted by user for tool use]"),
+            Step::Exit(0),
+        ];
+        lab.stand_in(
+            "claude",
+            &[
+                Step::Stdin(0),
+                Step::Json(claude::init("${session}")),
+                resuming,
+                Step::OnSignal { signal: SignalName::Int, steps: stopped.clone() },
+                Step::OnSignal { signal: SignalName::Term, steps: stopped },
+                bash("toolu_1", "make check"),
+                failed("toolu_1", "Exit code 1"),
+                bash("toolu_2", "make everything"),
+                Step::Write { path: ready.clone(), content: String::new() },
+                Step::SleepMs(60_000),
+            ],
+        );
+        let live = lab.start(&["run", "--no-hooks", "--prompt", "go"], None);
+        until("the agent is at work", || std::path::Path::new(&ready).exists().then_some(()));
+        lab.running();
+        live.signal(Signal::KILL);
+        live.finish();
+        let said = lab.run(&["resume", "last"]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let parts = told(&records);
+        assert_eq!(entries(&parts, "IN DOUBT"), ["- Bash: `make everything`"], "{parts:#?}");
+        assert_eq!(entries(&parts, "do not repeat"), ["- Bash `make check` (failed)"], "{parts:#?}");
+        let ends: Vec<String> =
+            lab.tools().iter().map(|call| format!("{} {}", call["call"], call["state"])).collect();
+        assert!(ends.contains(&"\"toolu_2\" \"in_doubt\"".to_owned()), "{ends:?}");
+    }
+);
+
+promise!(
+    /// An agent whose call has just ended gets the moment that it needs to write that down before it is stopped.
+    fn an_agent_whose_call_has_just_ended_may_write_it_down() {
+        let mut lab = Lab::new();
+        let (ready, go, said, written) =
+            (lab.path("ready"), lab.path("go"), lab.path("said"), lab.path("written"));
+        let resuming = Step::IfStdin {
+            matches: "You are resuming".to_owned(),
+            steps: vec![Step::Json(claude::result("${session}", "done")), Step::Exit(0)],
+        };
+        lab.stand_in(
+            "claude",
+            &[
+                Step::Stdin(0),
+                Step::Json(claude::init("${session}")),
+                resuming,
+                Step::Json(claude::tool_use("${session}", "toolu_1", "Bash", json!({ "command": "make" }))),
+                Step::Write { path: ready.clone(), content: String::new() },
+                Step::WaitFor { path: go.clone(), seconds: 60 },
+                Step::Json(claude::tool_result("${session}", "toolu_1", "made", false)),
+                Step::Write { path: said.clone(), content: String::new() },
+                Step::SleepMs(250),
+                Step::Write { path: written.clone(), content: "made".to_owned() },
+                Step::SleepMs(60_000),
+            ],
+        );
+        let live = lab.start(&["run", "--no-hooks", "--prompt", "go"], None);
+        until("the agent is at work", || std::path::Path::new(&ready).exists().then_some(()));
+        lab.running();
+        live.signal(Signal::KILL);
+        live.finish();
+        std::fs::write(&go, "").unwrap();
+        until("its call has ended", || std::path::Path::new(&said).exists().then_some(()));
+        let ended = lab.run(&["resume", "last"]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(std::fs::read_to_string(&written).unwrap_or_default(), "made");
+    }
+);
+
 promise!(
     /// An agent that finished after its driver died is not started again.
     fn an_agent_that_finished_meanwhile_is_not_started_again() {

@@ -111,7 +111,6 @@ fn told_apart() -> Lab {
     let story = Story::begin(steps, &files);
     story.lab.running();
     write(&story.lab, "notes.md", "mine\n");
-    well_before_the_next_call();
     story.go("one");
     story.wait_for_call("c1");
     story.go("two");
@@ -119,7 +118,6 @@ fn told_apart() -> Lab {
     write(&story.lab, "idea.md", "mine\n");
     std::fs::remove_file(story.lab.home.work().join("removed.md")).unwrap();
     ok(story.lab.run(&["run", "--", "sh", "-c", "echo theirs > other.txt"]));
-    well_before_the_next_call();
     story.go("three");
     story.wait_for_call("c2");
     // This is what its shell does.
@@ -132,11 +130,6 @@ fn told_apart() -> Lab {
     write(&story.lab, "late.md", "mine\n");
     story.go("five");
     story.end()
-}
-
-/// Output tells of a call up to 0.3 s after it began; what changes within that time is taken for the call's.
-fn well_before_the_next_call() {
-    std::thread::sleep(std::time::Duration::from_millis(400));
 }
 
 impl Story {
@@ -202,6 +195,57 @@ promise!(
         ok(lab.run(&["undo", "--session", &id, "--yes"]));
         assert_eq!((now("shell.txt").as_deref(), now("made.txt")), (Some("old\n"), None));
         assert_eq!(now("idea.md").as_deref(), Some("mine\n"));
+    }
+);
+
+/// A person writes just before a shell call is told of; nobody can know whether the call had begun.
+fn just_before_a_call() -> Lab {
+    let steps = |lab: &Lab| {
+        vec![
+            put("notes.md", "mine\n"),
+            call("c1", "Bash", json!({ "command": "sh work.sh" })),
+            held(lab, "one"),
+            done("c1"),
+            Step::Json(json!({ "type": "bye" })),
+        ]
+    };
+    let story = Story::begin(steps, &["notes.md", "shell.txt"]);
+    story.wait_for_call("c1");
+    write(&story.lab, "shell.txt", "agent\n");
+    story.go("one");
+    story.end()
+}
+
+promise!(
+    /// What a person did just before a call was seen is not taken back unless somebody says so.
+    fn an_edit_just_before_a_call_is_left_where_nobody_is_asked() {
+        let lab = just_before_a_call();
+        let undone = lab.json(&["undo", "--yes"]);
+        assert_eq!(read(&lab, "shell.txt").as_deref(), Some("old\n"), "{undone}");
+        assert_eq!(read(&lab, "notes.md").as_deref(), Some("mine\n"), "{undone}");
+        assert_eq!(undone["kept"][0]["path"], "notes.md", "{undone}");
+        assert_eq!(undone["written"], json!(["shell.txt"]), "{undone}");
+    }
+);
+
+promise!(
+    /// It is listed apart, and asked about.
+    fn an_edit_just_before_a_call_is_asked_about() {
+        for (answer, wanted) in [("n", "mine\n"), ("y", "old\n")] {
+            let lab = just_before_a_call();
+            let terminal = Terminal::open(&lab);
+            terminal.type_keys(&format!("\"$SEGNO\" undo{ENTER}"));
+            terminal.wait_for(0, "unsure  notes.md");
+            terminal.wait_for(0, "[n/y]");
+            let place = terminal.place();
+            terminal.type_keys(&format!("{answer}{ENTER}"));
+            terminal.wait_for(place, "go to ");
+            terminal.wait_for(place, "[n/y]");
+            terminal.type_keys(&format!("y{ENTER}"));
+            assert_eq!(terminal.exit_code(), 0);
+            assert_eq!(read(&lab, "notes.md").as_deref(), Some(wanted));
+            assert_eq!(read(&lab, "shell.txt").as_deref(), Some("old\n"));
+        }
     }
 );
 
@@ -362,20 +406,29 @@ promise!(
         let bash = json!({ "type": "assistant", "session_id": "${session}", "message": { "id": "m1", "content": [
             { "type": "tool_use", "id": "t1", "name": "Bash", "input": { "command": "sh work.sh" } } ] } });
         let ready = lab.path("ready");
+        let known = lab.path("known");
         lab.stand_in(
             "claude",
             &[
                 Step::Stdin(0),
                 Step::Json(init),
                 Step::Json(bash),
+                Step::WaitFor { path: known.clone(), seconds: 60 },
                 put("a.txt", "agent\n"),
+                // Heard of while the call is open: it wrote before that.
+                Step::Json(segno_testkit::lines::claude::text("${session}", "it is at work")),
                 put(&ready, ""),
                 Step::SleepMs(60_000),
             ],
         );
         let live = lab.start(&["run", "--agent", "claude", "--prompt", "work"], None);
         let run = lab.running();
+        until("the call is recorded", || {
+            (lab.state()["calls"]["open"].as_object()?.len() == 1).then_some(())
+        });
+        std::fs::write(&known, "").unwrap();
         until("the agent works", || std::fs::exists(&ready).unwrap().then_some(()));
+        until("that is recorded", || (!lab.journal(Some("said")).is_empty()).then_some(()));
         let pid = u32::try_from(run["pid"].as_u64().unwrap()).unwrap();
         live.signal(rustix::process::Signal::KILL);
         crate::lab::signal(pid, rustix::process::Signal::KILL);
@@ -503,8 +556,38 @@ promise!(
         std::fs::create_dir(&work).unwrap();
         std::fs::write(work.join("b.txt"), "second project\n").unwrap();
         let said = lab.run(&["checkpoint", "restore", "1", "--session", "last", "--yes"]);
-        assert_ne!(said.code, Some(0), "{}", said.stderr);
+        assert_eq!(said.code, Some(5), "{}", said.stderr);
+        assert!(said.stderr.contains("segno checkpoint claim --session"), "{}", said.stderr);
         assert_eq!(std::fs::read_to_string(work.join("b.txt")).unwrap(), "second project\n");
         assert!(!work.join("a.txt").exists());
+        // It has snapshots of its own.
+        ok(lab.run(&["run", "--", "sh", "-c", "echo agent >b.txt"]));
+        ok(lab.run(&["undo", "--session", "last", "--yes"]));
+        assert_eq!(read(&lab, "b.txt").as_deref(), Some("second project\n"));
+        assert!(!work.join("a.txt").exists());
+    }
+);
+
+promise!(
+    /// A project that was copied back, or that somebody says is the same, finds what was kept of it.
+    fn the_same_project_in_another_directory_is_known() {
+        let lab = Lab::new();
+        let work = lab.home.work().to_owned();
+        write(&lab, "a.txt", "old\n");
+        ok(lab.run(&["run", "--", "sh", "-c", "echo agent >a.txt"]));
+        // Copied back, with what segno keeps in it.
+        let aside = work.with_extension("aside");
+        std::fs::rename(&work, &aside).unwrap();
+        let copied = crate::lab::program("cp").arg("-a").args([&aside, &work]).status().unwrap();
+        assert!(copied.success());
+        ok(lab.run(&["undo", "--yes"]));
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("old\n"));
+        // Without.
+        std::fs::remove_dir_all(&work).unwrap();
+        std::fs::create_dir(&work).unwrap();
+        assert_eq!(lab.run(&["checkpoint", "restore", "1", "--session", "last", "--yes"]).code, Some(5));
+        ok(lab.run(&["checkpoint", "claim", "--session", "last"]));
+        ok(lab.run(&["checkpoint", "restore", "1", "--session", "last", "--yes"]));
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("old\n"));
     }
 );

@@ -38,6 +38,9 @@ impl Recorder<'_> {
             translate::scope_calls(&mut commands, &self.run);
         }
         commands.extend(self.launched(&envelope.event));
+        if self.cut_off {
+            translate::doubt_failures(&mut commands);
+        }
         commands.extend(self.tokens.take(&envelope.event));
         // Agents say who they are again and again.
         commands.retain(|command| match command {

@@ -53,9 +53,8 @@ fn taken_up_again(#[case] agent: &'static str, #[case] killed: Killed) {
     // The model was told, in words that it can act on.
     let told = |words: &str| real.model.requests().iter().any(|request| request.conversation.contains(words));
     assert!(told("You are resuming work"), "the brief did not reach the model");
-    // An agent that outlived its driver is heard out first, and may have told how its call ended.
-    let doubtful = real.lab.tools().iter().any(|call| call["state"] == "in_doubt");
-    assert_eq!(told("IN DOUBT"), doubtful, "{:#?}", real.lab.tools());
+    // Its call was cut off in each case: by the kill, or by the resume.
+    assert!(told("IN DOUBT"), "{:#?}", real.lab.tools());
     // What was done before was not done again.
     let done = std::fs::read_to_string(real.file("done.txt")).unwrap();
     assert_eq!(done.matches("one").count(), 1, "{done}");
