@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
+use super::ledger::OUTPUT;
 use super::*;
 use crate::command::Command;
 use crate::event::samples::at;
