@@ -15,7 +15,8 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(micros.saturating_add(crate::fault::clock_shift().saturating_mul(1_000_000)))
     }
 }
 

@@ -24,6 +24,7 @@ pub mod clock;
 pub mod doctor;
 mod engine;
 mod error;
+mod fault;
 pub mod frontend;
 pub mod hook;
 pub mod hook_file;

@@ -8,6 +8,9 @@ use std::sync::OnceLock;
 
 use segno_core::event::Holder;
 
+use crate::fault::Guard;
+use crate::fault::broken;
+
 /// Whether a process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
@@ -59,6 +62,13 @@ pub enum Seen {
 
 /// Decides from what is seen. `look` is only asked about pids that mean something here.
 pub fn judge(holder: &Holder, here: &Here, look: impl FnOnce(u32) -> Seen) -> Life {
+    match judged(holder, here, look) {
+        Life::Unknown if broken(Guard::Life) => Life::Dead(Death::Ended),
+        other => other,
+    }
+}
+
+fn judged(holder: &Holder, here: &Here, look: impl FnOnce(u32) -> Seen) -> Life {
     let known = |own: &str, other: &str| !own.is_empty() && !other.is_empty();
     if holder.host != here.host || !known(&here.boot_id, &holder.boot_id) {
         return Life::Unknown;

@@ -20,6 +20,8 @@ use segno_store::What;
 
 use crate::Engine;
 use crate::Error;
+use crate::fault::Guard;
+use crate::fault::broken;
 use crate::files::Access;
 use crate::files::Draft;
 use line::Entry;
@@ -141,7 +143,7 @@ impl Engine {
     /// the run that they name are in it.
     pub(crate) fn is_ours(&self, line: &Line) -> Result<bool, Error> {
         if let Some(store) = line.store {
-            return Ok(store == self.store_id());
+            return Ok(store == self.store_id() || broken(Guard::Spool));
         }
         let known = match &line.run {
             Some(run) => self.is_recorded(line.session, run.as_str()),

@@ -24,7 +24,21 @@ impl Home {
     /// # Errors
     /// The directories cannot be made.
     pub fn new() -> io::Result<Self> {
-        let home = Self { root: tempfile::Builder::new().prefix("segno-").tempdir()? };
+        Self::at(tempfile::Builder::new().prefix("segno-").tempdir()?)
+    }
+
+    /// A fresh one in memory if there is such a place, for tests that would wait for the disk most of the time.
+    ///
+    /// # Errors
+    /// The directories cannot be made.
+    pub fn in_memory() -> io::Result<Self> {
+        let mut named = tempfile::Builder::new();
+        let named = named.prefix("segno-");
+        Self::at(named.tempdir_in("/dev/shm").or_else(|_| named.tempdir())?)
+    }
+
+    fn at(root: TempDir) -> io::Result<Self> {
+        let home = Self { root };
         for directory in ["home", "work", "tmp", "run"] {
             std::fs::create_dir(home.root.path().join(directory))?;
         }

@@ -10,6 +10,8 @@ use segno_store::Append;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
+use crate::fault::Guard;
+use crate::fault::broken;
 
 impl Engine {
     /// Why no agent may be started in a session now. It is asked before anything is changed, and again by whoever
@@ -67,6 +69,9 @@ impl Engine {
 fn check_caps(state: &State) -> Result<(), Error> {
     let (budget, cost) = (&state.budget, &state.cost);
     let session = state.session_id;
+    if broken(Guard::Cap) {
+        return Ok(());
+    }
     if budget.is_exhausted() {
         let (used, total) = (budget.tokens_used, budget.total_budget);
         return Err(Error::CapReached { session, unit: Unit::Tokens, used, total });

@@ -83,7 +83,7 @@ impl Engine {
         let start = spawn::started(&request, &spec, &run, spawned.member, &redactor);
         let commands = vec![Command::StartRun(Box::new(start))];
         let acted = self.act_in_run(request.session, commands, driver.epoch(), run.as_str());
-        super::fault::moment("recorded");
+        crate::fault::moment("recorded");
         let acted = match acted {
             Ok(acted) => acted,
             Err(why) => {

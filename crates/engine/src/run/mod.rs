@@ -12,7 +12,6 @@ mod changes;
 mod checkpoint;
 pub mod door;
 mod drive;
-mod fault;
 mod feed;
 mod finish;
 mod heart;

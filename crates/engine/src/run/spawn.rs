@@ -26,7 +26,6 @@ use super::capture::Capture;
 use super::capture::Note;
 use super::cgroup;
 use super::door::Door;
-use super::fault;
 use super::interactive;
 use super::interactive::Person;
 use super::keeper::Keeping;
@@ -180,9 +179,9 @@ pub(super) fn spawn(
     // Orphans of the agent come to us, so that none gets away and none stays a zombie.
     let adopts =
         request.sole_process && rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
-    fault::moment("made");
+    crate::fault::moment("made");
     let spawned = command.spawn();
-    fault::moment("spawned");
+    crate::fault::moment("spawned");
     let mut child = match spawned {
         Ok(child) => child,
         Err(why) => {
@@ -196,7 +195,7 @@ pub(super) fn spawn(
     };
     let member = tree::just_started(child.id());
     unrecorded::begun(capture.dir(), member);
-    fault::moment("noted");
+    crate::fault::moment("noted");
     // A child that it starts before it is in the group is found by its parents and its mark.
     note.cgroup = cgroup::make(run, &request.resources).filter(|group| cgroup::enter(group, child.id()));
     if note.cgroup.is_some() {

@@ -18,6 +18,8 @@ use crate::Acted;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
+use crate::fault::Guard;
+use crate::fault::broken;
 
 /// What is younger is never collected: somebody may be about to need it.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
@@ -99,7 +101,8 @@ impl Engine {
         for listed in workspace.list()? {
             // One whose age cannot be told, or that comes from the future, is young.
             let age = listed.named.and_then(|named| SystemTime::now().duration_since(named).ok());
-            if age.is_none_or(|age| age < YOUNG) || is_pending(&listed.name) {
+            let broken = broken(Guard::Collect);
+            if !broken && (age.is_none_or(|age| age < YOUNG) || is_pending(&listed.name)) {
                 continue;
             }
             let Some((session, _)) = listed.name.split_once('/') else { continue };
@@ -109,11 +112,12 @@ impl Engine {
                 Entry::Vacant(free) => free.insert(self.needed_snapshots(session)?),
             };
             let needed = known.may_need(&listed.name);
-            if !needed && workspace.drop_snapshot(&listed.name)? {
+            if (!needed || broken) && workspace.drop_snapshot(&listed.name)? {
                 collected.dropped += 1;
             }
         }
-        let garbage = workspace.collect_garbage(YOUNG)?;
+        let age = if broken(Guard::Collect) { Duration::ZERO } else { YOUNG };
+        let garbage = workspace.collect_garbage(age)?;
         (collected.before, collected.after) = (garbage.before, garbage.after);
         Ok(collected)
     }

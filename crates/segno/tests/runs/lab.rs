@@ -90,7 +90,15 @@ pub(crate) struct Live {
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        let home = Home::new().unwrap();
+        Self::at(Home::new().unwrap())
+    }
+
+    /// One in memory, for worlds of many commands.
+    pub(crate) fn in_memory() -> Self {
+        Self::at(Home::in_memory().unwrap())
+    }
+
+    fn at(home: Home) -> Self {
         let env = home.env();
         Self { home, env, before: Vec::new(), segno: SEGNO.into() }
     }
