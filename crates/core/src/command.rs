@@ -57,6 +57,8 @@ pub struct Creation {
     pub cost: crate::budget::CostBudget,
     /// The ended session that it goes on from.
     pub continues: Option<SessionId>,
+    /// The file that says what is to be done.
+    pub file: Option<String>,
 }
 
 /// One thing asked of a session. [`crate::decide()`] answers.

@@ -41,6 +41,9 @@ pub fn create(creation: Creation) -> Result<Event, Refusal> {
     if let Some(topic) = &creation.topic {
         limits::line("topic", topic)?;
     }
+    if let Some(file) = &creation.file {
+        limits::line("file", file)?;
+    }
     check_project(&creation.project)?;
     if let Some(workflow) = &creation.workflow {
         check_workflow(workflow)?;
@@ -71,6 +74,7 @@ pub fn create(creation: Creation) -> Result<Event, Refusal> {
         budget: creation.budget,
         cost: creation.cost,
         continues: creation.continues,
+        file: creation.file,
     }
     .into())
 }

@@ -8,6 +8,8 @@ pub const NAME: usize = 200;
 pub const LINE: usize = 4_000;
 /// Most phases a workflow may list.
 pub const PHASES: usize = 200;
+/// Most metrics that are kept of one phase.
+pub const PHASE_METRICS: usize = 16;
 /// Most metrics, outputs, agents, cache entries or decision branches of a session.
 pub const ENTRIES: usize = 256;
 /// Most tasks that may be open at once.

@@ -40,7 +40,7 @@ pub use parts::*;
 pub(crate) use plan::place;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 6;
+pub const FOLD_VERSION: u32 = 7;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +135,9 @@ pub struct State {
     /// Named numbers and flags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Metric>,
+    /// What they were in each phase, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub phase_metrics: BTreeMap<String, BTreeMap<String, Metric>>,
     /// Which outputs there are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, OutputMark>,

@@ -108,6 +108,8 @@ pub struct NewSession {
     pub made_by: Maker,
     /// The ended session it goes on from.
     pub continues: Option<SessionId>,
+    /// The file that says what is to be done.
+    pub file: Option<String>,
     /// Refuse if a session made by hand is open in the project.
     pub alone: bool,
 }
@@ -241,6 +243,7 @@ impl Engine {
                 budget: new.budget,
                 cost: new.cost,
                 continues: new.continues,
+                file: new.file.clone(),
             })?;
             Ok(vec![record(&redactor, event)?])
         };

@@ -21,6 +21,7 @@
 
 mod act;
 pub mod clock;
+pub mod conversation;
 pub mod doctor;
 mod engine;
 mod error;

@@ -135,9 +135,19 @@ pub enum Command {
     Trust(commands::trust::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
+    Help(commands::help::Args),
 }
 
-/// The headings of the main help, each with its commands. clap knows one heading for all subcommands, so the list is
+/// What people need, for the first page of the help: everything else is one step away.
+pub const COMMON: &[(&str, &[&str])] = &[
+    ("Run an agent", &["run", "resume", "tail", "stop"]),
+    ("Look", &["ls", "show", "log"]),
+    ("Go back", &["undo", "redo", "diff", "checkpoint"]),
+    ("Keep track by hand", &["new", "complete"]),
+    ("Set up", &["config", "doctor"]),
+];
+
+/// The headings of the whole list of commands, each with its commands. clap knows one heading for all subcommands, so the list is
 /// laid out here; a test keeps it complete.
 pub const HEADINGS: &[(&str, &[&str])] = &[
     ("Run", &["run", "demo", "attach", "stop", "kill"]),
@@ -183,22 +193,32 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Keep", &["export", "import", "backup", "cleanup", "du", "rm", "doctor"]),
-    ("Set up", &["config", "trust", "completions", "man"]),
+    ("Set up", &["config", "trust", "completions", "man", "help"]),
 ];
 
-/// The whole tree, with the grouped main help.
+/// The whole tree. Its help shows what people need and says where the rest is.
 pub fn command() -> clap::Command {
+    with_help(COMMON, "`segno help --all` lists every command, `segno help COMMAND` explains one.")
+}
+
+/// The whole tree, whose help lists every command.
+pub fn command_listing_all() -> clap::Command {
+    with_help(HEADINGS, "`segno help COMMAND` says more about a command.")
+}
+
+fn with_help(headings: &[(&str, &[&str])], last: &str) -> clap::Command {
     let command = Cli::command();
-    let template = template(&command);
+    let template = template(&command, headings, last);
     command.help_template(template)
 }
 
-fn template(command: &clap::Command) -> String {
+/// clap knows one heading for all subcommands, so the list is laid out here.
+fn template(command: &clap::Command, headings: &[(&str, &[&str])], last: &str) -> String {
     let header = command.get_styles().get_header();
     let literal = command.get_styles().get_literal();
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
     // Writing to a String cannot fail.
-    for (heading, names) in HEADINGS {
+    for (heading, names) in headings {
         let _ = writeln!(text, "\n{header}{heading}:{header:#}");
         for name in *names {
             let about = command
@@ -211,8 +231,16 @@ fn template(command: &clap::Command) -> String {
         }
     }
     let _ = writeln!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
-    let _ = write!(text, "\n`segno COMMAND --help` says more about a command.\n");
+    let _ = write!(text, "\n{last}\n");
     text
+}
+
+/// Whether the command line asks for the list of all commands with flags: `segno --help --all`.
+pub fn asks_for_all(arguments: &[OsString]) -> bool {
+    let has = |names: &[&str]| arguments.iter().any(|word| names.iter().any(|name| word == name));
+    let flags = ["--help", "-h", "--all", "--json", "--color=always", "--color=never", "-q", "--quiet"];
+    let only_flags = arguments.iter().skip(1).all(|word| flags.iter().any(|flag| word == flag));
+    has(&["--help", "-h"]) && has(&["--all"]) && only_flags
 }
 
 /// Parses the commands that scripts call again and again without building the whole tree, which costs more than the
@@ -268,7 +296,7 @@ fn subcommand_of(arguments: &[OsString]) -> Option<&str> {
 
 /// The help of the whole tree as Markdown, for the documentation.
 pub fn markdown() -> String {
-    let mut command = command().term_width(100).color(clap::ColorChoice::Never);
+    let mut command = command_listing_all().term_width(100).color(clap::ColorChoice::Never);
     command.build();
     let mut text = String::from("# The command line\n");
     section(&mut command, "segno", 2, &mut text);

@@ -20,6 +20,22 @@ fn every_command_has_one_heading() {
     assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), known);
 }
 
+/// The first page of the help is short enough to be read, and says where the rest is.
+#[test]
+fn the_first_page_shows_fifteen_commands() {
+    let listed: Vec<&str> = COMMON.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    assert_eq!(listed.len(), 15);
+    assert!(listed.iter().all(|name| command().find_subcommand(name).is_some()));
+    let page = command().render_help().to_string();
+    assert!(page.contains("segno help --all"), "{page}");
+    for (_, names) in HEADINGS {
+        for name in *names {
+            let shown = page.lines().any(|line| line.trim_start().split(' ').next() == Some(name));
+            assert_eq!(shown, listed.contains(name), "{name}: {page}");
+        }
+    }
+}
+
 #[test]
 fn every_command_is_explained_and_has_an_example() {
     for command in command().get_subcommands() {

@@ -49,6 +49,9 @@ pub fn keep_output(directory: &std::path::Path) {
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let environment = Environment::capture();
     let early = early(&arguments);
+    if cli::asks_for_all(&arguments) {
+        return help(&commands::help::Args { command: Vec::new(), all: true }, &early, &environment);
+    }
     let parsed = match cli::parse_lean(&arguments) {
         Some(cli) => Ok(cli),
         None => {
@@ -59,6 +62,9 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return answer(&error, &early, &environment),
     };
+    if let cli::Command::Help(args) = &cli.command {
+        return help(args, &cli.global, &environment);
+    }
     let manner = context::manner(&cli.global, &environment);
     match start(cli.global, environment.clone()) {
         Err(error) => {
@@ -91,6 +97,19 @@ fn start(global: GlobalArgs, environment: Environment) -> Outcome<Context> {
     })?;
     let paths = Paths::find(&environment)?;
     Context::new(global, environment, paths, &directory, Timestamp::now())
+}
+
+/// Prints help, which needs nothing but the program itself.
+fn help(args: &commands::help::Args, global: &GlobalArgs, environment: &Environment) -> ExitCode {
+    let printer = Printer::new(context::manner(global, environment), environment);
+    let shown = commands::help::text(args).and_then(|text| printer.help(&text));
+    match shown.and_then(|()| printer.flush()) {
+        Ok(()) => ExitCode::Ok,
+        Err(error) => {
+            printer.error(&error);
+            error.exit()
+        }
+    }
 }
 
 /// What clap says instead of a parsed command line: help and version are data, the rest is an error of ours.

@@ -33,6 +33,7 @@ fn creation() -> Creation {
         budget: TokenBudget::default(),
         cost: CostBudget::default(),
         continues: None,
+        file: None,
     }
 }
 

@@ -72,6 +72,9 @@ pub struct SessionCreated {
     pub cost: CostBudget,
     /// The ended session that this one goes on from.
     pub continues: Option<SessionId>,
+    /// The file that says what is to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// The first event of a session that came from another store or a view.

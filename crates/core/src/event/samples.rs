@@ -78,6 +78,7 @@ fn created() -> [Event; 2] {
         },
         cost: CostBudget { limit_micros: Some(5_000_000), used_micros: 0, warn_percent: 90, hard: true },
         continues: Some(SessionId::at(at(-86_400))),
+        file: None,
     };
     let bare = SessionCreated {
         made_by: Maker::New,
@@ -160,6 +161,7 @@ pub(crate) fn full_state() -> State {
             ("files".into(), Metric::Number(12.0)),
             ("build_pass".into(), Metric::Flag(true)),
         ]),
+        phase_metrics: BTreeMap::new(),
         outputs: BTreeMap::from([("spec".into(), OutputMark { kind: OutputKind::Document, bytes: 9_216 })]),
         tasks: Tasks { added: 5, done: 2, dropped: 1, open: [(4, "write docs".into())].into() },
         agent: Some("coder".into()),

@@ -182,6 +182,7 @@ impl State {
             }
             Event::MetricSet(e) => {
                 self.metrics.insert(e.name.clone(), e.value);
+                self.note_phase_metric(&e.name, e.value);
             }
             Event::TaskAdded(e) => {
                 self.tasks.added = self.tasks.added.max(e.task);

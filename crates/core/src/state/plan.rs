@@ -2,6 +2,7 @@
 
 use super::State;
 use super::apply::Mark;
+use crate::event::Metric;
 use crate::event::Verdict;
 use crate::event::Workflow;
 use crate::limits;
@@ -43,6 +44,18 @@ impl State {
         }
     }
 
+    /// Keeps what a metric was in the present phase, within bounds.
+    pub(super) fn note_phase_metric(&mut self, name: &str, value: Metric) {
+        let Some(phase) = &self.phase else { return };
+        if !self.phase_metrics.contains_key(phase) && self.phase_metrics.len() >= limits::PHASES {
+            return;
+        }
+        let metrics = self.phase_metrics.entry(phase.clone()).or_default();
+        if metrics.len() < limits::PHASE_METRICS || metrics.contains_key(name) {
+            metrics.insert(name.to_owned(), value);
+        }
+    }
+
     /// Plan and values are those of an earlier state. What was used, counted and recorded since stays.
     pub(super) fn take_plan_of(&mut self, then: &Self, mark: &Mark) {
         self.workflow.clone_from(&then.workflow);
@@ -55,6 +68,7 @@ impl State {
         self.workflow_state.clone_from(&then.workflow_state);
         self.progress_set = then.progress_set;
         self.metrics.clone_from(&then.metrics);
+        self.phase_metrics.clone_from(&then.phase_metrics);
         self.position.clone_from(&then.position);
         self.milestone.clone_from(&then.milestone);
         self.breakpoint.clone_from(&then.breakpoint);

@@ -57,6 +57,7 @@ impl Journal {
             budget: TokenBudget::default(),
             cost: CostBudget::default(),
             continues: None,
+            file: None,
         };
         let event = create(creation).unwrap();
         let mark = Mark { seq: 1, at, run: None };

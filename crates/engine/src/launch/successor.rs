@@ -22,6 +22,7 @@ impl NewSession {
             cost: state.cost.carried_over(),
             made_by: state.made_by,
             continues: Some(state.session_id),
+            file: state.file.clone(),
             ..Self::default()
         }
     }

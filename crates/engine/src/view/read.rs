@@ -276,6 +276,7 @@ fn build(shown: Shown, uid: Uid) -> Read {
             ..CostBudget::default()
         },
         continues: shown.continues,
+        file: None,
     };
     let mark = Mark { seq: 1, at: shown.created_at, run: None };
     let lists = vec![

@@ -66,8 +66,9 @@ pub struct HistoryArgs {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
     let id = desk.session_to_read(args.session.id.as_ref())?;
-    let mut teller = Teller::default();
-    let head = desk.load(id)?.seq;
+    let state = desk.load(id)?;
+    let mut teller = Teller::new(&state.project.path);
+    let head = state.seq;
     let limit = args.page.limit.map(u64::from);
     let full = args.page.full.then_some(&desk.engine);
     let mut after = match (args.page.after, args.follow, limit) {
@@ -154,7 +155,7 @@ fn print(context: &Context, full: Option<&Engine>, teller: &mut Teller, row: &Ev
         }
         row if printer.is_json() => print_line(context, row).map(|_| ()),
         EventRow::Whole(event) => {
-            let at = context.moment(event.at);
+            let at = context.clock(event.at);
             let told = match Event::decode(&event.kind, event.version, &event.body) {
                 Ok(decoded) => teller.tell(event.at, &decoded),
                 Err(why) => Line {

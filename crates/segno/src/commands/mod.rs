@@ -13,6 +13,7 @@ pub mod checkpoint;
 pub mod cleanup;
 pub mod completions;
 pub mod config;
+mod conversation;
 pub mod decide;
 pub mod demo;
 pub mod detect;
@@ -20,6 +21,7 @@ pub mod doctor;
 mod doing;
 pub mod du;
 pub mod export;
+pub mod help;
 pub mod lifecycle;
 mod lists;
 pub mod log;
@@ -114,6 +116,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Trust(args) => trust::run(context, args),
         Command::Completions(args) => completions::run(context, args),
         Command::Man(args) => man::run(context, args),
+        Command::Help(args) => context.printer.help(&help::text(args)?),
     }
 }
 
@@ -165,5 +168,6 @@ fn records(command: &Command) -> bool {
             | Command::Trust(_)
             | Command::Completions(_)
             | Command::Man(_)
+            | Command::Help(_)
     )
 }

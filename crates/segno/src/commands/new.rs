@@ -18,7 +18,8 @@ use crate::output::{Text, units};
 /// The session belongs to the project and is active at once. If the project has an open session already, say
 /// --parallel to have another one beside it.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno new \"login form\" --phases red,green,refactor --budget 200k")]
+#[command(after_help = "Example:\n  segno new \"login form\" --phases red,green,refactor --budget 200k\n  \
+    segno new --file prp/login.md --workflow prp")]
 pub struct Args {
     /// What the session is about, in a few words
     pub topic: Option<String>,
@@ -40,6 +41,9 @@ pub struct Args {
     /// Dollars the session may cost; when they are spent, its agent is stopped and none is started any more
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub cost: Option<u64>,
+    /// The file that says what is to be done; its name is the topic unless you give one
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<std::path::PathBuf>,
     /// What should be true when the work is done
     #[arg(long, value_name = "TEXT")]
     pub intent: Option<String>,
@@ -72,8 +76,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None => Some(Workflow { name: "custom".to_owned(), phases: args.phases.clone() }),
     };
     let root = &context.project.root;
+    let file = work_file(context, args.file.as_deref())?;
     let acted = desk.engine.create(NewSession {
-        topic: args.topic.clone(),
+        topic: args.topic.clone().or_else(|| file.as_deref().and_then(topic_of)),
         intent: args.intent.as_deref().map(Into::into),
         project: Project {
             path: root.display().to_string(),
@@ -86,6 +91,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         cost: config.cost_budget(args.cost, args.advisory),
         made_by: Maker::New,
         continues: None,
+        file,
         alone: !args.parallel,
     });
     let acted = acted.map_err(|error| in_the_way(&desk, error))?;
@@ -108,6 +114,24 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
+/// The file that the session is bound to. One that is not there is a slip of the hand.
+fn work_file(context: &Context, file: Option<&std::path::Path>) -> Outcome<Option<String>> {
+    let Some(file) = file else { return Ok(None) };
+    if !file.is_file() {
+        let text = format!("there is no file {}", file.display());
+        return Err(
+            CommandError::failure("unreadable", text).hint("segno new --file FILE   (or leave it out)")
+        );
+    }
+    super::detect::work_file(context, Some(file))
+}
+
+/// What a work file is called, without its directory and its ending.
+fn topic_of(file: &str) -> Option<String> {
+    let stem = std::path::Path::new(file).file_stem()?.to_str()?;
+    Some(stem.replace(['-', '_'], " ")).filter(|topic| !topic.trim().is_empty())
+}
+
 /// What to do with the session that is open already depends on where it stands.
 fn in_the_way(desk: &Desk<'_>, error: segno_engine::Error) -> CommandError {
     let segno_engine::Error::SessionAlreadyActive { session } = error else { return error.into() };
@@ -119,6 +143,9 @@ fn in_the_way(desk: &Desk<'_>, error: segno_engine::Error) -> CommandError {
 
 fn describe(state: &segno_engine::core::State) -> Text {
     let mut text = Text::new().plain("started ").then(title(state));
+    if let Some(file) = &state.file {
+        text = text.plain(format!("   file {file}"));
+    }
     if let Some(phase) = state.phase_label() {
         text = text.plain(format!("   phase {phase}"));
     }

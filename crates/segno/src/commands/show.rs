@@ -11,7 +11,7 @@ use crate::desk::{Desk, tail};
 use crate::error::Outcome;
 use crate::output::style::{Meaning, Symbol};
 use crate::output::table::{Column, Table};
-use crate::output::{Text, units};
+use crate::output::{Text, phase_words, units};
 
 /// Show a session
 ///
@@ -34,6 +34,9 @@ pub struct Args {
 #[derive(ClapArgs, Clone, Copy, Debug)]
 #[group(id = "part", multiple = false)]
 pub struct Part {
+    /// What was asked, said and done, like a chat
+    #[arg(long)]
+    pub conversation: bool,
     /// Tool calls, with those in doubt
     #[arg(long)]
     pub tools: bool,
@@ -82,6 +85,9 @@ pub struct Part {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open(context)?;
     let id = desk.session_to_read(args.session.id.as_ref())?;
+    if args.part.conversation {
+        return super::conversation::show(&desk, id, &args.page);
+    }
     if let Some(list) = args.part.list() {
         if list == List::Memory && !context.printer.is_json() {
             let state = desk.load(id)?;
@@ -150,6 +156,7 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'stat
         let more = format!("   iteration {}, attempt {}", state.iteration, state.attempt);
         fact("phase", Text::new().plain(phase).painted(Meaning::Dim, more));
     }
+    fact("brought", phase_words::phases(state).join("   ").into());
     fact("progress", state.progress().map(|percent| format!("{percent} %").into()).unwrap_or_default());
     let budget = &state.budget;
     let meaning = if budget.is_over() {

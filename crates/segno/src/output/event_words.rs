@@ -6,15 +6,17 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use segno_engine::core::call::subject;
-use segno_engine::core::event::{CallEnd, Channel, Unit, UnknownEvent};
+use segno_engine::core::event::{
+    CallEnd, Channel, CheckpointReason, ToolEnded, ToolStarted, Unit, UnknownEvent,
+};
 use segno_engine::core::{Event, Text as Content, Timestamp};
 use serde_json::Value;
 
 use super::style::Meaning;
 use super::units;
 
-/// How many open calls are remembered, to tell how long they took.
-const CALLS: usize = 10_000;
+/// How many calls and checkpoints are remembered, to tell later events of them in words.
+const REMEMBERED: usize = 10_000;
 
 /// One event in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,41 +34,112 @@ pub struct Line {
 /// Tells events in the order of the journal.
 #[derive(Debug, Default)]
 pub struct Teller {
-    /// Calls that have begun: the tool, what it was about, and when.
-    open: HashMap<String, (String, String, Timestamp)>,
+    /// The project with a slash at its end: paths in it are shown without it.
+    root: String,
+    calls: HashMap<String, Call>,
+    /// The ids of checkpoints by their numbers.
+    checkpoints: HashMap<u64, String>,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+struct Call {
+    tool: String,
+    what: String,
+    begun: Timestamp,
+    ended: bool,
 }
 
 impl Teller {
+    /// One for the events of a session that works in this directory.
+    pub fn new(root: &str) -> Self {
+        Self { root: format!("{}/", root.trim_end_matches('/')), ..Self::default() }
+    }
+
     /// One event in words.
     pub fn tell(&mut self, at: Timestamp, event: &Event) -> Line {
         match event {
-            Event::ToolStarted(e) => {
-                let what = subject(&e.input);
-                if self.open.len() < CALLS {
-                    self.open.entry(e.call.clone()).or_insert_with(|| (e.tool.clone(), what.clone(), at));
+            Event::ToolStarted(e) => self.call_started(at, e),
+            Event::ToolEnded(e) => self.call_ended(at, e),
+            Event::CheckpointCreated(e) => {
+                if self.checkpoints.len() < REMEMBERED {
+                    self.checkpoints.insert(e.ordinal, e.id.to_string());
                 }
-                let note = if e.write_ahead { "begins, told before it ran" } else { "begins" };
-                Line { note: note.to_owned(), ..line(&e.tool, what) }
+                let why = checkpoint_reason(e.reason);
+                // A name that somebody gave says more than where it comes from.
+                let why = if e.reason == CheckpointReason::Risky { e.name.clone() } else { why.to_owned() };
+                noted("checkpoint", e.id.to_string(), why)
             }
-            Event::ToolEnded(e) => {
-                let (tool, what, took) = match self.open.remove(&e.call) {
-                    Some((tool, what, begun)) => (tool, what, Some(at.micros_since(begun))),
-                    None => (e.tool.clone().unwrap_or_else(|| "call".to_owned()), e.call.clone(), None),
-                };
-                let (end, meaning) = match e.end {
-                    CallEnd::Completed => ("completed", Meaning::Plain),
-                    CallEnd::Failed => ("failed", Meaning::Waiting),
-                    CallEnd::Denied => ("denied", Meaning::Lost),
-                    CallEnd::InDoubt => ("in doubt: nobody knows whether it ended", Meaning::Waiting),
-                };
-                let mut note = vec![end.to_owned()];
-                note.extend(took.map(|took| units::duration(Duration::from_micros(took))));
-                note.extend(e.output.as_ref().map(|output| units::bytes(output.bytes())));
-                note.extend(e.evidence.as_ref().map(|evidence| format!("known from {evidence}")));
-                Line { note: note.join("   "), meaning, ..line(&tool, what) }
-            }
-            other => tell(other),
+            other => tell(other, &|ordinal| {
+                self.checkpoints.get(&ordinal).cloned().unwrap_or_else(|| format!("number {ordinal}"))
+            }),
         }
+    }
+
+    /// A hook and the agent's output may both tell of a call: whoever comes second tells nothing new.
+    fn call_started(&mut self, at: Timestamp, e: &ToolStarted) -> Line {
+        let told = if e.write_ahead { "told by a hook before it ran" } else { "told in its output" };
+        if let Some(call) = self.calls.get(&e.call) {
+            let told = format!("begins, also {told}");
+            return colored(Meaning::Dim, noted(&call.tool, call.what.clone(), told));
+        }
+        let what = subject(&e.input);
+        let what = what.strip_prefix(&self.root).filter(|_| self.root.len() > 1).unwrap_or(&what).to_owned();
+        if self.calls.len() >= REMEMBERED {
+            self.calls.retain(|_, call| !call.ended);
+        }
+        if self.calls.len() < REMEMBERED {
+            let call = Call { tool: e.tool.clone(), what: what.clone(), begun: at, ended: false };
+            self.calls.insert(e.call.clone(), call);
+        }
+        noted(&e.tool, what, if e.write_ahead { format!("begins, {told}") } else { "begins".to_owned() })
+    }
+
+    fn call_ended(&mut self, at: Timestamp, e: &ToolEnded) -> Line {
+        let call = self.calls.get_mut(&e.call);
+        let again = call.as_ref().is_some_and(|call| call.ended);
+        let (tool, what, took) = match call {
+            Some(call) => {
+                call.ended = true;
+                (call.tool.clone(), call.what.clone(), Some(at.micros_since(call.begun)))
+            }
+            None => (e.tool.clone().unwrap_or_else(|| "call".to_owned()), e.call.clone(), None),
+        };
+        let (end, meaning) = match e.end {
+            CallEnd::Completed => ("completed", Meaning::Plain),
+            CallEnd::Failed => ("failed", Meaning::Waiting),
+            CallEnd::Denied => ("denied", Meaning::Lost),
+            CallEnd::InDoubt => ("in doubt: nobody knows whether it ended", Meaning::Waiting),
+        };
+        let size = e.output.as_ref().map(|output| units::bytes(output.bytes()));
+        let found = e.evidence.as_ref().map(|evidence| format!("known from {evidence}"));
+        if again && found.is_none() {
+            let told = parts(&[format!("{end}, told again"), size.unwrap_or_default()]);
+            return colored(Meaning::Dim, noted(&tool, what, told));
+        }
+        let mut note = vec![end.to_owned()];
+        note.extend(took.map(|took| units::duration(Duration::from_micros(took))));
+        note.extend(size);
+        note.extend(found);
+        Line { note: note.join("   "), meaning, ..line(&tool, what) }
+    }
+}
+
+/// Why a checkpoint was made, in words.
+pub fn checkpoint_reason(reason: CheckpointReason) -> &'static str {
+    match reason {
+        CheckpointReason::Asked => "asked for",
+        CheckpointReason::PhaseComplete => "a phase is complete",
+        CheckpointReason::Milestone => "at a milestone",
+        CheckpointReason::AgentSwitch => "another agent takes over",
+        CheckpointReason::Breakpoint => "at a breakpoint",
+        CheckpointReason::Final => "the work is done",
+        CheckpointReason::RunStart => "before the run",
+        CheckpointReason::RunEnd => "after the run",
+        CheckpointReason::ToolCount => "after so many calls",
+        CheckpointReason::Risky => "before a risky call",
+        CheckpointReason::Interrupt => "the work was interrupted",
+        CheckpointReason::BeforeRestore => "before files are put back",
     }
 }
 
@@ -116,7 +189,7 @@ fn step(step: Option<u32>, of: Option<u32>) -> String {
 }
 
 #[expect(clippy::too_many_lines, reason = "one line for each kind of event; splitting them helps nobody")]
-fn tell(event: &Event) -> Line {
+fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
     match event {
         Event::SessionCreated(e) => {
             noted("created", e.topic.clone().unwrap_or_default(), e.phase.clone().unwrap_or_default())
@@ -127,22 +200,29 @@ fn tell(event: &Event) -> Line {
             line("imported", format!("{} of {}", units::things(e.items.len() as u64, "row"), e.list.as_str()))
         }
         Event::SessionPaused(e) => {
-            let what = parts(&[e.reason.as_str().to_owned(), maybe(e.details.as_ref())]);
+            let what = parts(&[e.reason.as_str().replace('_', " "), maybe(e.details.as_ref())]);
             colored(Meaning::Waiting, line("paused", what))
         }
-        Event::SessionResumed(e) => line("resumed", maybe(e.details.as_ref())),
+        Event::SessionResumed(e) => line("resumed", or(maybe(e.details.as_ref()), "the session")),
         Event::SessionInterrupted(e) => {
-            let what = parts(&[e.reason.as_str().to_owned(), maybe(e.details.as_ref())]);
+            let what = parts(&[e.reason.as_str().replace('_', " "), maybe(e.details.as_ref())]);
             colored(Meaning::Lost, line("interrupted", what))
         }
         Event::SessionHalted(e) => colored(Meaning::Lost, line("halted", first(&e.reason))),
-        Event::SessionCompleted(e) => colored(Meaning::Done, line("completed", maybe(e.summary.as_ref()))),
-        Event::SessionAborted(e) => colored(Meaning::Lost, line("aborted", maybe(e.reason.as_ref()))),
-        Event::SessionFailed(e) => colored(Meaning::Lost, line("failed", maybe(e.reason.as_ref()))),
-        Event::DriverAttached(e) => {
-            colored(Meaning::Dim, line("driver", format!("{} (pid {}) drives", e.holder.what, e.holder.pid)))
+        Event::SessionCompleted(e) => {
+            colored(Meaning::Done, line("completed", or(maybe(e.summary.as_ref()), "the session")))
         }
-        Event::DriverDetached(_) => colored(Meaning::Dim, line("driver", "has let go")),
+        Event::SessionAborted(e) => {
+            colored(Meaning::Lost, line("aborted", or(maybe(e.reason.as_ref()), "the session")))
+        }
+        Event::SessionFailed(e) => {
+            colored(Meaning::Lost, line("failed", or(maybe(e.reason.as_ref()), "the session")))
+        }
+        Event::DriverAttached(e) => {
+            let who = format!("{} drives the session", e.holder.what);
+            colored(Meaning::Dim, noted("driver", who, format!("pid {}", e.holder.pid)))
+        }
+        Event::DriverDetached(_) => colored(Meaning::Dim, line("driver", "nobody drives the session")),
         Event::RequestMade(e) => {
             let asked = format!("{:?}", e.request).to_lowercase();
             noted("asked", format!("its driver to {asked}"), maybe(e.details.as_ref()))
@@ -158,7 +238,7 @@ fn tell(event: &Event) -> Line {
         Event::TopicSet(e) => line("topic", e.topic.clone()),
         Event::IntentSet(e) => line("intent", first(&e.intent)),
         Event::ProjectSet(e) => line("project", e.project.path.clone()),
-        Event::GitBranchSet(e) => line("branch", e.branch.clone().unwrap_or_else(|| "none".to_owned())),
+        Event::GitBranchSet(e) => line("git branch", e.branch.clone().unwrap_or_else(|| "none".to_owned())),
         Event::WorkflowSet(e) => noted("workflow", e.workflow.name.clone(), e.workflow.phases.join(", ")),
         Event::PhaseAdvanced(e) => {
             let from = e.from.as_ref().map_or(String::new(), |from| format!("{from} → "));
@@ -172,7 +252,7 @@ fn tell(event: &Event) -> Line {
             parts(&[e.phase.clone().unwrap_or_default(), e.check.clone(), e.verdict.as_str().to_owned()]),
             maybe(e.details.as_ref()),
         ),
-        Event::WorkflowStateSet(_) => line("workflow", "its state was set"),
+        Event::WorkflowStateSet(_) => line("workflow", "its own state was stored"),
         Event::ProgressSet(e) => line("progress", format!("{} %", e.percent)),
         Event::TokensRecorded(e) => {
             let about = if e.estimated { "about " } else { "" };
@@ -215,7 +295,7 @@ fn tell(event: &Event) -> Line {
             let from = e.from.as_ref().map_or(String::new(), |from| format!("{from} → "));
             line("agent", format!("{from}{}", e.to))
         }
-        Event::AgentStateSet(e) => line("agent", format!("state of {} was set", e.agent)),
+        Event::AgentStateSet(e) => line("agent", format!("the state of {} was stored", e.agent)),
         Event::PositionSet(e) => {
             let line_number = e.line.map_or(String::new(), |line| format!(":{line}"));
             line("at", format!("{}{line_number}", e.file.clone().unwrap_or_default()))
@@ -240,48 +320,55 @@ fn tell(event: &Event) -> Line {
             Meaning::Lost,
             noted("error", first(&e.message), e.error_kind.clone().unwrap_or_default()),
         ),
-        Event::CheckpointCreated(e) => {
-            noted("checkpoint", e.name.clone(), e.reason.as_str().replace('_', " "))
-        }
+        // The teller knows more of these.
+        Event::CheckpointCreated(e) => noted("checkpoint", e.id.to_string(), checkpoint_reason(e.reason)),
         Event::CheckpointReady(e) => {
             let files = e.snapshot.as_ref().map_or_else(
                 || "without files".to_owned(),
                 |snapshot| {
-                    let changed = units::things(snapshot.changed, "file");
-                    format!("{changed} changed of {}", units::count(snapshot.files))
+                    let files = units::things(snapshot.files, "file");
+                    parts(&[
+                        format!("{files}, {} changed", units::count(snapshot.changed)),
+                        units::bytes(snapshot.bytes),
+                    ])
                 },
             );
-            colored(Meaning::Dim, noted("checkpoint", format!("number {} is ready", e.ordinal), files))
+            let ready = format!("{} is on disk", checkpoint(e.ordinal));
+            colored(Meaning::Dim, noted("checkpoint", ready, files))
         }
         Event::CheckpointFailed(e) => {
-            colored(Meaning::Lost, noted("checkpoint", format!("number {} failed", e.ordinal), first(&e.why)))
+            let failed = format!("{} has no files", checkpoint(e.ordinal));
+            colored(Meaning::Lost, noted("checkpoint", failed, first(&e.why)))
         }
         Event::CheckpointPinned(e) => {
-            let what = if e.pinned { "pinned" } else { "no longer pinned" };
-            line("checkpoint", format!("number {} {what}", e.ordinal))
+            let what = if e.pinned { "is kept for good" } else { "is no longer kept for good" };
+            line("checkpoint", format!("{} {what}", checkpoint(e.ordinal)))
         }
         Event::CheckpointDropped(e) => {
-            noted("checkpoint", format!("files of number {} are no longer kept", e.ordinal), e.why.clone())
+            let dropped = format!("the files of {} are no longer kept", checkpoint(e.ordinal));
+            noted("checkpoint", dropped, e.why.clone())
         }
         Event::CheckpointsInvalidated(e) => {
-            line("checkpoint", format!("numbers {} to {} invalidated by a rollback", e.after + 1, e.up_to))
+            let (from, to) = (checkpoint(e.after + 1), checkpoint(e.up_to));
+            let which = if from == to { from } else { format!("{from} to {to}") };
+            line("checkpoint", format!("{which} invalidated by a rollback"))
         }
         Event::FilesRestored(e) => noted(
-            e.kind.as_str(),
-            format!("files as in checkpoint number {}", e.to),
+            &e.kind.as_str().replace('_', " "),
+            format!("files as in {}", checkpoint(e.to)),
             format!("{} written, {} removed, {} left alone", e.written, e.removed, e.kept),
         ),
-        Event::StateRestored(e) => line("rollback", format!("state as in checkpoint number {}", e.to)),
+        Event::StateRestored(e) => line("rollback", format!("state as in {}", checkpoint(e.to))),
         Event::RunStarted(e) => {
             let version = e.version.as_ref().map_or(String::new(), |version| format!(" {version}"));
             let prompt = e.prompt.as_ref().map_or_else(|| e.command.join(" "), first);
-            noted("run", format!("{}{version} starts: {prompt}", e.agent), format!("pid {}", e.pid))
+            noted("run starts", format!("{}{version}: {prompt}", e.agent), format!("pid {}", e.pid))
         }
         Event::RunNamed(e) => colored(
             Meaning::Dim,
             noted("run", format!("conversation {}", e.native_id), e.model.clone().unwrap_or_default()),
         ),
-        Event::RunAdopted(_) => line("run", "goes on under another driver"),
+        Event::RunAdopted(_) => line("run", "the agent lives on and is driven again"),
         Event::RunEnded(e) => {
             let meaning = if e.outcome == "completed" { Meaning::Done } else { Meaning::Waiting };
             let exit = match (e.exit_code, e.signal) {
@@ -291,7 +378,8 @@ fn tell(event: &Event) -> Line {
             };
             let cost = e.cost_micros.map(units::dollars).unwrap_or_default();
             let took = units::duration(Duration::from_millis(e.duration_ms));
-            let what = parts(&[e.outcome.replace('_', " "), first(&e.reason)]);
+            let (outcome, reason) = (e.outcome.replace('_', " "), first(&e.reason));
+            let what = if reason == outcome { outcome } else { parts(&[outcome, reason]) };
             colored(meaning, noted("run ended", what, parts(&[took, exit, cost])))
         }
         Event::Said(e) => {
@@ -302,10 +390,16 @@ fn tell(event: &Event) -> Line {
             };
             colored(meaning, noted(word, first(&e.text), size(&e.text)))
         }
-        Event::TurnCompleted(e) => colored(Meaning::Dim, line("turn", format!("{} ended", e.turn))),
-        Event::Reported(e) => colored(Meaning::Dim, line("reported", reported(&e.what, &e.body))),
+        Event::TurnCompleted(e) => {
+            let number = if e.turn > 0 { format!("turn {}", e.turn) } else { "the agent's turn".to_owned() };
+            let took = e.duration_ms.map(|took| units::duration(Duration::from_millis(took)));
+            let steps = e.steps.map(|steps| units::things(steps, "model request"));
+            let note = parts(&[steps.unwrap_or_default(), took.unwrap_or_default()]);
+            colored(Meaning::Dim, noted("turn ended", number, note))
+        }
+        Event::Reported(e) => reported(&e.what, &e.body),
         Event::RecoveryChosen(e) => {
-            let how = if e.automatic { "by itself" } else { "" };
+            let how = if e.automatic { "chosen by itself" } else { "" };
             noted("resume", format!("from {}", e.target.as_deref().unwrap_or(e.recovery.as_str())), how)
         }
         Event::ResumeAttempted(e) => {
@@ -317,14 +411,74 @@ fn tell(event: &Event) -> Line {
     }
 }
 
-/// What an agent reported about itself: its name, and the plain values beside it.
-fn reported(what: &str, body: &Value) -> String {
+/// What an agent or its driver reported. Kinds that are not known show their plain values.
+fn reported(what: &str, body: &Value) -> Line {
+    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let number = |name: &str| body.get(name).and_then(Value::as_u64);
+    let told = match what {
+        "tools" => {
+            let count = body.get("tools").and_then(Value::as_array).map_or(0, Vec::len);
+            line("tools", format!("the agent has {}", units::things(count as u64, "tool")))
+        }
+        "result" => return noted("result", parts(&[text("verdict"), text("text")]), text("error")),
+        "progress" => line("progress", or(text("what"), "the agent is alive")),
+        "retry" => {
+            let of = number("max").map_or(String::new(), |max| format!(" of {max}"));
+            let what = format!("attempt {}{of}", number("attempt").unwrap_or_default());
+            return colored(Meaning::Waiting, noted("retry", what, text("error")));
+        }
+        "limit" => return colored(Meaning::Waiting, noted("limit", text("status"), text("window"))),
+        "compaction" => {
+            let sizes = match (number("tokens_before"), number("tokens_after")) {
+                (Some(before), Some(after)) => {
+                    format!("{} → {}", units::tokens(before), units::tokens(after))
+                }
+                _ => String::new(),
+            };
+            noted("compaction", format!("of the conversation: {}", text("phase")), sizes)
+        }
+        "watchdog" | "stopping" => {
+            return colored(Meaning::Waiting, noted(what, text("why"), text("did")));
+        }
+        "signal" => {
+            line("signal", format!("{} to pid {}", text("signal"), number("pid").unwrap_or_default()))
+        }
+        "sub_agent_started" => line("sub-agent", or(text("description"), &text("agent_type"))),
+        "sub_agent_stopped" => noted("sub-agent", text("status"), text("summary")),
+        "task_started" => noted("background", or(text("description"), &text("task_id")), "begins"),
+        "task_stopped" => noted("background", or(text("summary"), &text("task_id")), text("status")),
+        "launched" => line("background", format!("{} goes on in the background", text("task"))),
+        "permission_requested" => line("asks", format!("whether it may use {}", text("tool"))),
+        "permission_answered" => {
+            let by = match text("by") {
+                by if by.is_empty() => String::new(),
+                by => format!("by {by}"),
+            };
+            noted("permission", format!("{}: {}", text("tool"), text("answer")), by)
+        }
+        "hook" => line("hook", parts(&[text("event"), text("phase")])),
+        "notice" => line("notice", text("text")),
+        "state" => line("state", format!("the agent is {}", text("state"))),
+        "record" => noted("agent's log", text("did"), text("why")),
+        "refused" => noted("refused", text("why"), ""),
+        "unreadable" | "unknown" => {
+            line("unread", format!("output that is not understood: {}", plain_values(body)))
+        }
+        _ => noted("reported", what.replace('_', " "), plain_values(body)),
+    };
+    colored(Meaning::Dim, told)
+}
+
+fn or(text: String, otherwise: &str) -> String {
+    if text.is_empty() { otherwise.to_owned() } else { text }
+}
+
+fn plain_values(body: &Value) -> String {
     let values = body.as_object().into_iter().flatten().filter_map(|(name, value)| match value {
         Value::String(text) if !text.is_empty() => Some(format!("{name} {text}")),
         Value::Number(number) => Some(format!("{name} {number}")),
         Value::Bool(true) => Some(name.clone()),
         _ => None,
     });
-    let values: Vec<String> = values.take(4).collect();
-    parts(&[what.replace('_', " "), values.join(", ")])
+    values.take(4).collect::<Vec<_>>().join(", ")
 }

@@ -6,6 +6,7 @@
 pub mod event_words;
 pub mod json;
 pub mod pager;
+pub mod phase_words;
 pub mod printer;
 pub mod sanitize;
 pub mod style;

@@ -129,3 +129,99 @@ promise!(
         assert_eq!(env.run(&["parse", "--agent", "plain", "stream.txt", "--key", "k"]).code, 2);
     }
 );
+
+promise!(
+    /// Nothing in the log is said twice on a line, and no event is told by a number that nobody knows.
+    fn the_log_names_checkpoints_and_ends_once() {
+        let lab = Lab::new();
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", "echo hello"]).code, Some(0));
+        let said = lab.run(&["log"]).text();
+        let told = |words: &str| said.lines().any(|line| line.contains(words));
+        assert!(told("cp-01-run-start   before the run"), "{said}");
+        assert!(told("cp-01-run-start is on disk"), "{said}");
+        assert!(told("completed     the session"), "{said}");
+        assert!(!told("run start   run start") && !told("final   final"), "{said}");
+        assert!(!told("completed   completed") && !told("number 1"), "{said}");
+    }
+);
+
+promise!(
+    /// What was asked, said and done reads like a chat: who, when, each call on a line, and no line wider than asked.
+    fn a_conversation_reads_like_a_chat() {
+        let lab = Lab::new();
+        let script = "echo hello; echo world";
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", script]).code, Some(0));
+        let said = lab.run(&["show", "--conversation"]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let text = String::from_utf8(said.stdout.clone()).unwrap();
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+        assert!(place("sh starts") < place("  hello"), "{text}");
+        assert!(place("  hello") < place("  world"), "{text}");
+        assert!(place("  world") < place("── completed"), "{text}");
+        let document = lab.json(&["show", "--conversation", "--full"]);
+        let kinds: Vec<&str> = document["conversation"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["kind"].as_str().unwrap())
+            .collect();
+        assert_eq!(kinds.first(), Some(&"run_started"), "{kinds:?}");
+        assert_eq!(kinds.last(), Some(&"run_ended"), "{kinds:?}");
+    }
+);
+
+promise!(
+    /// `new --file` binds the session to its work file; `show` names it and what each phase brought.
+    fn a_session_names_its_file_and_what_each_phase_brought() {
+        let env = TestEnv::new();
+        env.write("project/prp/login-form.md", "# Login form\n");
+        env.start(&["--file", "prp/login-form.md", "--phases", "RED,GREEN,REFACTOR"]);
+        env.ok(&["metric", "set", "tests_generated", "10"]);
+        env.ok(&["phase", "GREEN"]);
+        env.ok(&["metric", "set", "tests_passing", "6"]);
+        let state = env.json(&["show"])["state"].clone();
+        assert_eq!(state["file"], "prp/login-form.md");
+        assert_eq!(state["topic"], "login form");
+        let shown = env.ok(&["show"]).stdout;
+        assert!(shown.contains("prp/login-form.md"), "{shown}");
+        assert!(shown.contains("RED done (10 tests)   GREEN 6 of 10 tests passing"), "{shown}");
+        // Another request in the same project is another piece of work.
+        assert_eq!(env.json(&["detect", "--file", "prp/login-form.md"])["action"], "offer_resume");
+        assert_eq!(env.json(&["detect", "--file", "prp/other.md"])["action"], "create_new");
+        let said = env.run(&["new", "--parallel", "--file", "prp/missing.md"]);
+        assert_eq!(said.code, 1, "{}", said.stderr);
+        assert!(said.stderr.contains("there is no file prp/missing.md"), "{}", said.stderr);
+    }
+);
+
+promise!(
+    /// The panel of a resume says what each phase brought.
+    fn the_panel_says_what_each_phase_brought() {
+        let env = TestEnv::new();
+        env.write("project/prp/login.md", "# Login\n");
+        env.start(&["--file", "prp/login.md", "--phases", "RED,GREEN"]);
+        env.ok(&["metric", "set", "tests_generated", "10"]);
+        env.ok(&["phase", "GREEN"]);
+        env.ok(&["metric", "set", "tests_passing", "6"]);
+        env.ok(&["pause"]);
+        let Some(output) = env.on_terminal("$SEGNO resume", "q\n") else { return };
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(shown.contains("RED done (10 tests)"), "{shown}");
+        assert!(shown.contains("GREEN 6 of 10 tests passing"), "{shown}");
+        assert!(shown.contains("prp/login.md"), "{shown}");
+    }
+);
+
+promise!(
+    /// Checkpoints are seen while a run goes on: before it, before a risky call, and at its end.
+    fn checkpoints_appear_in_the_live_view() {
+        let lab = Lab::new();
+        let said = lab.run(&["run", "--", "sh", "-c", "echo hello"]);
+        assert_eq!(said.code, Some(0));
+        let seen = said.stderr.clone();
+        for id in ["cp-01-run-start", "cp-02-final"] {
+            let line = seen.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{id}: {seen}"));
+            assert!(line.contains("● checkpoint") && line.contains("file"), "{line}");
+        }
+    }
+);

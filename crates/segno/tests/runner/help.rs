@@ -19,6 +19,26 @@ fn help_and_version_are_data() {
     assert!(!env.run(&["--color=never", "--help"]).stdout.contains('\u{1b}'));
 }
 
+/// The first page has what people need; the rest is one step away, in two ways; the manual has all of it.
+#[test]
+fn all_commands_are_one_step_away() {
+    let env = TestEnv::new();
+    let first = env.ok(&["--help"]).stdout;
+    assert!(first.contains("segno help --all") && !first.contains("workflow-state"), "{first}");
+    assert_eq!(env.ok(&["help"]).stdout, env.ok(&["-h"]).stdout);
+    let all = env.ok(&["help", "--all"]).stdout;
+    assert!(all.contains("workflow-state") && all.contains("segno help COMMAND"), "{all}");
+    assert_eq!(env.ok(&["--help", "--all"]).stdout, all);
+    assert_eq!(env.ok(&["--all", "-h"]).stdout, all);
+    assert_eq!(
+        env.ok(&["help", "checkpoint", "restore"]).stdout,
+        env.ok(&["checkpoint", "restore", "--help"]).stdout
+    );
+    let said = env.run(&["help", "nonsense"]);
+    assert_eq!(said.code, 2, "{}", said.stderr);
+    assert!(env.ok(&["man"]).stdout.contains("workflow"), "the manual has every command");
+}
+
 #[test]
 fn wrong_command_lines() {
     let env = TestEnv::new();

@@ -8,8 +8,8 @@ use crate::context::Context;
 use crate::desk::short;
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
-use crate::output::Text;
 use crate::output::style::Meaning;
+use crate::output::{Text, phase_words};
 
 /// How wide the panel is inside, where nobody says how wide the terminal is.
 const WIDTH: usize = 76;
@@ -49,12 +49,8 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
     panel.row("session", &format!("{}   {topic}{phase}{iteration}", short(state.session_id)), Meaning::Plain);
     let mut progress = Vec::new();
     progress.extend(state.progress().map(|percent| format!("{percent} %")));
-    if !state.phases_completed.is_empty() {
-        progress.push(format!("done: {}", state.phases_completed.join(", ")));
-    }
-    progress.extend(
-        state.metrics.iter().take(4).map(|(name, value)| format!("{name} {}", serde_json::json!(value))),
-    );
+    progress.extend(phase_words::phases(state));
+    progress.extend(phase_words::metrics_beside(state).into_iter().take(4));
     if !state.outputs.is_empty() {
         progress.push(format!("outputs: {}", state.outputs.keys().cloned().collect::<Vec<_>>().join(", ")));
     }

@@ -23,6 +23,7 @@ pub use view::View;
 use std::time::Duration;
 
 use segno_engine::Error;
+use segno_engine::EventRow;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::core::SessionId;
 use segno_engine::core::event::Unit;
@@ -132,21 +133,23 @@ pub(super) fn follow(
             match &heard {
                 Heard::Closed => break,
                 Heard::Nothing => view.tick(),
-                Heard::Missed(count) => view.missed(*count),
-                Heard::News(news) => match &**news {
-                    News::Notice(text) => context.printer.warn(text.clone()),
-                    News::Recorded { seq, at, event } if !json => view.show(*seq, *at, event),
-                    News::Recorded { .. } => {}
-                },
+                Heard::News(news) => {
+                    if let News::Notice(text) = &**news {
+                        context.printer.warn(text.clone());
+                    }
+                }
+                Heard::Missed(_) => {}
             }
-            if json {
-                // Lines come from the journal itself, so that a slow reader misses nothing.
-                printed = print_journal(desk, session, printed, Unreadable::Later)?;
+            // What is shown comes from the journal itself: a slow reader misses nothing, and what hooks and others
+            // recorded, such as a checkpoint before a risky call, is there too.
+            if !words_only {
+                printed = print_journal(desk, session, printed, &mut view, Unreadable::Later)?;
             }
         }
         let report = worker.join().map_err(|_| CommandError::internal("the run's thread died"))?;
-        if json {
-            print_journal(desk, session, printed, Unreadable::Error)?;
+        if !words_only {
+            let unreadable = if json { Unreadable::Error } else { Unreadable::Later };
+            print_journal(desk, session, printed, &mut view, unreadable)?;
         }
         Ok(report)
     })
@@ -161,11 +164,12 @@ enum Unreadable {
     Later,
 }
 
-/// Prints the events after `after` as lines; answers with the last one.
+/// Shows the events after `after`, as lines of JSON if that is asked for; answers with the last one.
 fn print_journal(
     desk: &Desk<'_>,
     session: SessionId,
     mut after: u64,
+    view: &mut View<'_>,
     unreadable: Unreadable,
 ) -> Outcome<u64> {
     loop {
@@ -178,7 +182,16 @@ fn print_journal(
             return Ok(after);
         }
         for row in rows {
-            after = super::log::print_line(desk.context, &row)?;
+            after = match &row {
+                row if desk.context.printer.is_json() => super::log::print_line(desk.context, row)?,
+                EventRow::Whole(stored) => {
+                    if let Ok(event) = stored.event() {
+                        view.show(stored.seq, stored.at, &event);
+                    }
+                    stored.seq
+                }
+                EventRow::Damaged { seq, .. } => *seq,
+            };
         }
     }
 }

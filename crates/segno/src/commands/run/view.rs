@@ -29,6 +29,8 @@ pub struct View<'a> {
     open: BTreeMap<String, Call>,
     ended: std::collections::VecDeque<String>,
     zone: TimeZone,
+    /// Whether checkpoints hold files, which takes a moment.
+    keeps_files: bool,
 }
 
 struct Call {
@@ -42,7 +44,14 @@ struct Call {
 impl<'a> View<'a> {
     /// An empty one.
     pub fn new(context: &'a Context) -> Self {
-        Self { context, open: BTreeMap::new(), ended: Default::default(), zone: TimeZone::system() }
+        let keeps_files = context.config().is_ok_and(|config| config.checkpoint.files);
+        Self {
+            context,
+            open: BTreeMap::new(),
+            ended: Default::default(),
+            zone: TimeZone::system(),
+            keeps_files,
+        }
     }
 
     /// Shows one event.
@@ -76,8 +85,21 @@ impl<'a> View<'a> {
                 let first = e.message.excerpt().lines().next().unwrap_or("").to_owned();
                 self.line(at, "✗", "error", &first, "", "", Meaning::Lost);
             }
+            // Shown when its files are on disk, like a call that has ended.
+            Event::CheckpointCreated(e) if self.keeps_files => {
+                let (tool, what) = ("checkpoint".to_owned(), e.id.to_string());
+                let call = Call { tool, what, at, since: Instant::now(), shown: false };
+                self.open.insert(checkpoint_key(e.ordinal), call);
+            }
             Event::CheckpointCreated(e) => {
                 self.line(at, "●", "checkpoint", e.id.as_str(), "", "", Meaning::Dim);
+            }
+            Event::CheckpointReady(e) => {
+                let files = e.snapshot.as_ref().map(|snapshot| units::things(snapshot.changed, "file"));
+                self.checkpointed(at, "●", e.ordinal, &files.unwrap_or_default(), Meaning::Dim);
+            }
+            Event::CheckpointFailed(e) => {
+                self.checkpointed(at, "✗", e.ordinal, "without files", Meaning::Waiting);
             }
             Event::BudgetWarned(e) => {
                 let text = format!("{} of {}", units::count(e.used), units::tokens(e.total));
@@ -113,6 +135,13 @@ impl<'a> View<'a> {
             _ => word,
         };
         self.line(at, "▸", tool.as_deref().unwrap_or("tool"), &what, &took, &size, meaning);
+    }
+
+    fn checkpointed(&mut self, at: Timestamp, sign: &str, ordinal: u64, files: &str, meaning: Meaning) {
+        if let Some(call) = self.open.remove(&checkpoint_key(ordinal)) {
+            let took = units::duration(Duration::from_micros(at.micros_since(call.at)));
+            self.line(call.at, sign, &call.tool, &call.what, &took, files, meaning);
+        }
     }
 
     fn report(&self, at: Timestamp, what: &str, body: &Value) {
@@ -167,12 +196,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Says that some were not shown.
-    pub fn missed(&self, count: u64) {
-        let text = format!("  … {} not shown here; they are in the journal", units::things(count, "event"));
-        self.context.printer.talk(Text::new().painted(Meaning::Dim, text));
-    }
-
     #[expect(clippy::too_many_arguments, reason = "the columns of one line")]
     fn line(
         &self,
@@ -196,6 +219,11 @@ impl<'a> View<'a> {
             .painted(Meaning::Dim, format!("{took:>8}  {:>9}", shorten(size, 40)));
         self.context.printer.talk(text);
     }
+}
+
+/// Under which name the making of a checkpoint is remembered among the calls.
+fn checkpoint_key(ordinal: u64) -> String {
+    format!("checkpoint {ordinal}")
 }
 
 fn clock(at: Timestamp, zone: &TimeZone) -> String {
