@@ -239,7 +239,7 @@ impl Told {
         };
         let begun = row.started_at.unwrap_or(at);
         let took_ms = row.ended_at.map(|ended| ended.micros_since(begun) / 1_000);
-        let subject = self.short(subject(&row.input));
+        let subject = row.input.as_ref().map_or(String::new(), |input| self.short(subject(input)));
         let (call, tool, output) = (row.call, row.tool, row.output);
         self.put(seq, begun, Spoken::Called { call, tool, subject, end, took_ms, output });
     }

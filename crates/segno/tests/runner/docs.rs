@@ -27,6 +27,40 @@ fn pages() -> [(&'static str, String); 4] {
     ]
 }
 
+/// Rows of `docs/sources.md` name tests as `file::name`, below `crates/`.
+#[test]
+fn every_test_named_in_the_sources_exists() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/sources.md")).unwrap();
+    let rows: Vec<&str> =
+        page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| what it says |")).collect();
+    let (mut shown, mut differ, mut not_yet) = (0, 0, 0);
+    for row in &rows {
+        let where_shown = row.trim_end_matches(" |").rsplit_once(" | ").unwrap().1;
+        match where_shown {
+            cell if cell.contains("**not yet**") => not_yet += 1,
+            cell if cell.contains("*differs*") => differ += 1,
+            _ => shown += 1,
+        }
+        let tests: Vec<(&str, &str)> =
+            where_shown.split('`').filter_map(|piece| piece.split_once(".rs::")).collect();
+        assert!(!tests.is_empty() || where_shown.contains('*'), "nothing shows this: {row}");
+        for (file, name) in tests {
+            let source = fs::read_to_string(root.join("crates").join(format!("{file}.rs")))
+                .unwrap_or_else(|why| panic!("{file}.rs: {why}: {row}"));
+            let defined = source
+                .split(&format!("fn {name}"))
+                .skip(1)
+                .any(|rest| rest.starts_with(|c: char| !c.is_alphanumeric() && c != '_'))
+                || source.lines().any(|line| line.trim().trim_end_matches(',') == name);
+            assert!(defined, "{file}.rs has no test {name}: {row}");
+        }
+    }
+    let counted =
+        format!("{} rows: {shown} shown, {differ} differ on purpose, {not_yet} not yet.", rows.len());
+    assert!(page.contains(&counted), "docs/sources.md has {counted}");
+}
+
 #[test]
 fn the_pages_say_what_the_program_does() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
