@@ -202,7 +202,11 @@ impl Engine {
             Ok(appended) => {
                 let waits = recorded();
                 let exhausted = appended.state.as_deref().and_then(exhausted);
-                let print = exhausted.and_then(|why| deny(&report, why));
+                let mut print = exhausted.and_then(|why| deny(&report, why));
+                if let Some(state) = appended.state.as_deref().filter(|_| waits && print.is_none()) {
+                    let held = self.hold_call(state, &commands, actor.run.as_deref());
+                    print = held.and_then(|why| deny(&report, why));
+                }
                 // Said twice, too: the first who heard it may still be at it, and the call is not to run before.
                 if let Some(state) = appended.state.as_deref().filter(|_| waits && print.is_none()) {
                     self.checkpoint_before_risk(state, &commands, actor);
@@ -215,7 +219,10 @@ impl Engine {
                 Ok(HookAnswer { print: deny(&report, REPLACED.to_owned()), spooled: false })
             }
             Err(why) => {
-                let reason = self.reason_to_deny(session, actor);
+                let reason = self.reason_to_deny(session, actor).or_else(|| {
+                    let state = self.store().load(session).ok()?.state;
+                    self.hold_call(&state, &commands, actor.run.as_deref())
+                });
                 let print = reason.and_then(|reason| deny(&report, reason));
                 let answer = self.spool_hook(session, HookCall { report, commands, key }, why, actor)?;
                 let _ = recorded();

@@ -168,6 +168,11 @@ impl Workspace {
     pub fn root(&self) -> &Path {
         &self.options.root
     }
+
+    /// The shadow directory.
+    pub fn shadow(&self) -> &Path {
+        &self.options.shadow
+    }
 }
 
 fn refuse_wide(root: &Path, home: Option<&Path>) -> Result<(), Error> {

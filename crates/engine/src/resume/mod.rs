@@ -9,6 +9,7 @@ mod words;
 
 pub use brief::Brief;
 pub use brief::BriefLimits;
+pub(crate) use brief::one_line;
 pub use evidence::Settled;
 pub use options::Options;
 pub use options::RecoveryReport;

@@ -1,23 +1,41 @@
-//! The right to a tree: nobody goes anywhere in it while an agent works there, of whichever session.
+//! The right to a tree: nobody goes anywhere in it while an agent works there, of whichever session. One that waits, or
+//! whose next call can be held, may live.
 
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_core::Event;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::event::Ledger;
+use segno_store::EventRow;
 use segno_store::Filter;
 
+use super::hold::Beside;
 use crate::Engine;
 use crate::Error;
 use crate::fault::Guard;
 use crate::fault::broken;
 
+/// So many of the newest events are looked at for whether a turn is over.
+const NEWEST: u64 = 200;
+
+/// How much of a living agent is put up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Company {
+    /// None at all.
+    Nobody,
+    /// One whose next call can be held: it was told before each of its calls ran, and none is open; or one that waits
+    /// for a person.
+    Waiting,
+}
+
 impl Engine {
     /// Refuses while somebody works in the session's tree. What is left of dead drivers is settled first.
-    pub(super) fn refuse_while_driven(&self, state: &State) -> Result<(), Error> {
+    pub(super) fn refuse_while_driven(&self, state: &State, company: Company) -> Result<Vec<Beside>, Error> {
         if broken(Guard::Right) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.settle_session(state.session_id)?;
         for (session, _) in self.leases_of_tree(state)? {
@@ -25,36 +43,83 @@ impl Engine {
                 self.settle_session(session)?;
             }
         }
-        self.refuse_while_held(state)
+        self.refuse_while_held(state, company)
     }
 
     /// The same without settling anything, for a caller that holds the lock of the snapshots. Whoever begins to drive
     /// takes the lease first and then makes a snapshot, so either its lease is seen here or it waits for the lock.
-    pub(super) fn refuse_while_held(&self, state: &State) -> Result<(), Error> {
+    /// Answers with the agents that live on beside.
+    pub(super) fn refuse_while_held(&self, state: &State, company: Company) -> Result<Vec<Beside>, Error> {
         if broken(Guard::Right) {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        if let Some((session, lease)) = self.leases_of_tree(state)?.into_iter().next() {
-            if session == state.session_id {
-                return Err(segno_store::Error::Held(Box::new(lease)).into());
+        let mut beside = Vec::new();
+        let leases = self.leases_of_tree(state)?;
+        for (session, lease) in &leases {
+            let run = match company {
+                Company::Nobody => None,
+                Company::Waiting => self.waiting_run(*session)?,
+            };
+            match run {
+                Some(run) => beside.push(Beside { session: *session, run }),
+                None if *session == state.session_id => {
+                    return Err(segno_store::Error::Held(Box::new(lease.clone())).into());
+                }
+                None => {
+                    let (what, pid) = (lease.holder.what.clone(), lease.holder.pid);
+                    return Err(Error::TreeBusy { session: *session, what, pid });
+                }
             }
-            return Err(Error::TreeBusy { session, what: lease.holder.what.clone(), pid: lease.holder.pid });
         }
+        let is_driven = |session: SessionId| leases.iter().any(|(driven, _)| *driven == session);
         // An agent may outlive its driver.
         let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();
         let filter =
             Filter { project: Some(state.project.path.clone()), statuses: open, ..Filter::default() };
         let others = self.list(&filter)?.into_iter().map(|summary| summary.session_id);
-        for session in others.filter(|session| *session != state.session_id) {
+        for session in others.filter(|session| *session != state.session_id && !is_driven(*session)) {
             let other = self.store().load(session)?.state;
             if let (Some(agent), Some(run)) = (crate::run::living_agent(&other), &other.run) {
                 return Err(Error::TreeBusy { session, what: run.agent.clone(), pid: agent.pid });
             }
         }
         match (crate::run::living_agent(state), &state.run) {
-            (Some(agent), Some(run)) => Err(Error::AgentAlive { agent: run.agent.clone(), pid: agent.pid }),
-            _ => Ok(()),
+            (Some(agent), Some(run)) if !is_driven(state.session_id) => {
+                Err(Error::AgentAlive { agent: run.agent.clone(), pid: agent.pid })
+            }
+            _ => Ok(beside),
         }
+    }
+
+    /// The run of a driven session, if its agent waits or can be made to wait before its next call.
+    fn waiting_run(&self, session: SessionId) -> Result<Option<String>, Error> {
+        let state = self.store().load(session)?.state;
+        let Some(run) = state.run.as_ref().filter(|run| run.is_running()) else { return Ok(None) };
+        if !state.calls.open.is_empty() || state.calls.open_beyond > 0 {
+            return Ok(None);
+        }
+        let waits = match run.ledger {
+            Ledger::WriteAhead => true,
+            Ledger::Observed => run.interactive && self.turn_is_over(&state)?,
+        };
+        Ok(waits.then(|| run.id.clone()))
+    }
+
+    /// Whether the agent of a session has answered and waits for a person. What cannot be told is not so.
+    fn turn_is_over(&self, state: &State) -> Result<bool, Error> {
+        let rows =
+            self.store().events(state.session_id, state.seq.saturating_sub(NEWEST), NEWEST as usize)?;
+        for row in rows.iter().rev() {
+            let EventRow::Whole(stored) = row else { return Ok(false) };
+            match stored.event() {
+                Ok(Event::TurnCompleted(_)) => return Ok(true),
+                Ok(Event::Said(_) | Event::ToolStarted(_) | Event::ToolEnded(_) | Event::RunStarted(_)) => {
+                    return Ok(false);
+                }
+                _ => {}
+            }
+        }
+        Ok(false)
     }
 
     /// Who drives a session in the same tree.

@@ -15,7 +15,9 @@ use segno_workspace::Selection;
 use segno_workspace::Why;
 use segno_workspace::Workspace;
 
+use super::busy::Company;
 use super::checkpoint::Checkpoint;
+use super::hold::Going;
 use super::take::At;
 use super::take::mark;
 use super::whose::Whose;
@@ -66,6 +68,14 @@ impl Way {
             rollback: false,
             git: false,
             all: false,
+        }
+    }
+
+    /// Files may go back while an agent waits. What the session itself is like, or its branch, may not.
+    fn company(&self) -> Company {
+        match self.state || self.rollback || self.git {
+            true => Company::Nobody,
+            false => Company::Waiting,
         }
     }
 
@@ -159,8 +169,13 @@ pub struct Gone {
 impl Engine {
     /// Looks at what going somewhere would do. Takes a snapshot of the present tree for it.
     pub fn preview(&self, session: SessionId, way: Way) -> Result<Preview, Error> {
-        let state = self.load(session)?.state;
-        self.refuse_while_driven(&state)?;
+        let mut state = self.load(session)?.state;
+        let beside = self.refuse_while_driven(&state, way.company())?;
+        // What a run did that is not over is in no checkpoint yet.
+        if matches!(way.place, Place::Undo(_)) && beside.iter().any(|agent| agent.session == session) {
+            let reason = CheckpointReason::Asked;
+            state = self.checkpoint(session, Some("before undo".to_owned()), reason, &At::default())?.state;
+        }
         // A restore that was cut short is settled first, or nothing could be trusted.
         let workspace = way.files.then(|| self.workspace(&state));
         let opened = workspace.as_ref().and_then(|workspace| workspace.as_ref().ok());
@@ -255,9 +270,13 @@ impl Engine {
         let mut commands = Vec::new();
         if let (Some(plan), Some(workspace), Some(ordinal)) = (plan, workspace, recorded) {
             let hold = workspace.hold_tree()?;
-            self.refuse_while_held(&state)?;
+            // First calls are held, then it is asked whether one is open: whoever begins one records it first and then
+            // looks whether it is held.
+            let going = Going::begin(workspace.shadow())?;
+            let beside = self.refuse_while_held(&state, way.company())?;
             applied = workspace.apply_held(&hold, &plan)?;
-            drop(hold);
+            going.tell(&beside, &target.id, &applied);
+            drop((going, hold));
             commands.push(FilesRestored {
                 kind: way.kind(),
                 to: target.ordinal,

@@ -4,6 +4,7 @@ mod ask;
 mod busy;
 mod checkpoint;
 mod go;
+mod hold;
 mod keep;
 mod look;
 mod needed;

@@ -34,7 +34,8 @@ pub struct Going {
 ///
 /// Only what the session did and nobody changed since is touched: files that its calls name, and what changed while
 /// one of its commands was at work. The rest is listed and left alone. What is there now is kept in a checkpoint first,
-/// so an undo can be undone: `segno redo`. Not while an agent works in the same tree.
+/// so an undo can be undone: `segno redo`. Not while a call is open in the same tree; an agent with hooks that is between
+/// two calls waits meanwhile, and is told what was taken back.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno undo\n  segno undo --turns 2 src/\n  segno undo --to cp-03-red")]
 pub struct UndoArgs {

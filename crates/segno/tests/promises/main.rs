@@ -18,6 +18,7 @@ mod terminal;
 mod red;
 
 mod agents;
+mod beside;
 mod brief;
 mod caps;
 mod captures;

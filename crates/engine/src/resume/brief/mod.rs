@@ -257,7 +257,7 @@ fn quote(value: &str, most: usize) -> String {
 }
 
 /// What would begin a line, or do something to a terminal, is made visible.
-fn one_line(value: &str) -> String {
+pub(crate) fn one_line(value: &str) -> String {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     let mut line = String::with_capacity(value.len());
     for c in value.trim_end().chars() {
