@@ -381,6 +381,9 @@ impl Engine {
     }
 
     pub(crate) fn refresh_view(&self, state: &State, notices: &mut Vec<String>) {
+        if let Some(spool) = &self.options.spool {
+            crate::capped::note(spool, state);
+        }
         if !self.options.view.enabled {
             return;
         }

@@ -67,8 +67,8 @@ impl HookCall {
         Self { report, commands, key }
     }
 
-    /// Keeps it in the spool, for a store that cannot even be opened. Where a driver is known, nobody can tell then
-    /// whether it was replaced or a cap is used up, and a call that it asks about is denied.
+    /// Keeps it in the spool, for a store that cannot even be opened. Where a driver or a hard cap is known, nobody can
+    /// tell then whether it was replaced or used up, and a call that it asks about is denied.
     ///
     /// # Errors
     /// If the spool cannot be written either.
@@ -90,7 +90,8 @@ impl HookCall {
                 }
             }
         }
-        let print = epoch.and_then(|_| deny(&self.report, UNREADABLE.to_owned()));
+        let is_bound = epoch.is_some() || crate::capped::is_noted(dir, session);
+        let print = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
         spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &events)?;
         Ok(HookAnswer { print, spooled: true })
     }
@@ -257,7 +258,9 @@ impl Engine {
     /// Why a call may not run though it cannot be recorded now, from a read for which nobody need be waited for. Where
     /// a driver is known, what cannot be read denies.
     fn reason_to_deny(&self, session: SessionId, actor: &Actor) -> Option<String> {
-        let unreadable = || actor.epoch.map(|_| UNREADABLE.to_owned());
+        let is_capped =
+            || self.options.spool.as_ref().is_some_and(|spool| crate::capped::is_noted(spool, session));
+        let unreadable = || (actor.epoch.is_some() || is_capped()).then(|| UNREADABLE.to_owned());
         let Ok(loaded) = self.store().load(session) else { return unreadable() };
         let state = loaded.state;
         if let Some(why) = exhausted(&state) {

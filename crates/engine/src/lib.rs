@@ -20,6 +20,7 @@
 //! ```
 
 mod act;
+mod capped;
 pub mod clock;
 pub mod conversation;
 pub mod doctor;

@@ -91,6 +91,23 @@ promise!(
 );
 
 promise!(
+    /// Of a session with a hard cap, what cannot be read denies too, though nobody drives it.
+    fn what_cannot_be_read_denies_where_a_hard_cap_is_known() {
+        let lab = Lab::new();
+        let id = lab.run(&["new", "x", "--budget", "100"]).text().trim().to_owned();
+        let free = lab.run(&["new", "y", "--parallel"]).text().trim().to_owned();
+        let lifted = lab.run(&["new", "z", "--parallel", "--budget", "100"]).text().trim().to_owned();
+        assert_eq!(lab.run(&["complete", &lifted]).code, Some(0));
+        let (place, aside) = (data(&lab), lab.home.beside("aside"));
+        std::fs::rename(&place, &aside).unwrap();
+        let said = [&id, &free, &lifted].map(|id| hook(&lab, &[("SEGNO_SESSION", id)], &before("t1")));
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::rename(&aside, &place).unwrap();
+        assert_eq!(said.each_ref().map(is_denied), [true, false, false], "{}", said[0].stderr);
+    }
+);
+
+promise!(
     /// The name of the conversation is not lost because the store was busy when the agent told it.
     fn the_conversation_is_not_lost_because_the_store_was_busy() {
         let lab = Lab::new();
