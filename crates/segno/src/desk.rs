@@ -21,6 +21,17 @@ pub struct Desk<'a> {
     pub context: &'a Context,
     /// The engine.
     pub engine: Engine,
+    /// What dead drivers left is brought to its end when the answer has been given.
+    rest: bool,
+}
+
+impl Drop for Desk<'_> {
+    fn drop(&mut self) {
+        // A terminal that is gone is no reason to leave the rest.
+        if self.rest && self.context.printer.flush().is_ok() {
+            self.settle_rest();
+        }
+    }
 }
 
 impl<'a> Desk<'a> {
@@ -51,15 +62,21 @@ impl<'a> Desk<'a> {
     }
 
     /// Opens the store for somebody who waits for a list: that a driver died is said at once, and what takes longer is
-    /// left to [`Desk::settle_rest`].
+    /// done when the answer has been given.
     pub fn open_to_list(context: &'a Context) -> Outcome<Self> {
-        let desk = Self::assemble(context, false, Purpose::OneShot)?;
+        let mut desk = Self::assemble(context, false, Purpose::OneShot)?;
         desk.tell(desk.engine.catch_up(CatchUp::Mark));
+        desk.rest = true;
         Ok(desk)
     }
 
+    /// The same for somebody who reads what a session did. A program gets all of it, and waits for that.
+    pub fn open_to_look(context: &'a Context) -> Outcome<Self> {
+        if context.printer.is_json() { Self::open(context) } else { Self::open_to_list(context) }
+    }
+
     /// After the answer has been given: brings the runs of dead drivers to their end, and says so.
-    pub fn settle_rest(&self) {
+    fn settle_rest(&self) {
         for id in self.engine.unsettled_sessions().unwrap_or_default() {
             self.context.printer.detail(1, format!("taking in what is left of the run of {}", short(id)));
         }
@@ -80,7 +97,8 @@ impl<'a> Desk<'a> {
 
     fn assemble(context: &'a Context, create: bool, purpose: Purpose) -> Outcome<Self> {
         let setup = context.setup()?;
-        let desk = Self { context, engine: setup.open(context.opening(create, purpose)?)? };
+        let engine = setup.open(context.opening(create, purpose)?)?;
+        let desk = Self { context, engine, rest: false };
         context.speak_through(desk.engine.redactor());
         if create {
             desk.warn_size(&setup.store_path()?, context.config()?.store.warn_mb);

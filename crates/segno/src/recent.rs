@@ -41,6 +41,32 @@ fn login_session() -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
 }
 
+/// How many sessions are remembered about which somebody said: not now.
+const MOST_LATER: usize = 500;
+
+/// Whether somebody said of a session that they do not want to be asked about it.
+pub fn is_later(state: &Path, id: SessionId) -> bool {
+    later(state).contains(&id)
+}
+
+/// Remembers that. Whoever cannot be spared the question is asked again.
+pub fn remember_later(state: &Path, id: SessionId) {
+    let mut ids = later(state);
+    ids.retain(|known| *known != id);
+    ids.push(id);
+    let old = ids.len().saturating_sub(MOST_LATER);
+    let text = ids[old..].iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    if files::private_directory(state).is_ok() {
+        let _ = files::replace(&state.join("not-now"), text.as_bytes(), Access::Private);
+    }
+}
+
+fn later(state: &Path) -> Vec<SessionId> {
+    let list = files::read_bounded(&state.join("not-now"), 1 << 20, Links::Refuse).ok().flatten();
+    let list = String::from_utf8(list.unwrap_or_default()).unwrap_or_default();
+    list.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
 fn forget(directory: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let mut lists: Vec<_> = entries

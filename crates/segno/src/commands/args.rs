@@ -42,7 +42,7 @@ impl FromStr for SessionRef {
 }
 
 /// The session a command is about, as its first argument.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct OneSession {
     /// The session: its id, the end of its id, its number in the last list, or `last`
     #[arg(value_name = "ID")]

@@ -106,7 +106,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             count: None,
         },
     };
-    let (_, state) = look(context)?;
+    let (_desk, state) = look(context)?;
     if state.budget.hard || state.cost.hard {
         context.refuse_below_run("change a budget that stops it")?;
     }

@@ -36,7 +36,7 @@ pub struct Args {
 /// If the store cannot be read.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let wanted = work_file(context, args.file.as_deref())?;
-    let desk = match Desk::open(context) {
+    let desk = match Desk::open_to_look(context) {
         Ok(desk) => Some(desk),
         // No store is an empty store to somebody who only looks.
         Err(error) if error.code() == "no_store" => None,

@@ -54,7 +54,7 @@ pub(super) fn record_for(
 
 /// Reads the session that is meant.
 pub(super) fn look<'a>(context: &'a Context) -> Outcome<(Desk<'a>, State)> {
-    let desk = Desk::open(context)?;
+    let desk = Desk::open_to_look(context)?;
     let id = desk.session_to_read(None)?;
     let state = desk.load(id)?;
     Ok((desk, state))

@@ -21,7 +21,7 @@ const ROWS: usize = 100;
 /// # Errors
 /// If it cannot be read or written.
 pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, page: &Page) -> Outcome {
-    let desk = Desk::open(context)?;
+    let desk = Desk::open_to_look(context)?;
     let id = match session {
         Some(id) => id,
         None => desk.session_to_read(None)?,
@@ -31,10 +31,21 @@ pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, pa
 
 /// The same for the rows of one phase.
 pub(super) fn show_phase(context: &Context, list: List, page: &Page, phase: &str) -> Outcome {
-    let desk = Desk::open(context)?;
+    let desk = Desk::open_to_look(context)?;
     let id = desk.session(None)?;
+    show_some(&desk, id, list, page, |item| item.body.get("phase").and_then(Value::as_str) == Some(phase))
+}
+
+/// The same for some of the rows.
+pub(super) fn show_some(
+    desk: &Desk<'_>,
+    id: SessionId,
+    list: List,
+    page: &Page,
+    wanted: impl Fn(&Item) -> bool,
+) -> Outcome {
     let mut items = desk.engine.items(id, list)?;
-    items.retain(|item| item.body.get("phase").and_then(Value::as_str) == Some(phase));
+    items.retain(wanted);
     let total = items.len() as u64;
     let limit = page.limit.map_or(ROWS, |limit| limit as usize);
     match page.after {
@@ -44,7 +55,7 @@ pub(super) fn show_phase(context: &Context, list: List, page: &Page, phase: &str
         }
         None => drop(items.drain(..items.len().saturating_sub(limit))),
     }
-    print(&desk, id, list, page, &Items { items, total })
+    print(desk, id, list, page, &Items { items, total })
 }
 
 /// The same for a store that is open already.

@@ -64,7 +64,7 @@ pub struct HistoryArgs {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
+    let desk = Desk::open_to_look(context)?;
     let id = desk.session_to_read(args.session.id.as_ref())?;
     let state = desk.load(id)?;
     let mut teller = Teller::new(&state.project.path);
@@ -197,7 +197,7 @@ fn one_line(text: &str) -> String {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn history(context: &Context, args: &HistoryArgs) -> Outcome {
-    let desk = Desk::open(context)?;
+    let desk = Desk::open_to_look(context)?;
     let id = desk.session_to_read(args.session.id.as_ref())?;
     lists::show_at(&desk, id, List::History, &args.page)
 }

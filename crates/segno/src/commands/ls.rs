@@ -95,8 +95,6 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Err(error) => return Err(error),
     };
     print(&desk, args)?;
-    printer.flush()?;
-    desk.settle_rest();
     desk.finish();
     Ok(())
 }

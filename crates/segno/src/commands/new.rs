@@ -6,6 +6,7 @@ use segno_engine::core::event::{Maker, Project, Workflow};
 use segno_engine::core::{Status, Summary};
 
 use super::args::{count, dollars};
+use super::run::Next;
 use crate::context::Context;
 use crate::desk::{Desk, tail, title};
 use crate::error::{CommandError, Outcome};
@@ -61,6 +62,11 @@ pub struct Args {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let desk = Desk::open_or_make(context)?;
+    let next = if args.parallel { None } else { super::run::ask_about_waiting(&desk)? };
+    if let Some(Next::Resume(id)) = next {
+        drop(desk);
+        return super::resume::take_up_session(&Desk::open_to_stay(context)?, id);
+    }
     let config = context.config()?;
     let name = args
         .workflow
@@ -92,7 +98,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         made_by: Maker::New,
         continues: None,
         file,
-        alone: !args.parallel,
+        alone: !args.parallel && next != Some(Next::Beside),
     });
     let acted = acted.map_err(|error| in_the_way(&desk, error))?;
     super::run::start_branch(&desk, acted.state.clone(), args.branch.as_deref())?;

@@ -1,6 +1,7 @@
 //! `segno output`: results kept with the session.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use segno_engine::Item;
 use segno_engine::core::event::OutputKind;
 use segno_engine::core::{Command as Act, List};
 
@@ -65,7 +66,7 @@ pub enum Command {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     match &args.command {
-        None | Some(Command::List) => lists::show(context, None, List::Outputs, &Page::default()),
+        None | Some(Command::List) => list(context),
         Some(Command::Set { name, content, kind }) => {
             let kind = match kind {
                 Kind::Document => OutputKind::Document,
@@ -82,6 +83,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         Some(Command::Get { name }) => get(context, name),
     }
+}
+
+/// What a rollback took back is in the record, and is no output any more.
+fn list(context: &Context) -> Outcome {
+    let (desk, state) = look(context)?;
+    let is_there = |item: &Item| state.outputs.contains_key(&item.key);
+    lists::show_some(&desk, state.session_id, List::Outputs, &Page::default(), is_there)
 }
 
 fn get(context: &Context, name: &str) -> Outcome {

@@ -83,7 +83,7 @@ pub struct Part {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
+    let desk = Desk::open_to_look(context)?;
     let id = desk.session_to_read(args.session.id.as_ref())?;
     if args.part.conversation {
         return super::conversation::show(&desk, id, &args.page);

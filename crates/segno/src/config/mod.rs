@@ -167,6 +167,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "explained in default.toml")]
 pub struct Resume {
+    pub ask: bool,
     pub auto: bool,
     pub attempts: u32,
     pub delay_seconds: u64,

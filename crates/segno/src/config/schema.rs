@@ -128,6 +128,7 @@ pub const KEYS: &[Key] = &[
     key("run.allow", Class::Guard, Kind::Texts),
     key("run.deny", Class::Guard, Kind::Texts),
     key("run.ask_seconds", Class::Guard, up_to(31_536_000)),
+    key("resume.ask", Class::Data, Kind::Flag),
     key("resume.auto", Class::Guard, Kind::Flag),
     key("resume.attempts", Class::Guard, up_to(1_000)),
     key("resume.delay_seconds", Class::Data, up_to(86_400)),

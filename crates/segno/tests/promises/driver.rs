@@ -388,3 +388,42 @@ promise!(
         assert!(hint.starts_with("segno resume "), "{hint}");
     }
 );
+
+promise!(
+    /// The first look after a crash is as quick as any other, whichever command looks: it says who died, gives its answer,
+    /// and only then takes in what is left.
+    fn a_first_look_answers_before_it_settles() {
+        for args in [
+            &["ls"][..],
+            &["show", "last"],
+            &["log", "last"],
+            &["history", "last"],
+            &["budget", "--session", "last"],
+            &["detect"],
+            &["output", "list", "--session", "last"],
+        ] {
+            let lab = Lab::new();
+            std::fs::write(lab.home.work().join("a.txt"), "a").unwrap();
+            let script = patient(&lab);
+            let live = lab.start(&["run", "--", "sh", "-c", &script], None);
+            let run = begun(&lab);
+            live.signal(Signal::KILL);
+            crate::lab::signal(u32::try_from(run["pid"].as_u64().unwrap()).unwrap(), Signal::KILL);
+            live.finish();
+            // What is left cannot be settled as long as somebody else makes a snapshot.
+            let shadow = std::fs::read_dir(data(&lab).join("snapshots")).unwrap().next().unwrap().unwrap();
+            let lock = std::fs::File::options().append(true).open(shadow.path().join("lock")).unwrap();
+            lock.lock().unwrap();
+            let mut look = lab.start(args, None);
+            until("it says who died", || look.stderr().contains("was interrupted").then_some(()));
+            until("it answers", || {
+                (look.stderr().lines().count() > 2 || !look.stdout().is_empty()).then_some(())
+            });
+            assert!(look.is_running(), "{args:?}: the rest follows");
+            lock.unlock().unwrap();
+            let said = look.finish();
+            assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
+            assert!(lab.state()["run"]["outcome"].is_string(), "{args:?}: it took in the rest");
+        }
+    }
+);

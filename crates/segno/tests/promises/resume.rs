@@ -28,6 +28,25 @@ fn interrupted() -> Lab {
     lab
 }
 
+/// From now on the agent does what it is told; answers with what that was, each time.
+fn finishes(lab: &mut Lab) -> impl Fn(&Lab) -> Vec<String> + use<> {
+    let records = lab.path("records");
+    lab.stand_in(
+        "claude",
+        &[
+            Step::Stdin(0),
+            Step::Record(records.clone()),
+            Step::Json(claude::init("${session}")),
+            Step::Json(claude::result("${session}", "done")),
+        ],
+    );
+    move |_| {
+        let files = std::fs::read_dir(&records).into_iter().flatten().flatten();
+        let read = |path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap();
+        files.map(|file| read(file.path())["stdin"].as_str().unwrap().trim().to_owned()).collect()
+    }
+}
+
 fn ok(lab: &Lab, args: &[&str]) -> Said {
     let said = lab.run(args);
     assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
@@ -99,7 +118,8 @@ promise!(
 promise!(
     /// `[n]` begins a new session and leaves the waiting one as it is; `[a]` gives the waiting one up.
     fn panel_keys_do_what_they_say() {
-        let lab = interrupted();
+        let mut lab = interrupted();
+        let told = finishes(&mut lab);
         let terminal = Terminal::open(&lab);
         let place = terminal.place();
         terminal.type_keys(&format!("$SEGNO resume last{ENTER}"));
@@ -109,7 +129,8 @@ promise!(
         let after = statuses(&lab);
         assert_eq!(after.iter().filter(|status| *status == "interrupted").count(), 1, "{after:?}");
         assert_eq!(after.len(), 2, "{after:?}");
-        assert!(!after.contains(&"aborted".to_owned()), "{after:?}");
+        assert!(after.contains(&"completed".to_owned()), "the agent worked in the new one: {after:?}");
+        assert_eq!(told(&lab), ["go"], "with the same task");
         let place = terminal.place();
         let waiting = lab.json(&["ls", "--status", "interrupted"])["sessions"][0]["session_id"].clone();
         let waiting = waiting.as_str().unwrap();
@@ -200,6 +221,10 @@ promise!(
         assert_eq!(state["agent"], "writer", "{state}");
         assert_eq!(state["outputs"].as_object().unwrap().keys().collect::<Vec<_>>(), ["plan"]);
         assert_eq!(lab.run(&["output", "get", "plan"]).text(), "first");
+        let listed = lab.json(&["output", "list"]);
+        let names: Vec<&str> =
+            listed["items"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["plan"], "{listed}");
     }
 );
 
@@ -529,5 +554,102 @@ promise!(
         assert_eq!(after.iter().filter(|status| *status == "paused").count(), 1, "{after:?}");
         let again = lab.run(&["resume", "--all", "--yes"]);
         assert!(again.stderr.contains("nothing was cut off"), "{}", again.stderr);
+    }
+);
+
+promise!(
+    /// `[n]` begins anew for every kind of session: a plain command runs again, one made by hand begins again.
+    fn a_new_session_can_be_begun_from_the_panel_of_any_kind() {
+        let lab = Lab::new();
+        lab.run(&[
+            "run",
+            "--",
+            "sh",
+            "-c",
+            "echo x >> ran.txt; [ -e again ] || { touch again; kill -9 $$; }",
+        ]);
+        assert_eq!(lab.state()["status"], "interrupted");
+        let terminal = Terminal::open(&lab);
+        let place = terminal.place();
+        terminal.type_keys(&format!("$SEGNO resume last{ENTER}"));
+        terminal.wait_for(place, "[n]");
+        terminal.type_keys(&format!("n{ENTER}"));
+        assert_eq!(terminal.exit_code(), 0);
+        assert_eq!(std::fs::read_to_string(lab.home.work().join("ran.txt")).unwrap(), "x\nx\n");
+        let mut all = statuses(&lab);
+        all.sort();
+        assert_eq!(all, ["completed", "interrupted"]);
+    }
+);
+
+/// What `segno run` on a terminal says when it asks.
+const ASKS: &str = "what becomes of it?";
+
+/// Begins something new at a terminal where an interrupted session waits, and gives an answer. With what came of it.
+fn asked(answer: &str) -> (Lab, Vec<String>) {
+    let mut lab = interrupted();
+    let _told = finishes(&mut lab);
+    let terminal = Terminal::open(&lab);
+    let place = terminal.place();
+    terminal.type_keys(&format!("$SEGNO run --no-hooks --prompt new{ENTER}"));
+    terminal.wait_for(place, ASKS);
+    terminal.type_keys(&format!("{answer}{ENTER}"));
+    assert_eq!(terminal.exit_code(), 0, "{}", terminal.since(place));
+    let mut all = statuses(&lab);
+    all.sort();
+    (lab, all)
+}
+
+/// Whether it asks when something new is begun once more.
+fn asks_again(lab: &Lab) -> bool {
+    let terminal = Terminal::open(lab);
+    let place = terminal.place();
+    terminal.type_keys(&format!("$SEGNO run --no-hooks --prompt newer; echo over-$?{ENTER}"));
+    let asks = until("it asks or it is over", || {
+        let said = terminal.since(place);
+        let is_over = said.lines().any(|line| line.starts_with("over-"));
+        (said.contains(ASKS) || is_over).then(|| said.contains(ASKS))
+    });
+    if asks {
+        terminal.type_keys(&format!("l{ENTER}"));
+    }
+    until("it is over", || terminal.since(place).lines().any(|line| line.starts_with("over-")).then_some(()));
+    asks
+}
+
+promise!(
+    /// Whoever begins something new where an interrupted session waits is asked what becomes of it.
+    fn what_waits_is_asked_about_before_something_new_begins() {
+        let (lab, all) = asked("r");
+        assert_eq!(all, ["completed"], "it was resumed, and nothing else began");
+        assert!(!asks_again(&lab));
+        let (lab, all) = asked("n");
+        assert_eq!(all, ["completed", "interrupted"]);
+        assert!(asks_again(&lab), "it still waits");
+        assert!(!asks_again(&lab), "not now is remembered");
+        let (lab, all) = asked("a");
+        assert_eq!(all, ["aborted", "completed"]);
+        assert!(!asks_again(&lab));
+        let (lab, all) = asked("l");
+        assert_eq!(all, ["completed", "interrupted"]);
+        assert!(!asks_again(&lab), "not now is remembered");
+    }
+);
+
+promise!(
+    /// Who does not want to be asked is not; nor is anybody without a terminal; and `new` asks, too.
+    fn who_is_asked_about_what_waits() {
+        let mut lab = interrupted();
+        let _told = finishes(&mut lab);
+        ok(&lab, &["run", "--no-hooks", "--prompt", "new"]);
+        let terminal = Terminal::open(&lab);
+        let place = terminal.place();
+        terminal.type_keys(&format!("$SEGNO new something{ENTER}"));
+        terminal.wait_for(place, ASKS);
+        terminal.type_keys(&format!("n{ENTER}"));
+        assert_eq!(terminal.exit_code(), 0, "{}", terminal.since(place));
+        assert!(statuses(&lab).contains(&"active".to_owned()));
+        ok(&lab, &["config", "set", "resume.ask", "false"]);
+        assert!(!asks_again(&lab));
     }
 );

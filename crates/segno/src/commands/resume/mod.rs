@@ -36,7 +36,7 @@ use crate::exit::ExitCode;
 /// first, and all it said is taken in; one that has finished meanwhile is not started again. If an agent worked in the
 /// session, it goes on in the same conversation where it can, and is told what was done, what is in doubt, what changed
 /// and what is still to do. A session without an agent only becomes active again.
-#[derive(ClapArgs, Clone, Debug)]
+#[derive(ClapArgs, Clone, Debug, Default)]
 #[command(after_help = "Examples:\n  segno resume\n  segno resume 804211 --from live\n  \
     segno resume --agent codex\n  segno resume --all\n  segno resume --show-brief")]
 pub struct Args {
@@ -151,7 +151,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     if asks(context, args, &state) {
         match panel::ask(context, &state, &options)? {
             Answer::Way(recovery) => wish.from = Some(recovery),
-            Answer::New => return new_beside(&desk, &state),
+            Answer::New => return new_beside(&desk, args, &state),
             Answer::GiveUp => return give_up(&desk, &state),
         }
     }
@@ -250,18 +250,51 @@ fn show_brief(desk: &Desk<'_>, state: &State) -> Outcome {
     context.printer.data(desk.engine.brief(state.session_id, limits)?.text(limits))
 }
 
-/// A new session about the same beside the one that waits.
-fn new_beside(desk: &Desk<'_>, state: &State) -> Outcome {
+/// A new session with the same agent and the same task, or the same command, beside the one that waits.
+fn new_beside(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
+    let run = state.run.as_ref();
+    if run.is_some_and(|run| is_command(&run.agent)) {
+        let command = words_of_last_run(desk, state, "command")?;
+        let again = RunArgs { command, topic: state.topic.clone(), ..RunArgs::default() };
+        return super::run::begin(desk, &again);
+    }
+    if let Some(run) = run {
+        super::run::check_agent(desk.context, &run.agent)?;
+        desk.engine.check_start(state)?;
+    }
     let new = desk.engine.start_afresh(state)?.state;
     let printer = &desk.context.printer;
-    printer.talk(format!(
-        "began session {}; {} waits as before",
-        new.session_id,
-        crate::desk::short(state.session_id)
-    ));
-    printer.hint(format!("segno run --session {0} …   segno show {0}", tail(new.session_id)));
-    desk.finish();
-    Ok(())
+    let waits = crate::desk::short(state.session_id);
+    printer.talk(format!("began session {}; {waits} waits as before", new.session_id));
+    let Some(run) = run else {
+        printer.hint(format!("segno run --session {0} …   segno show {0}", tail(new.session_id)));
+        desk.finish();
+        return Ok(());
+    };
+    let agent = ResumedAgent {
+        name: run.agent.clone(),
+        from: new.session_id,
+        conversation: Conversation::New,
+        prompt: desk.engine.task(state)?.unwrap_or_default(),
+    };
+    let (session, interactive) = (new.session_id, is_interactive(desk, args, state));
+    start(
+        desk,
+        &RunArgs::default(),
+        Resumed { session, agent, reset_breaker: false, interactive, printed: None },
+    )
+}
+
+/// Takes a session up where it is, as somebody said who was asked.
+///
+/// # Errors
+/// If the session cannot be taken up, or how the run ended.
+pub(super) fn take_up_session(desk: &Desk<'_>, id: SessionId) -> Outcome {
+    let args = Args { from: Some(From::Live), ..Args::default() };
+    let state = desk.load(id)?;
+    refuse(desk, &args, &state)?;
+    let wish = wish(desk, &args, &state)?;
+    go_on(desk, &args, &state, &wish)
 }
 
 /// Gives up the session that waits. Its record stays.
@@ -285,26 +318,30 @@ fn go_on(desk: &Desk<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outc
         let was_plain = state.run.as_ref().is_some_and(|run| is_command(&run.agent)) && !args.no_run;
         return confirm::finish(desk, &resumption, before, was_plain);
     };
-    let stop = Stop::default();
-    let resumed = Resumed {
-        session,
-        agent,
-        reset_breaker: args.reset_breaker,
-        interactive: wish.interactive,
-        printed: None,
-    };
-    let report = take_up(desk, &base, resumed, &stop)?;
-    let report = again(desk, &base, session, report, &stop)?;
+    let (reset_breaker, interactive) = (args.reset_breaker, wish.interactive);
+    start(desk, &base, Resumed { session, agent, reset_breaker, interactive, printed: None })
+}
+
+/// Starts the agent and stays with it.
+fn start(desk: &Desk<'_>, base: &RunArgs, resumed: Resumed) -> Outcome {
+    let (stop, session) = (Stop::default(), resumed.session);
+    let report = take_up(desk, base, resumed, &stop)?;
+    let report = again(desk, base, session, report, &stop)?;
     super::run::report(desk, session, false, report)
+}
+
+/// Words that the newest run was given.
+fn words_of_last_run(desk: &Desk<'_>, state: &State, name: &str) -> Outcome<Vec<String>> {
+    let newest = desk.engine.newest_run(state.session_id)?;
+    let words = newest.and_then(|row| serde_json::from_value(row.body.get(name)?.clone()).ok());
+    Ok(words.unwrap_or_default())
 }
 
 /// What the run is given beside its prompt. Arguments that were given by hand for the run before may have switched a
 /// protection off; they are not applied again unless somebody says so.
 fn base(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
     let mut base = RunArgs { auto_resume: args.auto_resume, args: args.args.clone(), ..RunArgs::default() };
-    let newest = desk.engine.newest_run(state.session_id)?;
-    let before: Vec<String> =
-        newest.and_then(|row| serde_json::from_value(row.body.get("args")?.clone()).ok()).unwrap_or_default();
+    let before = words_of_last_run(desk, state, "args")?;
     // Another agent does not know them.
     let same = args.agent.is_none() || args.agent == state.run.as_ref().map(|run| run.agent.clone());
     if before.is_empty() || args.no_run {

@@ -19,6 +19,7 @@ pub(super) use launch::{check_agent, start_branch};
 pub use result::document;
 pub(in crate::commands) use signals::listen;
 pub use view::View;
+pub(super) use waiting::{Next, ask as ask_about_waiting};
 
 use std::time::Duration;
 
@@ -48,10 +49,18 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     detach::leave_terminal(args);
     let desk = Desk::open_to_stay(context)?;
     desk.wait_for_store();
-    waiting::announce(&desk, args)?;
+    if let Next::Resume(id) = waiting::announce(&desk, args)? {
+        return super::resume::take_up_session(&desk, id);
+    }
+    begin(&desk, args)
+}
+
+/// Begins a run, whatever else waits.
+pub(super) fn begin(desk: &Desk<'_>, args: &Args) -> Outcome {
+    let context = desk.context;
     let feed = Feed::default();
     let stop = Stop::default();
-    let launch = launch::prepare(&desk, args, &feed, &stop)?;
+    let launch = launch::prepare(desk, args, &feed, &stop)?;
     let session = launch.request.session;
     detach::tell(args, session);
     if !context.printer.is_json() && !args.raw {
@@ -64,14 +73,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     // A session that this run made is printed from its first event on.
     let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
     let followed = match request.launch.interactive {
-        true => interactive::follow(&desk, request, &stop),
-        false => follow(&desk, session, first, &feed, raw, &stop, |engine| engine.start(request)),
+        true => interactive::follow(desk, request, &stop),
+        false => follow(desk, session, first, &feed, raw, &stop, |engine| engine.start(request)),
     };
     if unknown {
-        learn_version(&desk, session, &name, &program);
+        learn_version(desk, session, &name, &program);
     }
-    let last = super::resume::again(&desk, args, session, followed??, &stop)?;
-    let finished = report(&desk, session, args.raw, last);
+    let last = super::resume::again(desk, args, session, followed??, &stop)?;
+    let finished = report(desk, session, args.raw, last);
     if finished.is_ok() {
         detach::forget(args);
     }

@@ -1,12 +1,17 @@
-//! What waits to be taken up again, said before something new begins.
+//! What waits to be taken up again, said or asked about before something new begins.
+
+use std::io::IsTerminal as _;
 
 use segno_engine::Filter;
-use segno_engine::core::Status;
+use segno_engine::core::{Command, SessionId, Status, Summary};
+use segno_engine::frontend::{Frontend as _, Question};
 
 use super::Args;
+use crate::ask::Terminal;
 use crate::commands::ls;
-use crate::desk::{Desk, short};
-use crate::error::Outcome;
+use crate::desk::{Desk, short, tail};
+use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
 use crate::output::style::{Meaning, Symbol};
 use crate::output::table::{Column, Table};
 use crate::output::{Text, units};
@@ -15,12 +20,88 @@ use crate::recent;
 /// How many are shown.
 const MOST: usize = 5;
 
+/// What is done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Next {
+    /// What was asked for.
+    Begin,
+    /// The same, beside a session that waits.
+    Beside,
+    /// This session is taken up instead.
+    Resume(SessionId),
+}
+
+/// Asks what becomes of the newest session of the project that was interrupted, on a terminal. None if there is nothing
+/// to ask about: none was interrupted, somebody said "not now", or nobody is there or wants to be asked.
+///
+/// # Errors
+/// If the sessions cannot be read, or somebody wants nothing to be done.
+pub(in crate::commands) fn ask(desk: &Desk<'_>) -> Outcome<Option<Next>> {
+    let context = desk.context;
+    let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if !is_there || context.printer.is_json() || !context.config()?.resume.ask {
+        return Ok(None);
+    }
+    let filter = Filter {
+        project: Some(context.project.root.display().to_string()),
+        statuses: vec![Status::Interrupted],
+        ..Filter::default()
+    };
+    let state = &context.paths.state;
+    let sessions = desk.engine.listing(&filter)?.sessions;
+    let Some(waits) = sessions.iter().find(|summary| !recent::is_later(state, summary.session_id)) else {
+        return Ok(None);
+    };
+    let id = waits.session_id;
+    match Terminal::new(context).ask(&question(desk, waits)) {
+        Some(1) => Ok(Some(Next::Resume(id))),
+        Some(2) => Ok(Some(Next::Beside)),
+        Some(3) => {
+            let reason = Some("archived: something new begins".into());
+            desk.act(id, vec![Command::Abort { reason }])?;
+            context.printer.talk(format!(
+                "archived {}; its record stays: segno show {}",
+                short(id),
+                tail(id)
+            ));
+            Ok(Some(Next::Begin))
+        }
+        Some(_) => {
+            recent::remember_later(state, id);
+            Ok(Some(Next::Begin))
+        }
+        None => Err(CommandError::new(ExitCode::Cancelled, "cancelled", "nothing was done")),
+    }
+}
+
+fn question(desk: &Desk<'_>, waits: &Summary) -> Question {
+    let (id, topic) = (short(waits.session_id), waits.topic.as_deref().unwrap_or("without a topic"));
+    let when = desk.context.moment(waits.updated_at);
+    let answers = [
+        ("l", "not now; it is not asked about again"),
+        ("r", "resume it instead"),
+        ("n", "begin what you asked for beside it"),
+        ("a", "archive it, and begin what you asked for"),
+    ];
+    let mut about = vec![format!("session {id} of this project was interrupted {when}: {topic}")];
+    about
+        .extend(answers.iter().skip(1).chain(&answers[..1]).map(|(key, means)| format!("  [{key}] {means}")));
+    let answers = answers.map(|(word, means)| (word.to_owned(), means.to_owned())).into();
+    Question { about, text: "what becomes of it?".to_owned(), answers }
+}
+
 /// Shows the sessions of the project that wait to go on, and how to take them up or leave them be.
-pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome {
+///
+/// # Errors
+/// If the sessions cannot be read, or somebody wants nothing to be done.
+pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome<Next> {
     let context = desk.context;
     let named = context.session(None)?.is_some() || args.continue_from.is_some();
     if context.printer.is_json() || args.raw || args.tell.is_some() || named {
-        return Ok(());
+        return Ok(Next::Begin);
+    }
+    if let Some(next) = ask(desk)? {
+        return Ok(next);
     }
     let filter = Filter {
         project: Some(context.project.root.display().to_string()),
@@ -30,7 +111,7 @@ pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome {
     };
     let listing = desk.engine.listing(&filter)?;
     let sessions = listing.sessions;
-    let Some(newest) = sessions.first() else { return Ok(()) };
+    let Some(newest) = sessions.first() else { return Ok(Next::Begin) };
     recent::remember(
         &context.paths.state,
         &sessions.iter().map(|summary| summary.session_id).collect::<Vec<_>>(),
@@ -60,9 +141,9 @@ pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome {
         ]);
     }
     context.printer.talk_table(&table);
-    let id = crate::desk::tail(newest.session_id);
+    let id = tail(newest.session_id);
     let second = if sessions.len() > 1 { ", segno resume 2 the second one" } else { "" };
     context.printer.hint(format!("segno resume   takes up {id}{second}"));
     context.printer.hint("segno abandon ID   gives one up; this run begins a new session beside them");
-    Ok(())
+    Ok(Next::Begin)
 }
