@@ -106,6 +106,63 @@ pub enum Error {
     /// A text names no session, or several.
     #[error("{0}")]
     Ambiguous(String),
+    /// No agent has this name.
+    #[error("no agent is called {name}")]
+    UnknownAgent {
+        /// The name.
+        name: String,
+        /// The names that are known.
+        known: Vec<String>,
+    },
+    /// None of the agents that are known is installed.
+    #[error("no agent is installed; looked for {}", tried.join(", "))]
+    NoAgentInstalled {
+        /// Those that were looked for.
+        tried: Vec<String>,
+    },
+    /// The program of an agent is not there.
+    #[error("{agent} is not installed: there is no {} in PATH", programs.join(" or "))]
+    NotInstalled {
+        /// Which agent.
+        agent: String,
+        /// The programs that were looked for.
+        programs: Vec<String>,
+        /// How to get it.
+        how: String,
+    },
+    /// Somebody still talks in the conversation that somebody else wants to go on with.
+    #[error("an agent (pid {pid}) still talks in that conversation")]
+    ConversationBusy {
+        /// In which session.
+        session: SessionId,
+        /// The process of the agent.
+        pid: u32,
+    },
+    /// There is no conversation to go on with.
+    #[error("session {} has no conversation with {agent}", short(*session))]
+    NoConversation {
+        /// In which session.
+        session: SessionId,
+        /// With which agent.
+        agent: String,
+    },
+    /// No agent is started before somebody closes the breaker.
+    #[error("session {} is halted: its breaker is open", short(*session))]
+    BreakerOpen {
+        /// Of which session.
+        session: SessionId,
+    },
+    /// The session has ended for good.
+    #[error("session {} is {status}; an ended session is not taken up again", short(*session))]
+    Ended {
+        /// Which.
+        session: SessionId,
+        /// How.
+        status: Status,
+    },
+    /// The program that agents shall call cannot be written on a command line.
+    #[error("the path of this program is not UTF-8")]
+    ProgramNotText,
     /// An agent could not be started.
     #[error("{agent} could not be started: {why}")]
     NotLaunched {
@@ -207,6 +264,12 @@ impl Error {
             Self::Ambiguous(_) => "ambiguous",
             Self::NotArchived { .. } => "not_archived",
             Self::NotImportable(_) => "not_importable",
+            Self::UnknownAgent { .. } => "usage",
+            Self::NoAgentInstalled { .. } | Self::NotInstalled { .. } => "agent_missing",
+            Self::ConversationBusy { .. } | Self::NoConversation { .. } => "no_conversation",
+            Self::BreakerOpen { .. } => "halted",
+            Self::Ended { .. } => "ended",
+            Self::ProgramNotText => "bad_path",
             Self::NotLaunched { .. } => "not_launched",
             Self::AgentAlive { .. } => "agent_alive",
             Self::NotResumable { .. } => "not_resumable",
@@ -225,6 +288,12 @@ impl Error {
     pub(crate) fn file(path: &std::path::Path, why: impl std::fmt::Display) -> Self {
         Self::File { path: path.display().to_string(), why: why.to_string() }
     }
+}
+
+/// An id as people are shown it: its end is enough to tell sessions apart.
+fn short(id: SessionId) -> String {
+    let text = id.to_string();
+    format!("…{}", &text[text.len() - 6..])
 }
 
 /// A cap and what was used of it, for a sentence.

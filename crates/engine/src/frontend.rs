@@ -1,5 +1,7 @@
 //! How the engine talks to whoever uses it: a person at a terminal, a program, a test.
 
+use segno_core::SessionId;
+
 /// Something to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
@@ -18,6 +20,16 @@ pub trait Frontend {
 
     /// Says something that matters.
     fn notice(&self, text: &str);
+
+    /// Says something that may be wrong.
+    fn warn(&self, text: &str) {
+        self.notice(text);
+    }
+
+    /// Says what is wrong with the record of a session. What could be saved is used.
+    fn damaged(&self, session: SessionId, what: &str) {
+        self.notice(&format!("session {session}: {what}"));
+    }
 
     /// Says how far something has come that takes a while.
     fn progress(&self, text: &str);

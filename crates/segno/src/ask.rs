@@ -5,10 +5,12 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use segno_engine::core::SessionId;
 use segno_engine::frontend::{Frontend, Question};
 use signal_hook::consts::SIGINT;
 
 use crate::context::Context;
+use crate::desk::short;
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
 
@@ -43,6 +45,15 @@ impl Frontend for Terminal<'_> {
 
     fn notice(&self, text: &str) {
         self.context.printer.talk(text.to_owned());
+    }
+
+    fn warn(&self, text: &str) {
+        self.context.printer.warn(text.to_owned());
+    }
+
+    fn damaged(&self, session: SessionId, what: &str) {
+        let hint = ["segno doctor --repair".to_owned()];
+        self.context.printer.warn_with(format!("session {}: {what}", short(session)), &hint);
     }
 
     fn progress(&self, text: &str) {

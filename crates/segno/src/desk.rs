@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use segno_engine::core::{Command, SessionId, State, Summary, UserKey};
+use segno_engine::frontend::Frontend as _;
 use segno_engine::setup::{CatchUp, CaughtUp, Purpose};
 use segno_engine::{Acted, Choice, Engine, SHORTEST_ENDING, Standing};
 use serde_json::json;
 
+use crate::ask::Terminal;
 use crate::commands::args::SessionRef;
 use crate::context::Context;
 use crate::error::{CommandError, Outcome};
@@ -337,10 +339,7 @@ impl<'a> Desk<'a> {
     pub fn load(&self, session: SessionId) -> Outcome<State> {
         let loaded = self.engine.load(session)?;
         for notice in &loaded.notices {
-            self.context.printer.warn_with(
-                format!("session {}: {notice}", short(session)),
-                &["segno doctor --repair".to_owned()],
-            );
+            Terminal::new(self.context).damaged(session, notice);
         }
         Ok(loaded.state)
     }

@@ -93,6 +93,27 @@ impl From<segno_engine::Error> for CommandError {
                 Some("segno doctor   says what is wrong with it   (segno rm ID   removes it without an archive)".to_owned()),
             ),
             E::NotImportable(_) => (ExitCode::Refused, None),
+            E::UnknownAgent { known, .. } => (
+                ExitCode::Usage,
+                Some(format!("--agent {}   (or: segno run -- COMMAND)", known.join(" | "))),
+            ),
+            E::NoAgentInstalled { .. } => {
+                (ExitCode::AgentMissing, Some("segno run -- COMMAND   runs any command".to_owned()))
+            }
+            E::NotInstalled { how, .. } => (ExitCode::AgentMissing, Some(how.clone())),
+            E::ConversationBusy { session, .. } => {
+                (ExitCode::Refused, Some(format!("segno stop {}   (or: --fork)", tail(*session))))
+            }
+            E::NoConversation { session, .. } => {
+                (ExitCode::Refused, Some(format!("segno show {} --runs", tail(*session))))
+            }
+            E::BreakerOpen { session } => {
+                (ExitCode::Refused, Some(format!("segno resume {} --reset-breaker", tail(*session))))
+            }
+            E::Ended { session, .. } => {
+                (ExitCode::Refused, Some(format!("segno run --continue-from {} …", tail(*session))))
+            }
+            E::ProgramNotText => (ExitCode::Failure, Some("--no-hooks".to_owned())),
             E::NotLaunched { .. } => (ExitCode::AgentMissing, None),
             E::AgentAlive { .. } => (
                 ExitCode::HeldElsewhere,

@@ -14,7 +14,6 @@ pub mod error;
 pub mod exit;
 pub mod hook;
 pub mod output;
-pub mod prompt;
 pub mod recent;
 mod setup;
 pub mod signals;

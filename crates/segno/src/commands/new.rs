@@ -2,8 +2,9 @@
 
 use clap::Args as ClapArgs;
 use segno_engine::NewSession;
-use segno_engine::core::event::{Maker, Project, Workflow};
+use segno_engine::core::event::{Maker, Workflow};
 use segno_engine::core::{Status, Summary};
+use segno_engine::launch::project_at;
 
 use super::args::{count, dollars};
 use super::run::Next;
@@ -81,16 +82,11 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None if args.phases.is_empty() => None,
         None => Some(Workflow { name: "custom".to_owned(), phases: args.phases.clone() }),
     };
-    let root = &context.project.root;
     let file = work_file(context, args.file.as_deref())?;
     let acted = desk.engine.create(NewSession {
         topic: args.topic.clone().or_else(|| file.as_deref().and_then(topic_of)),
         intent: args.intent.as_deref().map(Into::into),
-        project: Project {
-            path: root.display().to_string(),
-            name: root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-            kind: project_kind(root).map(ToOwned::to_owned),
-        },
+        project: project_at(&context.project.root),
         workflow,
         phase: args.phase.clone(),
         budget: config.token_budget(args.budget, args.advisory),
@@ -101,7 +97,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         alone: !args.parallel && next != Some(Next::Beside),
     });
     let acted = acted.map_err(|error| in_the_way(&desk, error))?;
-    super::run::start_branch(&desk, acted.state.clone(), args.branch.as_deref())?;
+    desk.engine.begin_branch(acted.state.clone(), args.branch.as_deref())?;
     let printer = &context.printer;
     for notice in &acted.notices {
         printer.warn(notice.clone());
@@ -185,17 +181,4 @@ fn workflow_phases(context: &Context, name: &str) -> Outcome<Vec<String>> {
     let bad = |why: String| CommandError::config("config_invalid", format!(".segno/{file}: {why}"));
     let text = std::str::from_utf8(bytes).map_err(|why| bad(why.to_string()))?;
     toml::from_str::<File>(text).map(|file| file.phases).map_err(|why| bad(why.message().to_owned()))
-}
-
-/// What kind of project it is, by the file that every project of that kind has.
-pub(super) fn project_kind(root: &std::path::Path) -> Option<&'static str> {
-    const KINDS: &[(&str, &str)] = &[
-        ("Cargo.toml", "rust"),
-        ("package.json", "node"),
-        ("pyproject.toml", "python"),
-        ("go.mod", "go"),
-        ("pom.xml", "java"),
-        ("Gemfile", "ruby"),
-    ];
-    KINDS.iter().find(|(file, _)| root.join(file).exists()).map(|(_, kind)| *kind)
 }

@@ -1,39 +1,8 @@
 //! The sections `[agents.NAME]`: how an agent is run, and for any other command how it is read.
 
-use std::collections::BTreeMap;
-
 use segno_engine::agents::plain::PlainConfig;
-use serde::Deserialize;
+pub use segno_engine::launch::{AgentSettings, Common};
 use toml::{Table, Value};
-
-/// One agent's settings.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AgentSettings {
-    /// The settings that every agent has.
-    pub common: Common,
-    /// The description of a command that segno does not know by itself.
-    pub plain: Option<PlainConfig>,
-}
-
-/// The settings that every agent has.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Common {
-    /// The program instead of the one that is looked up.
-    pub program: String,
-    /// The model.
-    pub model: String,
-    /// More arguments.
-    pub extra_args: Vec<String>,
-    /// More variables.
-    pub env: BTreeMap<String, String>,
-    /// A cap on turns; 0 is none.
-    pub max_turns: u32,
-    /// A cap on dollars in one run; 0 is none.
-    pub max_cost_usd: f64,
-    /// Seconds without a sign of life; absent is what `[run]` says.
-    pub silence_seconds: Option<u64>,
-}
 
 /// The keys of [`Common`].
 const COMMON: &[&str] =

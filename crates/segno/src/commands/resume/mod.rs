@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::agents::is_command;
-use segno_engine::agents::{Baseline, Conversation, ErrorClass, OutcomeKind};
+use segno_engine::agents::{Conversation, ErrorClass, OutcomeKind};
 use segno_engine::core::{Command, SessionId, State, Status};
 use segno_engine::resume::{BranchWish, BriefLimits, Options, Recovery, ResumeWish, ResumedAgent};
 use segno_engine::run::{Report, Stop, living_agent};
@@ -399,12 +399,4 @@ fn is_unknown_conversation(report: &Report) -> bool {
         false => matches!(outcome.outcome, OutcomeKind::Failed | OutcomeKind::Interrupted),
     };
     failed && outcome.tool_calls == 0 && outcome.tokens.total() == 0 && (setup || unknown || attended)
-}
-
-/// Totals of a conversation go over all its runs.
-pub(crate) fn baseline_of(conversation: &Conversation, known: Baseline) -> Baseline {
-    match conversation {
-        Conversation::New | Conversation::NewWithId(_) => Baseline::Fresh,
-        Conversation::Resume(_) | Conversation::Fork { .. } => known,
-    }
 }

@@ -8,14 +8,13 @@ mod launch;
 mod permissions;
 mod result;
 mod signals;
-mod versions;
 mod view;
 mod waiting;
 
 pub use args::Args;
 pub use describe::describe;
 pub(super) use interactive::has_terminal;
-pub(super) use launch::{check_agent, start_branch};
+pub(super) use launch::check_agent;
 pub use result::document;
 pub(in crate::commands) use signals::listen;
 pub use view::View;
@@ -77,7 +76,8 @@ pub(super) fn begin(desk: &Desk<'_>, args: &Args) -> Outcome {
         false => follow(desk, session, first, &feed, raw, &stop, |engine| engine.start(request)),
     };
     if unknown {
-        learn_version(desk, session, &name, &program);
+        let environment = crate::config::env::Environment::inherited();
+        desk.engine.learn_version(session, &name, &program, &desk.context.paths.state, &environment);
     }
     let last = super::resume::again(desk, args, session, followed??, &stop)?;
     let finished = report(desk, session, args.raw, last);
@@ -85,18 +85,6 @@ pub(super) fn begin(desk: &Desk<'_>, args: &Args) -> Outcome {
         detach::forget(args);
     }
     finished
-}
-
-/// Remembers which version ran: the agent said so itself, or it is asked now, when nobody waits for it to start.
-fn learn_version(desk: &Desk<'_>, session: SessionId, agent: &str, program: &std::path::Path) {
-    let said = desk.engine.load(session).ok().and_then(|loaded| loaded.state.run?.version);
-    let version = said.or_else(|| {
-        let agent = segno_engine::agents::by_name(agent)?;
-        segno_engine::run::ask_version(agent.as_ref(), program, &crate::config::env::Environment::inherited())
-    });
-    if let Some(version) = version {
-        versions::remember(&desk.context.paths.state, program, &version);
-    }
 }
 
 /// Runs something that publishes to a feed, and shows what it publishes, each in its own thread: a terminal that
@@ -260,12 +248,6 @@ pub(super) fn finish(
     followed: Outcome<Result<Report, Error>>,
 ) -> Outcome {
     report(desk, session, raw, followed??)
-}
-
-/// What keeps what an agent prints: this program again, as small as it can be.
-fn keeper() -> Outcome<Vec<std::ffi::OsString>> {
-    let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
-    Ok(vec![own.into_os_string(), crate::KEEP_OUTPUT.into()])
 }
 
 /// Says how a run went.

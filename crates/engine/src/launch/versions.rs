@@ -1,12 +1,17 @@
 //! Which version an agent's program has, remembered: asking costs its whole start.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use segno_core::SessionId;
+use segno_files::Access;
+use segno_files::Links;
+use serde::Deserialize;
+use serde::Serialize;
 
-use crate::files::{self, Access, Links};
+use crate::Engine;
 
 /// How many programs are remembered.
 const MOST: usize = 50;
@@ -23,8 +28,29 @@ pub(super) fn known(state: &Path, program: &Path) -> Option<String> {
     (Some(entry.stamp) == stamp(program)).then_some(entry.version)
 }
 
+impl Engine {
+    /// Remembers which version ran: the agent said so itself, or it is asked now, when nobody waits for it to start.
+    pub fn learn_version(
+        &self,
+        session: SessionId,
+        agent: &str,
+        program: &Path,
+        state: &Path,
+        environment: &[(OsString, OsString)],
+    ) {
+        let said = self.load(session).ok().and_then(|loaded| loaded.state.run?.version);
+        let version = said.or_else(|| {
+            let agent = segno_agents::by_name(agent)?;
+            crate::run::ask_version(agent.as_ref(), program, environment)
+        });
+        if let Some(version) = version {
+            remember(state, program, &version);
+        }
+    }
+}
+
 /// Remembers a version.
-pub(super) fn remember(state: &Path, program: &Path, version: &str) {
+fn remember(state: &Path, program: &Path, version: &str) {
     let Some(stamp) = stamp(program) else { return };
     let mut entries = read(state);
     let entry = Entry { stamp, version: version.to_owned() };
@@ -36,14 +62,14 @@ pub(super) fn remember(state: &Path, program: &Path, version: &str) {
     }
     // If it cannot be kept, the program is asked again next time.
     if let Ok(text) = serde_json::to_vec(&entries)
-        && files::private_directory(state).is_ok()
+        && segno_files::private_directory(state).is_ok()
     {
-        let _ = files::replace(&state.join("versions.json"), &text, Access::Private);
+        let _ = segno_files::replace(&state.join("versions.json"), &text, Access::Private);
     }
 }
 
 fn read(state: &Path) -> BTreeMap<String, Entry> {
-    files::read_bounded(&state.join("versions.json"), 1 << 20, Links::Refuse)
+    segno_files::read_bounded(&state.join("versions.json"), 1 << 20, Links::Refuse)
         .ok()
         .flatten()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

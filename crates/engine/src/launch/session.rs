@@ -1,0 +1,187 @@
+//! The session that a run works in: made for it, taken up again, or gone on from.
+
+use std::path::Path;
+
+use segno_agents::Baseline;
+use segno_agents::TokenCounts;
+use segno_core::Command;
+use segno_core::List;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::UserKey;
+use segno_core::event::Maker;
+use segno_core::event::Project;
+use serde_json::Value;
+
+use super::FreshSession;
+use super::Intent;
+use super::LaunchSettings;
+use crate::Engine;
+use crate::Error;
+use crate::NewSession;
+use crate::frontend::Frontend;
+
+/// A conversation to go on with.
+pub(super) struct From {
+    pub(super) native_id: String,
+    pub(super) baseline: Baseline,
+}
+
+impl Engine {
+    fn load_for_run(&self, session: SessionId, frontend: &dyn Frontend) -> Result<State, Error> {
+        let loaded = self.load(session)?;
+        for notice in &loaded.notices {
+            frontend.damaged(session, notice);
+        }
+        Ok(loaded.state)
+    }
+
+    /// The newest conversation of a session with an agent.
+    pub(super) fn continued(
+        &self,
+        session: SessionId,
+        agent: &str,
+        fork: bool,
+        frontend: &dyn Frontend,
+    ) -> Result<From, Error> {
+        let state = self.load_for_run(session, frontend)?;
+        if !fork && let Some(alive) = crate::run::living_agent(&state) {
+            return Err(Error::ConversationBusy { session, pid: alive.pid });
+        }
+        let rows = self.items(session, List::Runs)?;
+        let of = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
+        let last = rows.iter().rev().find(|row| of(&row.body, "agent").as_deref() == Some(agent));
+        let native_id = last
+            .and_then(|row| of(&row.body, "native_id"))
+            .filter(|id| id != "?")
+            .ok_or_else(|| Error::NoConversation { session, agent: agent.to_owned() })?;
+        // Totals of a conversation go over all its runs; what is known of them is what the runs before have used.
+        let used = rows
+            .iter()
+            .filter(|row| of(&row.body, "native_id").as_deref() == Some(&native_id))
+            .filter_map(|row| row.body.get("tokens"))
+            .fold(TokenCounts::default(), |sum, tokens| {
+                let n = |name: &str| tokens.get(name).and_then(Value::as_u64).unwrap_or(0);
+                sum.plus(TokenCounts {
+                    input: n("input"),
+                    cache_read: n("cache_read"),
+                    cache_write: n("cache_write"),
+                    output: n("output"),
+                    reasoning: 0,
+                })
+            });
+        Ok(From { native_id, baseline: Baseline::Known(used) })
+    }
+
+    /// Takes an open session up again.
+    pub(super) fn take_up(
+        &self,
+        session: SessionId,
+        reset_breaker: bool,
+        key: Option<UserKey>,
+        frontend: &dyn Frontend,
+    ) -> Result<State, Error> {
+        let state = self.load_for_run(session, frontend)?;
+        self.check_start(&state)?;
+        let reset_breaker = match state.status {
+            Status::Active => return Ok(state),
+            Status::Paused | Status::Interrupted => false,
+            Status::Halted if reset_breaker => true,
+            Status::Halted => return Err(Error::BreakerOpen { session }),
+            status @ (Status::Completed | Status::Aborted | Status::Failed) => {
+                return Err(Error::Ended { session, status });
+            }
+        };
+        let resume = Command::Resume { reset_breaker, details: Some("segno run".into()) };
+        Ok(self.act_all(session, vec![resume], key)?.state)
+    }
+
+    /// Makes the session of a run.
+    pub(super) fn create_for_run(
+        &self,
+        new: FreshSession,
+        intent: &Intent,
+        settings: &LaunchSettings,
+        frontend: &dyn Frontend,
+    ) -> Result<State, Error> {
+        let before = match intent.continues {
+            Some(session) => NewSession::after(&self.load_for_run(session, frontend)?),
+            None => NewSession::default(),
+        };
+        let kept = intent.continues.is_some();
+        let description = intent.item.as_ref().map(|item| item.description.as_str());
+        let acted = self.create(NewSession {
+            topic: self.topic(&new, intent).or(before.topic.clone()),
+            intent: description.filter(|text| !text.trim().is_empty()).map(Into::into),
+            project: project_at(&settings.project),
+            budget: match new.budget {
+                Some(asked) => asked,
+                None if kept => before.budget,
+                None => settings.budget,
+            },
+            cost: match new.cost {
+                Some(asked) => asked,
+                None if kept => before.cost,
+                None => settings.cost,
+            },
+            made_by: Maker::Run,
+            ..before
+        })?;
+        for notice in &acted.notices {
+            frontend.warn(notice);
+        }
+        self.begin_branch(acted.state, new.branch.as_deref())
+    }
+
+    /// Begins the branch of a new session, if it shall have one. One that cannot be made leaves no session behind that
+    /// nobody worked in.
+    ///
+    /// # Errors
+    /// If the branch cannot be made.
+    pub fn begin_branch(&self, state: State, branch: Option<&str>) -> Result<State, Error> {
+        let Some(name) = branch else { return Ok(state) };
+        match self.start_branch(state.session_id, name) {
+            Ok(acted) => Ok(acted.state),
+            Err(why) => {
+                self.delete(state.session_id)?;
+                Err(why)
+            }
+        }
+    }
+
+    /// What a new session is about, in a few words: as said, or the first line of what is to be done.
+    fn topic(&self, new: &FreshSession, intent: &Intent) -> Option<String> {
+        let title = intent.item.as_ref().map(|item| item.title.as_str());
+        let texts = [new.topic.as_deref(), title, Some(&intent.prompt), Some(&new.typed)];
+        let first = texts.into_iter().flatten().find_map(first_line)?;
+        // A secret that is cut in two is not recognised any more.
+        let clean = self.redactor().text(&first).into_owned();
+        let clean: String = clean.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Some(segno_core::text::shorten(clean.trim(), 80)).filter(|topic| !topic.is_empty())
+    }
+}
+
+/// The first line with something on it, without the marks of a heading.
+fn first_line(text: &str) -> Option<String> {
+    let lines = text.lines().map(|line| line.trim().trim_start_matches('#').trim());
+    lines.into_iter().find(|line| !line.is_empty()).map(ToOwned::to_owned)
+}
+
+/// The project in a directory.
+pub fn project_at(root: &Path) -> Project {
+    const KINDS: &[(&str, &str)] = &[
+        ("Cargo.toml", "rust"),
+        ("package.json", "node"),
+        ("pyproject.toml", "python"),
+        ("go.mod", "go"),
+        ("pom.xml", "java"),
+        ("Gemfile", "ruby"),
+    ];
+    let kind = KINDS.iter().find(|(file, _)| root.join(file).exists()).map(|(_, kind)| (*kind).to_owned());
+    Project {
+        path: root.display().to_string(),
+        name: root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        kind,
+    }
+}
