@@ -12,6 +12,7 @@ mod changes;
 mod checkpoint;
 pub mod door;
 mod drive;
+mod end_run;
 mod feed;
 mod finish;
 mod heart;
@@ -43,6 +44,8 @@ mod watch;
 pub const HOOK: &str = "SEGNO_HOOK";
 
 pub use adopt::living_agent;
+pub use end_run::EndedRun;
+pub use end_run::Ending;
 pub use feed::Feed;
 pub use feed::Heard;
 pub use feed::News;

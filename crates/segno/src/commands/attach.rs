@@ -1,11 +1,11 @@
 //! `segno attach`, `segno stop` and `segno kill`: a run that somebody else started.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use segno_engine::core::event::Request;
-use segno_engine::core::{Command, SessionId, State};
-use segno_engine::run::{Feed, Limits, Stop, living_agent};
+use segno_engine::Acted;
+use segno_engine::core::SessionId;
+use segno_engine::run::{EndedRun, Ending, Feed, Limits, Stop};
 
 use super::args::{OneSession, age};
 use super::run::{finish, follow};
@@ -13,9 +13,6 @@ use crate::context::Context;
 use crate::desk::{Desk, short, tail};
 use crate::error::{CommandError, Outcome};
 use crate::exit::ExitCode;
-
-/// How often a waiting command looks.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Follow a run whose driver died
 ///
@@ -90,14 +87,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
     let desk = Desk::open(context)?;
     let id = desk.session(args.session.id.as_ref())?;
-    let state = desk.load(id)?;
-    if state.driver.is_none() {
-        if living_agent(&state).is_some() {
-            return end(&desk, id, &state);
-        }
-        return Err(nothing_runs(id));
-    }
-    let acted = desk.act(id, vec![Command::MakeRequest { request: Request::Stop, details: None }])?;
+    let Some(acted) = end(&desk, id, Ending::Stop)? else { return Ok(()) };
     if !args.no_wait {
         wait(&desk, id, args.timeout)?;
     }
@@ -111,46 +101,34 @@ pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
 pub fn kill(context: &Context, args: &KillArgs) -> Outcome {
     let desk = Desk::open(context)?;
     let id = desk.session(args.session.id.as_ref())?;
-    let state = desk.load(id)?;
-    if state.driver.is_none() {
-        if living_agent(&state).is_none() {
-            return Err(nothing_runs(id));
-        }
-        return end(&desk, id, &state);
-    }
-    let acted = desk.act(id, vec![Command::MakeRequest { request: Request::Kill, details: None }])?;
-    // The driver may be stuck; its agent is not spared for that.
-    desk.engine.kill_run(&state);
+    let Some(acted) = end(&desk, id, Ending::Kill)? else { return Ok(()) };
     wait(&desk, id, Duration::from_secs(30))?;
     desk.report(&acted, "killed")
 }
 
-/// Ends an agent that nobody drives, and records its end.
-fn end(desk: &Desk<'_>, id: SessionId, state: &State) -> Outcome {
-    let ended = desk.engine.kill_run(state);
-    desk.engine.settle_run(id)?;
-    desk.context.printer.talk(format!("ended {ended} of its processes; nobody drove the session"));
-    desk.finish();
-    Ok(())
-}
-
-fn nothing_runs(id: SessionId) -> CommandError {
-    CommandError::new(ExitCode::Refused, "no_run", format!("no agent runs in session {}", short(id)))
-        .hint(format!("segno show {}", tail(id)))
+/// Ends a run; none if nobody drove it, and that was said.
+fn end(desk: &Desk<'_>, id: SessionId, how: Ending) -> Outcome<Option<Acted>> {
+    desk.load(id)?;
+    match desk.engine.end_running(id, how, desk.key()?)? {
+        EndedRun::Asked(acted) => Ok(Some(*acted)),
+        EndedRun::Undriven(ended) => {
+            desk.context.printer.talk(format!("ended {ended} of its processes; nobody drove the session"));
+            desk.finish();
+            Ok(None)
+        }
+        EndedRun::Nothing => Err(CommandError::new(
+            ExitCode::Refused,
+            "no_run",
+            format!("no agent runs in session {}", short(id)),
+        )
+        .hint(format!("segno show {}", tail(id)))),
+    }
 }
 
 fn wait(desk: &Desk<'_>, id: SessionId, patience: Duration) -> Outcome {
-    let until = Instant::now() + patience;
-    loop {
-        desk.engine.settle()?;
-        let state = desk.load(id)?;
-        if state.driver.is_none() {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            return Err(CommandError::failure("still_running", "the run has not ended yet")
-                .hint(format!("segno kill {}", tail(id))));
-        }
-        std::thread::sleep(LOOK);
+    match desk.engine.wait_until_undriven(id, patience)? {
+        true => Ok(()),
+        false => Err(CommandError::failure("still_running", "the run has not ended yet")
+            .hint(format!("segno kill {}", tail(id)))),
     }
 }
