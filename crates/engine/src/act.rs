@@ -14,6 +14,7 @@ use segno_store::Append;
 use segno_store::What;
 
 use crate::Acted;
+use crate::Actor;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
@@ -21,6 +22,65 @@ use crate::engine::record;
 use crate::engine::unrecordable;
 use crate::tree::At;
 use crate::view;
+
+/// Under whom something is done, under which key, and what is done about what follows from it. It travels with the
+/// commands, so that there is one way to do things.
+#[derive(Clone, Debug)]
+pub(crate) struct Acting {
+    /// The run and the driver's epoch, and where checkpoints stand in the conversation.
+    at: At,
+    key: EventKey,
+    former_key: Option<EventKey>,
+    manner: Manner,
+    /// Whether checkpoints get their snapshots here.
+    snapshots: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Somebody's command: a driver is asked for what is its to do, and a fact is never lost.
+    Command,
+    /// The driver's own word: nobody need be asked, and a fact is never lost.
+    Driver,
+    /// A step of something larger that fails as a whole: nobody need be asked, and what cannot be written is an error.
+    Step,
+}
+
+impl Acting {
+    /// As somebody who gives a command; below a run, under its epoch. With a key, doing it twice does it once.
+    fn command(actor: &Actor, key: Option<UserKey>) -> Self {
+        let at = At { run: actor.run.clone(), epoch: actor.epoch, ..At::default() };
+        let former_key = key.as_ref().map(UserKey::former);
+        let key = key.map_or_else(fresh_key, |key| key.event_key());
+        Self { at, key, former_key, manner: Manner::Command, snapshots: true }
+    }
+
+    /// As the driver of this epoch.
+    pub(crate) fn driver(actor: &Actor, epoch: Option<u64>, key: Option<UserKey>) -> Self {
+        let acting = Self::command(actor, key);
+        Self { at: At { epoch, ..acting.at }, manner: Manner::Driver, ..acting }
+    }
+
+    /// As a step of something larger.
+    pub(crate) fn step(at: &At) -> Self {
+        Self { at: at.clone(), key: fresh_key(), former_key: None, manner: Manner::Step, snapshots: true }
+    }
+
+    /// As a step of the run with this id, under its driver's epoch.
+    pub(crate) fn in_run(epoch: u64, run: &str) -> Self {
+        Self::step(&At { epoch: Some(epoch), run: Some(run.to_owned()), ..At::default() })
+    }
+
+    /// As a step that is nobody's, and whose checkpoints get no snapshots here.
+    pub(crate) fn by_itself() -> Self {
+        Self { snapshots: false, ..Self::step(&At::default()) }
+    }
+
+    /// Under this key.
+    pub(crate) fn keyed(self, key: EventKey) -> Self {
+        Self { key, ..self }
+    }
+}
 
 impl Engine {
     /// Does one thing to a session.
@@ -36,55 +96,35 @@ impl Engine {
         key: Option<UserKey>,
     ) -> Result<Acted, Error> {
         let key = key.map(|key| self.fit_key(key));
-        self.act_by(session, commands, key, self.options.actor.epoch, false)
+        self.act_as(session, commands, Acting::command(&self.options.actor, key))
     }
 
-    /// Does something as the driver of that epoch, which nobody need be asked for.
-    pub(crate) fn act_with(
+    /// Does several things at once as somebody.
+    pub(crate) fn act_as(
         &self,
         session: SessionId,
         commands: Vec<Command>,
-        key: Option<UserKey>,
-        epoch: Option<u64>,
+        acting: Acting,
     ) -> Result<Acted, Error> {
-        self.act_by(session, commands, key, epoch, true)
-    }
-
-    /// Whoever pauses a session from below its own run has the driver's epoch, and asks the driver all the same: the
-    /// agent is the driver's to stop.
-    fn act_by(
-        &self,
-        session: SessionId,
-        commands: Vec<Command>,
-        key: Option<UserKey>,
-        epoch: Option<u64>,
-        drives: bool,
-    ) -> Result<Acted, Error> {
-        let below = !drives && self.options.actor.session == Some(session);
-        let asks = below && commands.iter().any(|command| matches!(command, Command::Pause { .. }));
-        let own = epoch.filter(|_| !asks);
-        let former_key = key.as_ref().map(UserKey::former);
-        let key = key.map_or_else(fresh_key, |key| key.event_key());
-        let at = self.now();
+        let Acting { at, key, former_key, manner, snapshots } = acting;
         let commands: Vec<Command> =
             commands.into_iter().map(|command| self.without_secrets_in_names(command)).collect();
-        let driven = self.is_driven(session, &commands, own)?;
-        let facts_only = commands.iter().all(|command| command.need() == segno_core::command::Need::Nothing);
+        let own = at.epoch.filter(|_| !self.asks_own_driver(session, &commands, manner));
+        let driven = manner != Manner::Step && self.is_driven(session, &commands, own)?;
+        let keeps_facts = manner != Manner::Step
+            && commands.iter().all(|command| command.need() == segno_core::command::Need::Nothing);
+        let now = self.now();
         let append = Append {
-            run: self.options.actor.run.clone(),
-            epoch,
+            run: at.run.clone(),
+            epoch: at.epoch,
             former_key,
             want_state: true,
-            ..Append::new(session, key.clone(), at, self.decider(commands.clone(), own, driven))
+            ..Append::new(session, key.clone(), now, self.decider(commands.clone(), own, driven))
         };
         match self.append_one(append) {
-            Ok(appended) => {
-                let run = self.options.actor.run.clone();
-                self.acted(session, appended, Some(&At { epoch, run, ..At::default() }))
-            }
-            Err(segno_store::Error::StaleEpoch { given, .. }) if facts_only => {
-                let run = self.options.actor.run.clone();
-                self.act_late(session, commands, key, given, run)
+            Ok(appended) => self.acted(session, appended, Some(&at).filter(|_| snapshots)),
+            Err(segno_store::Error::StaleEpoch { given, .. }) if keeps_facts => {
+                self.record_late(session, commands, key, given, at.run)
             }
             // A busy store, or one that only a newer segno may write, must not lose a fact.
             Err(
@@ -94,11 +134,18 @@ impl Engine {
                 // Whether it was written is not known; its key keeps it from being there twice.
                 | segno_store::Error::Failed { .. }
                 | segno_store::Error::DriversAlive { .. }),
-            ) if facts_only && self.options.spool.is_some() => {
-                self.spool(session, commands, &key, at, epoch, why)
+            ) if keeps_facts && self.options.spool.is_some() => {
+                self.spool(session, commands, &key, now, at.epoch, why)
             }
             Err(why) => Err(why.into()),
         }
+    }
+
+    /// Whoever pauses a session from below its own run has the driver's epoch, and asks the driver all the same: the
+    /// agent is the driver's to stop.
+    fn asks_own_driver(&self, session: SessionId, commands: &[Command], manner: Manner) -> bool {
+        let below = manner == Manner::Command && self.options.actor.session == Some(session);
+        below && commands.iter().any(|command| matches!(command, Command::Pause { .. }))
     }
 
     /// The ids of checkpoints are made from these names, letter by letter, in a form in which no secret would be
@@ -181,50 +228,6 @@ impl Engine {
         Some(facts)
     }
 
-    /// Does something as the driver of a run.
-    pub(crate) fn act_in_run(
-        &self,
-        session: SessionId,
-        commands: Vec<Command>,
-        epoch: u64,
-        run: &str,
-    ) -> Result<Acted, Error> {
-        let append = Append {
-            run: Some(run.to_owned()),
-            epoch: Some(epoch),
-            want_state: true,
-            ..Append::new(session, fresh_key(), self.now(), self.decide_as(commands, Some(epoch)))
-        };
-        let at = At { epoch: Some(epoch), run: Some(run.to_owned()), ..At::default() };
-        self.acted(session, self.append_one(append)?, Some(&at))
-    }
-
-    /// Does something under a run and an epoch; checkpoints get their snapshots.
-    pub(crate) fn act_at(
-        &self,
-        session: SessionId,
-        commands: Vec<Command>,
-        key: EventKey,
-        at: &At,
-    ) -> Result<Acted, Error> {
-        let append = Append {
-            run: at.run.clone(),
-            epoch: at.epoch,
-            want_state: true,
-            ..Append::new(session, key, self.now(), self.decide_as(commands, at.epoch))
-        };
-        self.acted(session, self.append_one(append)?, Some(at))
-    }
-
-    /// Does something by hand whose checkpoints get no snapshots here.
-    pub(crate) fn act_plain(&self, session: SessionId, commands: Vec<Command>) -> Result<Acted, Error> {
-        let append = Append {
-            want_state: true,
-            ..Append::new(session, fresh_key(), self.now(), self.decide_as(commands, None))
-        };
-        self.acted(session, self.append_one(append)?, None)
-    }
-
     /// Decides as a driver does, which nobody need be asked for.
     pub(crate) fn decide_as(&self, commands: Vec<Command>, epoch: Option<u64>) -> What {
         self.decider(commands, epoch, false)
@@ -274,7 +277,7 @@ impl Engine {
     }
 
     /// Facts that come from a replaced driver are kept, marked as late, and change nothing else.
-    pub(crate) fn act_late(
+    pub(crate) fn record_late(
         &self,
         session: SessionId,
         commands: Vec<Command>,

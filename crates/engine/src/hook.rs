@@ -215,7 +215,7 @@ impl Engine {
                 Ok(HookAnswer { print, spooled: false })
             }
             Err(segno_store::Error::StaleEpoch { given, .. }) => {
-                self.act_late(session, commands, key, given, actor.run.clone())?;
+                self.record_late(session, commands, key, given, actor.run.clone())?;
                 let _ = recorded();
                 Ok(HookAnswer { print: deny(&report, REPLACED.to_owned()), spooled: false })
             }

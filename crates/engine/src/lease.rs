@@ -11,6 +11,7 @@ use segno_store::Lease;
 
 use crate::Engine;
 use crate::Error;
+use crate::act::Acting;
 use crate::life;
 use crate::life::Death;
 use crate::life::Life;
@@ -82,7 +83,11 @@ impl Driver<'_> {
 
     /// Does something as this driver; refused when another took over.
     pub fn act(&self, command: Command) -> Result<crate::Acted, Error> {
-        self.engine.act_with(self.session, vec![command], None, Some(self.epoch))
+        self.engine.act_as(
+            self.session,
+            vec![command],
+            Acting::driver(&self.engine.options.actor, Some(self.epoch), None),
+        )
     }
 }
 
@@ -141,7 +146,9 @@ impl Engine {
             commands.push(Command::Resume { reset_breaker: false, details: Some(what.into()) });
         }
         commands.push(Command::AttachDriver { epoch: lease.epoch, holder });
-        if let Err(why) = self.act_with(session, commands, None, Some(lease.epoch)) {
+        if let Err(why) =
+            self.act_as(session, commands, Acting::driver(&self.options.actor, Some(lease.epoch), None))
+        {
             // It never drove, so there is nothing to tell but that the right is free again.
             self.store().release(session, lease.epoch)?;
             return Err(why);
@@ -229,7 +236,11 @@ impl Engine {
         let command = Command::Interrupt { reason, details: Some(details.into()), at };
         // Of several that find it dead at once, one says so.
         let key = format!("dead-driver-{epoch}").parse().ok();
-        let said = match self.act_with(session, vec![command], key, Some(epoch)) {
+        let said = match self.act_as(
+            session,
+            vec![command],
+            Acting::driver(&self.options.actor, Some(epoch), key),
+        ) {
             Ok(acted) => !acted.repeated,
             // It had been paused or had ended before its driver died: there is nothing to interrupt.
             Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {
@@ -285,6 +296,6 @@ impl Engine {
             source: Source::Hand,
         });
         let commands = doubt.chain([Command::DetachDriver { epoch: driver.epoch }]).collect();
-        self.act_with(session, commands, None, Some(epoch)).map(|_| ())
+        self.act_as(session, commands, Acting::driver(&self.options.actor, Some(epoch), None)).map(|_| ())
     }
 }

@@ -31,6 +31,7 @@ use serde_json::Value;
 use super::words::without_shell;
 use crate::Engine;
 use crate::Error;
+use crate::act::Acting;
 use crate::run::log_find::find;
 
 /// How much of the end of a record is read: a call without an end is among the last.
@@ -68,7 +69,7 @@ impl Engine {
         for command in self.look_for_evidence(&state)? {
             let Command::SettleCall { call, end, .. } = &command else { continue };
             let one = Settled { call: call.clone(), end: *end };
-            match self.act_with(session, vec![command], None, epoch) {
+            match self.act_as(session, vec![command], Acting::driver(&self.options.actor, epoch, None)) {
                 Ok(_) => settled.push(one),
                 // Somebody found out the same meanwhile.
                 Err(Error::Refused(segno_core::Refusal::Unknown { .. })) => {}

@@ -24,6 +24,7 @@ use super::texts::Marks;
 use super::tree::Member;
 use crate::Engine;
 use crate::Error;
+use crate::act::Acting;
 
 /// How long an agent that is asked to stop may take for each step.
 const POLITE: Duration = Duration::from_secs(2);
@@ -64,7 +65,7 @@ impl Engine {
         if state.status != Status::Active {
             commands.push(Command::Resume { reset_breaker: false, details: Some("adopted".into()) });
         }
-        let acted = self.act_in_run(session, commands, driver.epoch(), &run.id)?;
+        let acted = self.act_as(session, commands, Acting::in_run(driver.epoch(), &run.id))?;
         let reopened = self.reopen(own, acted.state, &run, driver.epoch(), feed.clone())?;
         let Reopened { agent, note, capture, reader, recorder, record, person } = reopened;
         let running = Running {

@@ -27,7 +27,7 @@ use super::supervisor::session_after;
 use super::watch::REST;
 use crate::Engine;
 use crate::Error;
-use crate::engine::fresh_key;
+use crate::act::Acting;
 use crate::lease::Driver;
 use crate::resume::plan::short_branch;
 use crate::tree::At;
@@ -116,7 +116,7 @@ impl Engine {
         };
         commands.extend(session_after(state.status, &end));
         if !commands.is_empty()
-            && let Err(why) = self.act_in_run(request.session, commands, driver.epoch(), run)
+            && let Err(why) = self.act_as(request.session, commands, Acting::in_run(driver.epoch(), run))
         {
             return why;
         }
@@ -135,7 +135,7 @@ impl Engine {
         if branch.is_some() && branch != state.branch {
             let command = Command::SetGitBranch { branch, commit: head.commit };
             // Without it, nothing is compared later on; the run goes on.
-            let _ = self.act_at(state.session_id, vec![command], fresh_key(), at);
+            let _ = self.act_as(state.session_id, vec![command], Acting::step(at));
         }
     }
 }

@@ -38,6 +38,7 @@ use super::tree::Tree;
 use crate::Actor;
 use crate::Engine;
 use crate::Error;
+use crate::act::Acting;
 use crate::lease::Driver;
 
 impl Engine {
@@ -82,7 +83,7 @@ impl Engine {
         let mut spawned = spawn::spawn(&request, &spec, scratch, begin, self.captures()?)?;
         let start = spawn::started(&request, &spec, &run, spawned.member, &redactor);
         let commands = vec![Command::StartRun(Box::new(start))];
-        let acted = self.act_in_run(request.session, commands, driver.epoch(), run.as_str());
+        let acted = self.act_as(request.session, commands, Acting::in_run(driver.epoch(), run.as_str()));
         crate::fault::moment("recorded");
         let acted = match acted {
             Ok(acted) => acted,

@@ -21,6 +21,7 @@ use super::tree::Member;
 use super::tree::Tree;
 use crate::Engine;
 use crate::Error;
+use crate::act::Acting;
 
 const START: &str = "start.json";
 const PID: &str = "pid";
@@ -84,7 +85,7 @@ impl Engine {
         if let (Some(start), Some(member)) = (start, member) {
             let start = RunStarted { pid: member.pid, process_start: member.start, ..start };
             let commands = vec![Command::StartRun(Box::new(start))];
-            match self.act_in_run(note.session, commands, epoch, run.as_str()) {
+            match self.act_as(note.session, commands, Acting::in_run(epoch, run.as_str())) {
                 Ok(_) => return Ok(()),
                 // Another one runs there, or the session takes none: this one may not run.
                 Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {}

@@ -23,7 +23,7 @@ use super::take::mark;
 use super::whose::Whose;
 use crate::Engine;
 use crate::Error;
-use crate::engine::fresh_key;
+use crate::act::Acting;
 
 /// Where to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,7 +252,11 @@ impl Engine {
         if let Some(ordinal) = preview.recorded {
             let why = "nothing was changed then".to_owned();
             // A checkpoint too many does no harm.
-            let _ = self.act_plain(preview.state.session_id, vec![Command::DropCheckpoint { ordinal, why }]);
+            let _ = self.act_as(
+                preview.state.session_id,
+                vec![Command::DropCheckpoint { ordinal, why }],
+                Acting::by_itself(),
+            );
         }
         if let (Some(workspace), Some(name)) = (&preview.workspace, &preview.safety) {
             let _ = workspace.drop_snapshot(name);
@@ -314,7 +318,7 @@ impl Engine {
             commands.push(Command::InvalidateCheckpoints { after: target.ordinal });
         }
         if !commands.is_empty() {
-            let acted = self.act_at(session, commands, fresh_key(), &at)?;
+            let acted = self.act_as(session, commands, Acting::step(&at))?;
             notices.extend(acted.notices);
             state = acted.state;
         }
@@ -326,14 +330,16 @@ impl Engine {
         let at = At::default();
         let name = Some("before restore".to_owned());
         let command = Command::CreateCheckpoint { name, reason: CheckpointReason::BeforeRestore };
-        let acted = self.act_plain(state.session_id, vec![command])?;
+        let acted = self.act_as(state.session_id, vec![command], Acting::by_itself())?;
         *state = acted.state;
         let sign =
             state.checkpoint.clone().ok_or_else(|| Error::NoTree("no checkpoint was made".to_owned()))?;
         let ordinal = state.counts.checkpoints;
         let mut ready = self.ready(state, ordinal, sign.seq, Some(mark(&plan.safety)), None, &at)?;
         ready.aside = true;
-        *state = self.act_plain(state.session_id, vec![Command::ReadyCheckpoint(Box::new(ready))])?.state;
+        *state = self
+            .act_as(state.session_id, vec![Command::ReadyCheckpoint(Box::new(ready))], Acting::by_itself())?
+            .state;
         Ok(ordinal)
     }
 

@@ -17,7 +17,7 @@ use super::take::At;
 use crate::Acted;
 use crate::Engine;
 use crate::Error;
-use crate::engine::fresh_key;
+use crate::act::Acting;
 use crate::fault::Guard;
 use crate::fault::broken;
 
@@ -80,7 +80,7 @@ impl Engine {
             let command =
                 Command::DropCheckpoint { ordinal: checkpoint.ordinal, why: format!("more than {most}") };
             // First the journal: a checkpoint that is called ready must have its files.
-            *state = self.act_at(state.session_id, vec![command], fresh_key(), at)?.state;
+            *state = self.act_as(state.session_id, vec![command], Acting::step(at))?.state;
             if let Some(snapshot) = &checkpoint.snapshot {
                 workspace.drop_snapshot(&snapshot.name)?;
             }
@@ -143,13 +143,13 @@ impl Engine {
             name: Some(name.to_owned()),
             reason: segno_core::event::CheckpointReason::Asked,
         };
-        let created = self.act_plain(session, vec![create])?;
+        let created = self.act_as(session, vec![create], Acting::by_itself())?;
         let ordinal = created.state.counts.checkpoints;
         let seq = created.state.checkpoint.as_ref().map_or(created.seq, |mark| mark.seq);
         let snapshot = workspace.import(from, &super::take::snapshot_name(session, ordinal))?;
         let mark = super::take::mark(&snapshot);
         let mut ready = self.ready(&created.state, ordinal, seq, Some(mark), None, &At::default())?;
         ready.aside = true;
-        self.act_plain(session, vec![Command::ReadyCheckpoint(Box::new(ready))])
+        self.act_as(session, vec![Command::ReadyCheckpoint(Box::new(ready))], Acting::by_itself())
     }
 }

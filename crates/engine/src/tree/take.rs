@@ -18,6 +18,7 @@ use super::checkpoint::Checkpoint;
 use crate::Acted;
 use crate::Engine;
 use crate::Error;
+use crate::act::Acting;
 use crate::engine::fresh_key;
 use crate::resume::plan::short_branch;
 
@@ -46,7 +47,7 @@ impl Engine {
         at: &At,
     ) -> Result<Acted, Error> {
         let command = Command::CreateCheckpoint { name, reason };
-        self.act_at(session, vec![command], fresh_key(), at)
+        self.act_as(session, vec![command], Acting::step(at))
     }
 
     /// Gives a session a branch of its own in the project's repository; `{id}` in the name stands for its id.
@@ -145,7 +146,7 @@ impl Engine {
             Command::ReadyCheckpoint(_) => ready_key(created.ordinal),
             _ => fresh_key(),
         };
-        let acted = self.act_at(state.session_id, vec![command], key, at)?;
+        let acted = self.act_as(state.session_id, vec![command], Acting::step(at).keyed(key))?;
         *state = acted.state;
         self.thin_out(state, at);
         Ok(())
