@@ -14,6 +14,7 @@ mod drivers;
 mod edge_cases;
 mod emit;
 mod example;
+mod face;
 mod going_on;
 mod leases;
 mod markdown;
