@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use segno_core::SessionId;
 use segno_core::StoreId;
 use segno_store::Damage;
+use segno_store::Filter;
 use segno_store::Garbage;
 use segno_store::Standing;
 use segno_store::sqlite::salvage;
@@ -88,9 +89,38 @@ pub fn examine(
     } else {
         diagnosis.remains.extend(problems.iter().map(in_words));
     }
+    if deep {
+        diagnosis.remains.extend(damaged_checkpoints(engine)?);
+    }
     diagnosis.remains.extend(diagnosis.report.store.iter().map(|what| format!("the store: {what}")));
     diagnosis.quarantined = engine.store().quarantined()?;
     Ok(diagnosis)
+}
+
+/// Checkpoints whose files are not all there any more. Nothing can mend them; who knows of it in time makes another.
+fn damaged_checkpoints(engine: &Engine) -> Result<Vec<String>, Error> {
+    let mut found = Vec::new();
+    for summary in engine.list(&Filter::default())? {
+        let id = summary.session_id;
+        // What is wrong with the session itself is said elsewhere, and a project may be gone or have no snapshots.
+        let Ok(checkpoints) = engine.checkpoints(id) else { continue };
+        let Ok(loaded) = engine.store().load(id) else { continue };
+        let mut workspace = None;
+        for checkpoint in checkpoints.iter().filter(|one| one.ready && one.snapshot.is_some()) {
+            if workspace.is_none() {
+                workspace = engine.workspace(&loaded.state).ok();
+            }
+            let Some(workspace) = &workspace else { break };
+            let whole = engine.snapshot_of(workspace, checkpoint).and_then(|it| Ok(workspace.verify(&it)?));
+            if let Err(why) = whole {
+                found.push(format!(
+                    "session {id} checkpoint {}: its files are not whole: {why}",
+                    checkpoint.id
+                ));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn in_words(problem: &Problem) -> String {

@@ -206,7 +206,7 @@ impl Engine {
     }
 
     /// The snapshot of a checkpoint.
-    pub(super) fn snapshot_of(
+    pub(crate) fn snapshot_of(
         &self,
         workspace: &Workspace,
         checkpoint: &Checkpoint,

@@ -102,7 +102,7 @@ pub fn kill(context: &Context, args: &KillArgs) -> Outcome {
     let desk = Desk::open(context)?;
     let id = desk.session(args.session.id.as_ref())?;
     let Some(acted) = end(&desk, id, Ending::Kill)? else { return Ok(()) };
-    wait(&desk, id, Duration::from_secs(30))?;
+    wait(&desk, id, Duration::from_secs(20))?;
     desk.report(&acted, "killed")
 }
 

@@ -25,7 +25,7 @@ pub struct Args {
     /// Repair what can be repaired; nothing is deleted
     #[arg(long)]
     pub repair: bool,
-    /// Check the indexes of the store too
+    /// Check the indexes of the store and the files of every checkpoint too
     #[arg(long)]
     pub deep: bool,
     /// Make a copy of a store a store of its own

@@ -9,7 +9,7 @@ use crate::common::{SEGNO, TestEnv};
 use crate::lab::skip;
 
 /// Three sessions with a few notes each, all in the database's own file.
-fn three_sessions(env: &TestEnv) -> Vec<String> {
+pub(crate) fn three_sessions(env: &TestEnv) -> Vec<String> {
     let sessions: Vec<String> = (1..=3)
         .map(|n| {
             let id = env.start(&[&format!("work {n}"), "--parallel"]);
@@ -179,90 +179,5 @@ promise!(
         assert!(lost + partly > 0, "{shown}");
         assert_eq!((&shown["well"], said.code), (&Value::Bool(false), 10), "{shown}");
         drop(sessions);
-    }
-);
-
-/// Every event of every session that can be read, as one line each.
-fn readable(env: &TestEnv, sessions: &[String]) -> std::collections::BTreeSet<String> {
-    let lines = |id: &String| {
-        let said = env.raw(&["log", id, "--json"]);
-        let text = String::from_utf8_lossy(&said.stdout).into_owned();
-        text.lines().map(|line| format!("{id} {line}")).collect::<Vec<_>>()
-    };
-    sessions.iter().flat_map(lines).collect()
-}
-
-promise!(
-    /// Whichever bit flips in the database, in its log or in what is noted beside them: it is named or harmless, a
-    /// repair loses nothing that could be read before it, and nothing hangs or is ended by a signal.
-    fn whichever_bit_flips() {
-        let number =
-            |name: &str, default: u64| crate::lab::variable(name).map_or(default, |n| n.parse().unwrap());
-        let (flips, mut dice) = (number("SEGNO_FLIPS", 40), number("SEGNO_SEED", 1) | 1);
-        let mut roll = move |below: usize| {
-            dice ^= dice << 13;
-            dice ^= dice >> 7;
-            dice ^= dice << 17;
-            usize::try_from(dice % below as u64).unwrap()
-        };
-        let env = TestEnv::new();
-        let sessions = three_sessions(&env);
-        env.ok(&["note", "--session", &sessions[0], &"a long text ".repeat(1_500)]);
-        env.ok(&["task", "add", "--session", &sessions[1], "a row that changes"]);
-        env.ok(&["checkpoint", "create", "--session", &sessions[2]]);
-        let whole = readable(&env, &sessions);
-        let files: Vec<(std::path::PathBuf, Vec<u8>)> = ["segno.db", "segno.db-wal", "segno.db.heads"]
-            .map(|name| env.path(&format!("data/segno/{name}")))
-            .into_iter()
-            .map(|path| (path.clone(), fs::read(path).unwrap()))
-            .collect();
-        let (mut named, mut lost) = (0, 0);
-        for flip in 0..flips {
-            for entry in fs::read_dir(env.path("data/segno")).unwrap().map(Result::unwrap) {
-                let path = entry.path();
-                if !files.iter().any(|(file, _)| *file == path) {
-                    let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
-                }
-            }
-            for (path, bytes) in &files {
-                fs::write(path, bytes).unwrap();
-            }
-            let (path, bytes) = &files[[0, 0, 0, 1, 1, 1, 1, 2][roll(8)]];
-            let (place, bit) = (roll(bytes.len()), roll(8));
-            let mut changed = bytes.clone();
-            changed[place] ^= 1 << bit;
-            fs::write(path, changed).unwrap();
-            let what = format!("flip {flip}: bit {bit} of byte {place} of {}", path.display());
-
-            let doctor = |args: &[&str]| {
-                let mut command = env.command("timeout");
-                let said = command.args(["60", SEGNO, "doctor", "--json"]).args(args).output().unwrap();
-                let text = String::from_utf8_lossy(&said.stdout).into_owned()
-                    + &String::from_utf8_lossy(&said.stderr);
-                let code = said.status.code();
-                // A flip in the number of its form makes it a newer program's store, which is said and left alone.
-                assert!(matches!(code, Some(0 | 10 | 11)), "{what}: {args:?} ended with {code:?}: {text}");
-                (code != Some(0), text)
-            };
-            let (is_named, found) = doctor(&["--deep"]);
-            let before: Vec<String> = readable(&env, &sessions).intersection(&whole).cloned().collect();
-            let (_, repaired) = doctor(&["--repair"]);
-            let after = readable(&env, &sessions);
-            let gone: Vec<&String> = before.iter().filter(|line| !after.contains(*line)).collect();
-            assert!(gone.is_empty(), "{what}: the repair lost {gone:#?}\n{found}\n{repaired}");
-            if !whole.is_subset(&after) {
-                lost += 1;
-                assert!(is_named, "{what}: something is gone, and nobody said so: {found}");
-            }
-            named += usize::from(is_named);
-            // What was said once is known; whatever is left works.
-            doctor(&["--deep"]);
-            let said = env.run(&["new", "life goes on", "--parallel"]);
-            assert!(matches!(said.code, 0 | 11), "{what}: {}\n{repaired}", said.stderr);
-        }
-        // Shown with --no-capture, for the long version.
-        crate::lab::skip(&format!(
-            "nothing: {flips} flips, {named} named, {lost} cost an event, none silently"
-        ));
     }
 );

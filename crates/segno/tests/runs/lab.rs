@@ -93,12 +93,8 @@ impl Lab {
         Self::at(Home::new().unwrap())
     }
 
-    /// One in memory, for worlds of many commands.
-    pub(crate) fn in_memory() -> Self {
-        Self::at(Home::in_memory().unwrap())
-    }
-
-    fn at(home: Home) -> Self {
+    /// In a home of somebody's choice.
+    pub(crate) fn at(home: Home) -> Self {
         let env = home.env();
         Self { home, env, before: Vec::new(), segno: SEGNO.into() }
     }

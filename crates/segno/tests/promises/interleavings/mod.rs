@@ -26,6 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::Signal;
+use segno_testkit::home::Home;
 
 use crate::lab::{Lab, Live, variable};
 
@@ -168,7 +169,7 @@ struct World {
 
 impl World {
     fn new(seed: u64, broken: Option<&str>) -> Self {
-        let mut lab = Lab::in_memory();
+        let mut lab = Lab::at(Home::in_memory().unwrap());
         lab.env.insert("SEGNO_CHECKPOINT_MAX".to_owned(), "1000".to_owned());
         lab.env.insert("SEGNO_CLOCK_SHIFT".to_owned(), lab.path("clock"));
         lab.env.extend(broken.map(|guard| ("SEGNO_BREAK".to_owned(), guard.to_owned())));
