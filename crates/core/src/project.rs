@@ -206,6 +206,7 @@ impl Changes<'_> {
             | Event::RecoveryChosen(_)
             | Event::ResumeAttempted(_)
             | Event::SessionCreated(_)
+            | Event::TextsForgotten(_)
             | Event::SessionImported(_)
             | Event::SessionPaused(_)
             | Event::SessionResumed(_)

@@ -237,6 +237,9 @@ pub enum Error {
         /// What is missing or wrong.
         why: String,
     },
+    /// Something could not be forgotten.
+    #[error("{0}")]
+    NotForgotten(String),
     /// A file to be imported is none that can be.
     #[error("{0}")]
     NotImportable(String),
@@ -263,6 +266,7 @@ impl Error {
             Self::NotPrivate { .. } => "not_private",
             Self::Ambiguous(_) => "ambiguous",
             Self::NotArchived { .. } => "not_archived",
+            Self::NotForgotten(_) => "not_forgotten",
             Self::NotImportable(_) => "not_importable",
             Self::UnknownAgent { .. } => "usage",
             Self::NoAgentInstalled { .. } | Self::NotInstalled { .. } => "agent_missing",

@@ -27,6 +27,7 @@ pub mod doctor;
 mod engine;
 mod error;
 mod fault;
+pub mod forget;
 pub mod frontend;
 pub mod hook;
 pub mod hook_file;

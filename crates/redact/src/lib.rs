@@ -15,6 +15,7 @@
 mod assign;
 mod entropy;
 mod exact;
+pub mod forget;
 mod guess;
 mod islands;
 mod json;

@@ -56,6 +56,17 @@ impl Redacted {
         Self(Arc::new(Content { event, version, body, blobs }))
     }
 
+    /// An event in the place of one that was recorded, and that something was taken out of.
+    pub(crate) fn changed(
+        kind: &str,
+        version: u32,
+        body: String,
+        blobs: Vec<Blob>,
+    ) -> Result<Self, RecordError> {
+        let event = Event::decode(kind, version, &body)?;
+        Ok(Self(Arc::new(Content { event, version, body, blobs })))
+    }
+
     /// The version of its stored form.
     pub fn version(&self) -> u32 {
         self.0.version
@@ -261,7 +272,7 @@ fn set_members_aside(value: &mut Value, blobs: &mut Vec<Blob>) {
     }
 }
 
-fn reference(content: String, json: bool, blobs: &mut Vec<Blob>) -> Value {
+pub(crate) fn reference(content: String, json: bool, blobs: &mut Vec<Blob>) -> Value {
     let hash = blake3::hash(content.as_bytes());
     let aside = Aside {
         hash: hash.to_hex().to_string(),

@@ -129,6 +129,7 @@ pub enum Command {
     Cleanup(commands::cleanup::Args),
     Du(commands::du::Args),
     Rm(commands::rm::Args),
+    Forget(commands::forget::Args),
     Doctor(commands::doctor::Args),
 
     Config(commands::config::Args),
@@ -192,7 +193,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "workflow-state",
         ],
     ),
-    ("Keep", &["export", "import", "backup", "cleanup", "du", "rm", "doctor"]),
+    ("Keep", &["export", "import", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
     ("Set up", &["config", "trust", "completions", "man", "help"]),
 ];
 

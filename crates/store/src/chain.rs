@@ -46,6 +46,15 @@ pub fn next(before: &[u8; 32], link: &Link<'_>) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
+/// The seal of an event that a text was taken out of. The event keeps `hash`, which what follows is chained to; the seal
+/// covers that, and the event as it is now, in the place of the hash that its content does not have any more.
+pub fn seal(before: &[u8; 32], hash: &[u8; 32], link: &Link<'_>) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("segno forgotten 1");
+    hasher.update(hash);
+    hasher.update(&next(before, link));
+    *hasher.finalize().as_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -140,6 +140,18 @@ pub trait Store: Send + Sync {
     /// Replaces what is folded from the journal by a fresh fold of it.
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error>;
 
+    /// Takes texts out of events that are there, and appends the event that tells of it. The events keep their numbers
+    /// and hashes, and are sealed as they are now; everything that follows from them is folded anew.
+    fn forget(&self, forget: Forget) -> Result<Loaded, Error>;
+
+    /// Where what `holds` knows stands in the store: each place with how often. Rows are meant, not what is left of earlier
+    /// ones on the disk.
+    fn search(&self, holds: &Holds) -> Result<BTreeMap<String, u64>, Error>;
+
+    /// Removes what was set apart if it holds that, and every trace of what was removed or replaced earlier: from free
+    /// pages and from the log. Takes as long as writing the store anew. Busy if somebody reads old pages all the time.
+    fn scrub(&self, holds: &Holds) -> Result<(), Error>;
+
     /// Removes texts that no session refers to any more.
     fn collect_garbage(&self) -> Result<Garbage, Error>;
 

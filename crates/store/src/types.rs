@@ -76,7 +76,40 @@ pub struct RestoredEvent {
     pub epoch: Option<u64>,
     /// It.
     pub event: Redacted,
+    /// Texts were taken out of it there: the hash it had before, which what follows is chained to.
+    pub forgotten: Option<[u8; 32]>,
 }
+
+/// Texts to be taken out of a session's events, in one transaction.
+pub struct Forget {
+    /// The session.
+    pub session: SessionId,
+    /// Its newest event when it was looked at. With another one there, nothing is changed.
+    pub at_seq: u64,
+    /// What its events say from now on.
+    pub events: Vec<Rewritten>,
+    /// The event that tells of it.
+    pub note: Redacted,
+    /// The key of that.
+    pub key: EventKey,
+    /// When that is.
+    pub at: Timestamp,
+    /// The holding that is over, if there is one.
+    pub over: Option<Over>,
+}
+
+/// An event without some of its texts.
+pub struct Rewritten {
+    /// Which.
+    pub seq: u64,
+    /// Its key from now on, if the old one must go too.
+    pub key: Option<EventKey>,
+    /// It.
+    pub event: Redacted,
+}
+
+/// Whether bytes hold what is looked for.
+pub type Holds = std::sync::Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Says why a state must not be taken in, if it must not.
 pub type Check = Box<dyn Fn(&State) -> Result<(), String> + Send>;
@@ -227,6 +260,9 @@ pub struct StoredEvent {
     /// Its hash, chained to the one before.
     #[serde(skip)]
     pub hash: [u8; 32],
+    /// Texts were taken out of it: its hash is that of what it said before, and this covers what it says now.
+    #[serde(skip)]
+    pub seal: Option<[u8; 32]>,
 }
 
 /// What a store knows of a session beside its journal.
@@ -251,6 +287,20 @@ impl EventRow {
 }
 
 impl StoredEvent {
+    /// What its hash covers.
+    pub fn link(&self) -> crate::chain::Link<'_> {
+        crate::chain::Link {
+            seq: self.seq,
+            at_us: self.at.as_micros(),
+            key: &self.key,
+            run: self.run.as_deref(),
+            epoch: self.epoch,
+            kind: &self.kind,
+            version: self.version,
+            body: &self.body,
+        }
+    }
+
     /// The event itself.
     pub fn event(&self) -> Result<Event, DecodeError> {
         Event::decode(&self.kind, self.version, &self.body)

@@ -148,6 +148,7 @@ struct Read {
 fn read_events(store: &dyn Store, id: SessionId, report: &mut Report) -> Result<Option<Read>, Error> {
     let name = id.to_string();
     let mut read = Read { head: 0, broken: false };
+    let mut sealed = std::collections::BTreeSet::new();
     loop {
         let rows = match store.events(id, read.head, 1_000) {
             Ok(rows) => rows,
@@ -158,6 +159,10 @@ fn read_events(store: &dyn Store, id: SessionId, report: &mut Report) -> Result<
             Err(other) => return Err(other),
         };
         if rows.is_empty() {
+            for seq in sealed {
+                let what = "a text was taken out of it, and no event says so".to_owned();
+                report.note(&name, Some(seq), what, false);
+            }
             return Ok(Some(read));
         }
         for row in rows {
@@ -165,9 +170,18 @@ fn read_events(store: &dyn Store, id: SessionId, report: &mut Report) -> Result<
             match row {
                 EventRow::Whole(stored) => {
                     report.events += 1;
-                    if let Err(why) = stored.event() {
-                        read.broken = true;
-                        report.note(&name, Some(stored.seq), why.to_string(), false);
+                    if stored.seal.is_some() {
+                        sealed.insert(stored.seq);
+                    }
+                    match stored.event() {
+                        Ok(segno_core::Event::TextsForgotten(forgotten)) => {
+                            sealed.retain(|seq| !forgotten.events.contains(seq));
+                        }
+                        Ok(_) => {}
+                        Err(why) => {
+                            read.broken = true;
+                            report.note(&name, Some(stored.seq), why.to_string(), false);
+                        }
                     }
                     for hash in rows::references(&stored.body) {
                         match store.blob(&hash) {

@@ -19,6 +19,7 @@ mod diff;
 mod durable;
 mod error;
 mod fault;
+mod forget;
 pub mod git;
 mod id;
 mod intent;
@@ -49,6 +50,8 @@ pub use diff::Side;
 pub use error::Error;
 #[doc(hidden)]
 pub use fault::steps_passed;
+pub use forget::Holding;
+pub use forget::Snapshots;
 pub use id::ObjectId;
 pub use intent::Pending;
 pub use keep::Garbage;

@@ -25,16 +25,19 @@ pub enum Reason {
     TooLarge,
     /// It is in the snapshot, but it changed while it was read, every time.
     Unstable,
+    /// It was taken out later, because somebody asked for it.
+    Forgotten,
 }
 
 impl Reason {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Socket, "socket"),
         (Self::Fifo, "fifo"),
         (Self::Device, "device"),
         (Self::Unreadable, "unreadable"),
         (Self::TooLarge, "too-large"),
         (Self::Unstable, "unstable"),
+        (Self::Forgotten, "forgotten"),
     ];
 
     /// One word.
@@ -52,6 +55,7 @@ impl std::fmt::Display for Reason {
             Self::Unreadable => "cannot be read",
             Self::TooLarge => "larger than the limit",
             Self::Unstable => "changed while it was read",
+            Self::Forgotten => "forgotten on request",
         })
     }
 }

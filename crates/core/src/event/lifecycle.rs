@@ -109,6 +109,26 @@ pub struct JournalImported {
     pub redacted: u64,
 }
 
+/// Texts were taken out of earlier events because somebody asked for it: a secret, or all that a session was told and said.
+/// Those events keep their numbers and hashes, and each is sealed as it is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextsForgotten {
+    /// What was asked for.
+    pub what: Forgotten,
+    /// The events that something was taken out of.
+    pub events: Vec<u64>,
+}
+
+/// What was to be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Forgotten {
+    /// A secret.
+    Secret,
+    /// Every text of the session.
+    Texts,
+}
+
 /// A part of the lists that came along with an import.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ItemsImported {

@@ -149,6 +149,7 @@ events! {
     SessionImported = "session_imported" v 1,
     ItemsImported = "items_imported" v 1,
     JournalImported = "journal_imported" v 1,
+    TextsForgotten = "texts_forgotten" v 1,
     SessionPaused = "session_paused" v 1,
     SessionResumed = "session_resumed" v 1,
     SessionInterrupted = "session_interrupted" v 1,

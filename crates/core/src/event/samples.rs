@@ -304,6 +304,8 @@ fn lifecycle() -> Vec<Event> {
             redacted: 2,
         }
         .into(),
+        TextsForgotten { what: Forgotten::Secret, events: vec![3, 17] }.into(),
+        TextsForgotten { what: Forgotten::Texts, events: vec![1] }.into(),
         ItemsImported { list: List::History, items }.into(),
         ItemsImported { list: List::Tools, items: vec![] }.into(),
         SessionPaused { reason: PauseReason::Limit, details: text("resets 3pm") }.into(),

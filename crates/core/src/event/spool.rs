@@ -32,6 +32,7 @@ impl Event {
             | Self::SessionImported(_)
             | Self::ItemsImported(_)
             | Self::JournalImported(_)
+            | Self::TextsForgotten(_)
             | Self::SessionPaused(_)
             | Self::SessionResumed(_)
             | Self::SessionInterrupted(_)

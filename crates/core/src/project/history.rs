@@ -38,6 +38,9 @@ fn line(event: &Event) -> Option<(String, Option<Text>)> {
         Event::SessionCreated(e) => ("session_created", e.topic.as_deref().map(Text::from)),
         Event::SessionImported(e) => ("session_imported", said(e.source.as_str())),
         Event::JournalImported(e) => ("session_imported", said(e.source.as_str())),
+        Event::TextsForgotten(e) => {
+            ("texts_forgotten", said(format!("{} event(s)", e.events.len()).as_str()))
+        }
         Event::SessionPaused(e) => ("session_paused", e.details.clone().or_else(|| said(e.reason.as_str()))),
         Event::SessionResumed(e) if e.breaker_reset => ("session_resumed", said("breaker reset")),
         Event::SessionResumed(e) => ("session_resumed", e.details.clone()),

@@ -77,7 +77,7 @@ impl State {
         match event {
             // A second beginning cannot come from us; keep what is there.
             Event::SessionCreated(_) | Event::SessionImported(_) => return Applied::Repeated,
-            Event::ItemsImported(_) => {}
+            Event::ItemsImported(_) | Event::TextsForgotten(_) => {}
             Event::JournalImported(e) => self.arrive(mark, e),
             Event::SessionPaused(e) => {
                 self.stop_at(mark.at, e.reason.as_str());

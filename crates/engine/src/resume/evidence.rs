@@ -145,7 +145,11 @@ impl Engine {
         theirs.fold(used, |sum, used| Some(sum.unwrap_or_default().plus(used)))
     }
 
-    /// The log of the conversation that a run had.
+    /// Where the log of the conversation is that a run had.
+    pub(crate) fn log_path(&self, run: &Value) -> Option<PathBuf> {
+        self.log_of_run(run).map(|found| found.path)
+    }
+
     fn log_of_run(&self, run: &Value) -> Option<FoundLog> {
         let word = |name: &str| run.get(name).and_then(Value::as_str);
         let (name, native_id) = (word("agent")?, word("native_id")?);

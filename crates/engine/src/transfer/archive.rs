@@ -110,10 +110,8 @@ impl Listener for Whole {
             Entry::Event(event) => event,
             Entry::Damaged { seq, what } => return Err(format!("event {seq} is damaged: {what}")),
         };
-        let hash = chain::next(&self.hash, &event.link());
-        if event.seq != self.seq + 1 || event.hash != Some(document::hex(&hash)) {
-            return Err(format!("event {} is not what was recorded", event.seq));
-        }
+        let hash = event.hash_after(&self.hash).filter(|_| event.seq == self.seq + 1);
+        let Some(hash) = hash else { return Err(format!("event {} is not what was recorded", event.seq)) };
         self.wanted.extend(segno_store::references(event.body.get()));
         (self.seq, self.hash) = (event.seq, hash);
         Ok(())

@@ -46,6 +46,9 @@ pub(crate) struct ExportedEvent {
     /// Sixty-four hexadecimal digits. Exports of the first release have none.
     #[serde(default)]
     pub(crate) hash: Option<String>,
+    /// Texts were taken out of it: its hash is that of what it said before, and this covers what it says now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seal: Option<String>,
 }
 
 impl ExportedEvent {
@@ -61,6 +64,17 @@ impl ExportedEvent {
             version: self.version,
             body: self.body.get(),
         }
+    }
+
+    /// The hash that what follows is chained to, if the event is what was recorded after one with the hash `before`.
+    pub(crate) fn hash_after(&self, before: &[u8; 32]) -> Option<[u8; 32]> {
+        let link = self.link();
+        let Some(seal) = &self.seal else {
+            let hash = segno_store::chain::next(before, &link);
+            return (self.hash.as_ref() == Some(&hex(&hash))).then_some(hash);
+        };
+        let hash = crate::engine::parse_hash(self.hash.as_ref()?)?;
+        (*seal == hex(&segno_store::chain::seal(before, &hash, &link))).then_some(hash)
     }
 }
 
@@ -269,6 +283,7 @@ struct RawEntry {
     key: Option<String>,
     body: Option<Box<RawValue>>,
     hash: Option<String>,
+    seal: Option<String>,
 }
 
 impl RawEntry {
@@ -289,6 +304,7 @@ impl RawEntry {
             key: self.key.ok_or_else(|| lacks("key"))?,
             body,
             hash: self.hash,
+            seal: self.seal,
         }))
     }
 }

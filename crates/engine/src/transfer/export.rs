@@ -127,6 +127,7 @@ fn event_line(event: &segno_store::StoredEvent) -> String {
         key: event.key.clone(),
         body,
         hash: Some(document::hex(&event.hash)),
+        seal: event.seal.as_ref().map(document::hex),
     });
     exported
         .and_then(|exported| serde_json::to_string(&exported).ok())

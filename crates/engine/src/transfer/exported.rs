@@ -89,11 +89,11 @@ impl Reading<'_> {
             Entry::Damaged { seq, what } => return Err(Some(format!("event {seq} is damaged: {what}"))),
         };
         let seq = event.seq;
-        let Some(stored) = &event.hash else { return Err(None) };
-        let hash = chain::next(&self.hash, &event.link());
-        if self.state.is_none() || seq != self.seq + 1 || *stored != document::hex(&hash) {
-            return Err(Some(format!("event {seq} is not what was recorded")));
+        if event.hash.is_none() {
+            return Err(None);
         }
+        let whole = event.hash_after(&self.hash).filter(|_| self.state.is_some() && seq == self.seq + 1);
+        let Some(hash) = whole else { return Err(Some(format!("event {seq} is not what was recorded"))) };
         self.wanted.extend(segno_store::references(event.body.get()));
         (self.seq, self.hash) = (seq, hash);
         Ok(())

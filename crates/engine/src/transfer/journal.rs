@@ -177,8 +177,10 @@ impl Listener for Feeder<'_> {
             .map_err(|why| bad(why.to_string()))?;
         self.redacted.fetch_add(u64::from(changed), Ordering::Relaxed);
         let key = event.key.parse().map_err(|why: segno_core::id::BadId| bad(why.to_string()))?;
+        let sealed = event.seal.as_ref().and(event.hash.as_ref());
+        let forgotten = sealed.and_then(|hash| crate::engine::parse_hash(hash));
         let (at, run, epoch) = (event.at, event.run, event.epoch);
-        self.give(Piece::Event(RestoredEvent { key, at, run, epoch, event: recorded }))
+        self.give(Piece::Event(RestoredEvent { key, at, run, epoch, event: recorded, forgotten }))
     }
 
     fn text(&mut self, _: &str, text: String) -> Result<(), String> {

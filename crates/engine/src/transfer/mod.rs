@@ -11,6 +11,7 @@ mod markdown;
 mod packed;
 
 pub use archive::archive_and_remove;
+pub(crate) use document::hex;
 pub use export::Format;
 pub use export::event_json;
 pub use export::export;

@@ -27,6 +27,7 @@ pub use look::Validation;
 pub use pending::Decision;
 pub use pending::tell as tell_pending;
 pub use take::At;
+pub(crate) use take::mark;
 pub use whose::Whose;
 
 use std::path::Path;

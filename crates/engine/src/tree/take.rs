@@ -179,7 +179,7 @@ impl Engine {
 
     /// Over the journal up to the sign, the snapshot and the conversation: BLAKE3 of these lines, each ended by a line
     /// feed, an absent value being empty.
-    pub(super) fn checksum(&self, state: &State, ready: &CheckpointReady) -> Result<String, Error> {
+    pub(crate) fn checksum(&self, state: &State, ready: &CheckpointReady) -> Result<String, Error> {
         let rows = self.store().events(state.session_id, ready.seq.saturating_sub(1), 1)?;
         let chain = match rows.into_iter().next() {
             Some(segno_store::EventRow::Whole(event)) if event.seq == ready.seq => {
@@ -237,7 +237,7 @@ pub(super) fn snapshot_name(session: SessionId, ordinal: u64) -> String {
 }
 
 /// A snapshot as the journal has it.
-pub(super) fn mark(snapshot: &Snapshot) -> SnapshotMark {
+pub(crate) fn mark(snapshot: &Snapshot) -> SnapshotMark {
     SnapshotMark {
         name: snapshot.name.clone(),
         commit: snapshot.commit.to_string(),

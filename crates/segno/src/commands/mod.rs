@@ -21,6 +21,7 @@ pub mod doctor;
 mod doing;
 pub mod du;
 pub mod export;
+pub mod forget;
 pub mod help;
 pub mod lifecycle;
 mod lists;
@@ -110,6 +111,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Cleanup(args) => cleanup::run(context, args),
         Command::Du(args) => du::run(context, args),
         Command::Rm(args) => rm::run(context, args),
+        Command::Forget(args) => forget::run(context, args),
         Command::Parse(args) => parse::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Config(args) => config::run(context, args),
@@ -126,6 +128,7 @@ fn guarded(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Config(args) if args.changes() => "change the settings",
         Command::Rm(_) => "remove sessions",
+        Command::Forget(args) if !args.dry_run => "take things out of the record",
         Command::Cleanup(_) => "remove sessions",
         Command::Trust(args) if args.accepts() => "trust a project for you",
         Command::Checkpoint(args) if args.removes() => "remove snapshots",
@@ -163,6 +166,7 @@ fn records(command: &Command) -> bool {
             | Command::Cleanup(_)
             | Command::Du(_)
             | Command::Rm(_)
+            | Command::Forget(_)
             | Command::Doctor(_)
             | Command::Config(_)
             | Command::Trust(_)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use segno_engine::core::call::subject;
 use segno_engine::core::event::{
-    CallEnd, Channel, CheckpointReason, ToolEnded, ToolStarted, Unit, UnknownEvent,
+    CallEnd, Channel, CheckpointReason, Forgotten, TextsForgotten, ToolEnded, ToolStarted, Unit, UnknownEvent,
 };
 use segno_engine::core::{Event, Text as Content, Timestamp};
 use serde_json::Value;
@@ -196,6 +196,7 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
         }
         Event::SessionImported(e) => line("imported", format!("from {}", e.source)),
         Event::JournalImported(e) => line("imported", format!("with its journal, from {}", e.source)),
+        Event::TextsForgotten(e) => line("forgotten", forgotten(e)),
         Event::ItemsImported(e) => {
             line("imported", format!("{} of {}", units::things(e.items.len() as u64, "row"), e.list.as_str()))
         }
@@ -481,4 +482,13 @@ fn plain_values(body: &Value) -> String {
         _ => None,
     });
     values.take(4).collect::<Vec<_>>().join(", ")
+}
+
+/// What was forgotten, and how much of it.
+fn forgotten(event: &TextsForgotten) -> String {
+    let what = match event.what {
+        Forgotten::Secret => "a secret",
+        Forgotten::Texts => "texts",
+    };
+    format!("{what} in {}", units::things(event.events.len() as u64, "event"))
 }

@@ -25,6 +25,7 @@ mod captures;
 mod driver;
 mod first_minute;
 mod flips;
+mod forget;
 mod going_back;
 mod hooks;
 mod hostile;

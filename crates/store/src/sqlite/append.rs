@@ -283,6 +283,7 @@ impl Work<'_> {
                 at: append.at,
                 run: append.run.clone(),
                 epoch: append.epoch,
+                forgotten: None,
             };
             let Working { row, state, changes, .. } = &mut *working;
             match write_event(self.connection, self.place, row, state, changes, &written, redacted)? {

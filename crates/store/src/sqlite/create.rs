@@ -69,7 +69,13 @@ pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, 
     )
     .map_err(sql)?;
     let mut row = Row { pk: tx.last_insert_rowid(), uid, head_seq: 0, head_hash: chain::start(&uid) };
-    let written = |part: usize| Written { key: create.key.part(part), at: create.at, run: None, epoch: None };
+    let written = |part: usize| Written {
+        key: create.key.part(part),
+        at: create.at,
+        run: None,
+        epoch: None,
+        forgotten: None,
+    };
     let mut changes = lists::Changes::default();
     let mut inserted = vec![insert_event(&tx, &place, &mut row, &written(0), first)?];
     changes

@@ -55,7 +55,7 @@ pub(super) fn settle(connection: &mut Connection, path: &Path, place: &str) -> R
     let identity = Identity { id, standing: standing(id, noted.as_ref(), here.as_ref()) };
     let Some(here) = here.filter(|here| noted.as_ref() != Some(here)) else { return Ok(identity) };
     // What a newer program keeps there is not ours to change.
-    let is_newer = super::schema::version(connection).map_err(sql)? > super::schema::NEWEST;
+    let is_newer = super::schema::version(connection).map_err(sql)? > super::schema::SEALED;
     if is_newer || matches!(identity.standing, Standing::Copy { .. }) {
         return Ok(identity);
     }

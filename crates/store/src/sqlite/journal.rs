@@ -30,16 +30,14 @@ impl Before {
 
     /// Whether an event fits; what follows is chained to it.
     fn take(&mut self, stored: &StoredEvent) -> bool {
-        let link = chain::Link {
-            seq: stored.seq,
-            at_us: stored.at.as_micros(),
-            key: &stored.key,
-            run: stored.run.as_deref(),
-            epoch: stored.epoch,
-            kind: &stored.kind,
-            version: stored.version,
-            body: &stored.body,
-        };
+        let link = stored.link();
+        if let Some(seal) = stored.seal {
+            let mut candidates = [self.stored, self.computed].into_iter().flatten().peekable();
+            let unknown = candidates.peek().is_none();
+            let fits = candidates.any(|before| chain::seal(&before, &stored.hash, &link) == seal);
+            *self = Self { stored: Some(stored.hash), computed: None };
+            return fits || unknown;
+        }
         let mut candidates = [self.stored, self.computed].into_iter().flatten().peekable();
         let unknown = candidates.peek().is_none();
         let mut computed = None;
@@ -149,7 +147,8 @@ fn before(connection: &Connection, place: &str, row: &Row, seq: u64) -> Result<B
     }
 }
 
-fn read_event(row: &rusqlite::Row<'_>, seq: u64) -> rusqlite::Result<StoredEvent> {
+pub(super) fn read_event(row: &rusqlite::Row<'_>, seq: u64) -> rusqlite::Result<StoredEvent> {
+    let Hashes { hash, seal } = row.get(8)?;
     Ok(StoredEvent {
         seq,
         key: row.get(1)?,
@@ -159,6 +158,26 @@ fn read_event(row: &rusqlite::Row<'_>, seq: u64) -> rusqlite::Result<StoredEvent
         kind: row.get(5)?,
         version: row.get(6)?,
         body: row.get(7)?,
-        hash: row.get(8)?,
+        hash,
+        seal,
     })
+}
+
+/// What an event is stored with: its hash, and behind it the seal if texts were taken out of it.
+pub(super) struct Hashes {
+    pub(super) hash: [u8; 32],
+    pub(super) seal: Option<[u8; 32]>,
+}
+
+impl rusqlite::types::FromSql for Hashes {
+    fn column_result(value: rusqlite::types::ValueRef<'_>) -> rusqlite::types::FromSqlResult<Self> {
+        let bytes = value.as_blob()?;
+        let wrong =
+            rusqlite::types::FromSqlError::InvalidBlobSize { expected_size: 32, blob_size: bytes.len() };
+        match bytes.as_chunks::<32>() {
+            ([hash], []) => Ok(Self { hash: *hash, seal: None }),
+            ([hash, seal], []) => Ok(Self { hash: *hash, seal: Some(*seal) }),
+            _ => Err(wrong),
+        }
+    }
 }

@@ -4,6 +4,7 @@ mod append;
 mod busy;
 mod copy;
 mod create;
+mod forget;
 mod heads;
 mod identity;
 mod journal;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::ErrorCode;
 
+pub use forget::file_holds;
 pub use open::Purpose;
 
 use crate::Error;
@@ -218,8 +220,8 @@ fn check_form(connection: &Connection, place: &str, file: &open::OpenFile) -> Re
         return Err(Error::Copy { place: place.to_owned(), of: of.display().to_string() });
     }
     let found = schema::version(connection).map_err(|e| fault(place, e))?;
-    if found > schema::NEWEST {
-        return Err(Error::Newer { place: place.to_owned(), found, known: schema::NEWEST });
+    if found > schema::SEALED {
+        return Err(Error::Newer { place: place.to_owned(), found, known: schema::SEALED });
     }
     Ok(())
 }

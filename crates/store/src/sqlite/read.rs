@@ -238,6 +238,19 @@ impl Store for SqliteStore {
         self.write(move |direct| upkeep::rebuild(direct, session))
     }
 
+    fn forget(&self, forget: Forget) -> Result<Loaded, Error> {
+        self.write(move |direct| super::forget::forget(direct, forget))
+    }
+
+    fn search(&self, holds: &Holds) -> Result<std::collections::BTreeMap<String, u64>, Error> {
+        self.read(|connection, place, _| super::forget::search(connection, place, holds))
+    }
+
+    fn scrub(&self, holds: &Holds) -> Result<(), Error> {
+        let holds = holds.clone();
+        self.write(move |direct| super::forget::scrub(direct, &holds))
+    }
+
     fn collect_garbage(&self) -> Result<Garbage, Error> {
         self.write(upkeep::collect_garbage)
     }

@@ -46,7 +46,13 @@ pub(super) fn restore(direct: &mut Direct, restore: Restore) -> Result<Loaded, E
     let mut journal = Journal::begin(&tx, &place, id, uid)?;
     pieces(&mut |piece| match piece {
         Piece::Event(event) => {
-            let written = Written { key: event.key, at: event.at, run: event.run, epoch: event.epoch };
+            let written = Written {
+                key: event.key,
+                at: event.at,
+                run: event.run,
+                epoch: event.epoch,
+                forgotten: event.forgotten,
+            };
             journal.write(&written, &event.event)?;
             match &journal.state {
                 Some(state) if journal.row.head_seq.is_multiple_of(LOOK_EVERY) => journal.bad(check(state)),
@@ -61,7 +67,8 @@ pub(super) fn restore(direct: &mut Direct, restore: Restore) -> Result<Loaded, E
     }
     journal.bad(check(state))?;
     for (part, event) in last(id, state)?.iter().enumerate() {
-        journal.write(&Written { key: key.part(part), at, run: None, epoch: None }, event)?;
+        journal
+            .write(&Written { key: key.part(part), at, run: None, epoch: None, forgotten: None }, event)?;
     }
     let state = journal.finish()?;
     match tx.commit() {

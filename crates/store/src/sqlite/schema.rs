@@ -37,12 +37,24 @@ pub const MIGRATIONS: &[Migration] = &[
 /// The form this program writes.
 pub const NEWEST: u32 = 3;
 
+/// The form of a store with events that texts were taken out of. It has no other tables, and a store gets it when something
+/// in it is forgotten for the first time: programs that do not know how such an event is sealed must not write it.
+pub const SEALED: u32 = 4;
+
 /// `segn` as a number: says that a database is ours.
 pub const APPLICATION_ID: i32 = 0x7365_676e;
 
 /// The form a database has; 0 for an empty one.
 pub fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Gives a store the form [`SEALED`]. Part of the transaction that makes the first seal.
+pub(super) fn allow_seals(connection: &Connection) -> rusqlite::Result<()> {
+    if version(connection)? < SEALED {
+        connection.pragma_update(None, "user_version", SEALED)?;
+    }
+    Ok(())
 }
 
 /// Steps that were applied to a database and are not the ones we know under their numbers.

@@ -107,7 +107,7 @@ pub(super) fn hash_at(
         .and_then(|mut ask| ask.query_row([event_id(pk, seq)], |row| row.get(0)).optional());
     match found.map_err(|e| fault(place, e)) {
         Err(Error::Damaged { .. }) => Ok(None),
-        other => other,
+        other => Ok(other?.map(|journal::Hashes { hash, .. }| hash)),
     }
 }
 

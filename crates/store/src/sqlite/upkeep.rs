@@ -64,7 +64,7 @@ pub(super) fn settle_doubt(connection: &Connection, place: &str) -> Result<(), E
 /// Upkeep waits for nobody: whoever is busy now will be done when the next command comes.
 const TEND_PATIENCE: Duration = Duration::from_millis(50);
 
-fn transact<T>(
+pub(super) fn transact<T>(
     direct: &mut Direct,
     job: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -125,36 +125,46 @@ pub(super) fn collect_garbage(direct: &mut Direct) -> Result<Garbage, Error> {
 pub(super) fn rebuild(direct: &mut Direct, session: SessionId) -> Result<Loaded, Error> {
     transact(direct, |tx, place| {
         let row = session::find_row(tx, place, session)?;
-        let sql = |e| fault(place, e);
-        tx.execute("DELETE FROM items WHERE session = ?1", [row.pk]).map_err(sql)?;
-        tx.execute("DELETE FROM states WHERE session = ?1", [row.pk]).map_err(sql)?;
-        let mut fold = Fold::new(session, None, session::known(tx, place, session)?);
-        loop {
-            let rows = journal::events(tx, place, &row, fold.after(), PAGE)?;
-            if rows.is_empty() {
-                break;
-            }
-            let mut changes = lists::Changes::default();
-            for event in rows {
-                if let Some(folded) = fold.take(event) {
-                    let Folded { state, mark, event, applied } = folded;
-                    changes.add(&mark, segno_core::project(state, &mark, &event, applied));
-                }
-            }
-            changes.write(tx, place, row.pk)?;
-        }
-        let (mut state, notices) = fold.finish()?;
-        state.seq = row.head_seq;
-        write_folded(tx, place, &row, &state, false)?;
-        // It never changes, so appending leaves it alone; a saved session may have it wrong.
-        tx.execute(
-            "UPDATE sessions SET made_by = ?2 WHERE pk = ?1",
-            (row.pk, super::create::maker(state.made_by)),
-        )
-        .map_err(sql)?;
-        texts::mend(tx, place, row.pk)?;
-        Ok(Loaded { state, notices })
+        refold(tx, place, session, &row)
     })
+}
+
+/// The same within a transaction.
+pub(super) fn refold(
+    tx: &Transaction<'_>,
+    place: &str,
+    session: SessionId,
+    row: &session::Row,
+) -> Result<Loaded, Error> {
+    let sql = |e| fault(place, e);
+    tx.execute("DELETE FROM items WHERE session = ?1", [row.pk]).map_err(sql)?;
+    tx.execute("DELETE FROM states WHERE session = ?1", [row.pk]).map_err(sql)?;
+    let mut fold = Fold::new(session, None, session::known(tx, place, session)?);
+    loop {
+        let rows = journal::events(tx, place, row, fold.after(), PAGE)?;
+        if rows.is_empty() {
+            break;
+        }
+        let mut changes = lists::Changes::default();
+        for event in rows {
+            if let Some(folded) = fold.take(event) {
+                let Folded { state, mark, event, applied } = folded;
+                changes.add(&mark, segno_core::project(state, &mark, &event, applied));
+            }
+        }
+        changes.write(tx, place, row.pk)?;
+    }
+    let (mut state, notices) = fold.finish()?;
+    state.seq = row.head_seq;
+    write_folded(tx, place, row, &state, false)?;
+    // It never changes, so appending leaves it alone; a saved session may have it wrong.
+    tx.execute(
+        "UPDATE sessions SET made_by = ?2 WHERE pk = ?1",
+        (row.pk, super::create::maker(state.made_by)),
+    )
+    .map_err(sql)?;
+    texts::mend(tx, place, row.pk)?;
+    Ok(Loaded { state, notices })
 }
 
 pub(super) fn integrity(connection: &Connection, place: &str, deep: bool) -> Result<Vec<String>, Error> {
@@ -189,7 +199,7 @@ fn look_for_damage(connection: &Connection, deep: bool) -> rusqlite::Result<Vec<
 fn wrong_heads(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut ask = connection.prepare(
         "SELECT s.id FROM sessions s WHERE EXISTS
-         (SELECT 1 FROM events e WHERE e.id = (s.pk << 36) + s.head_seq AND e.hash <> s.head_hash)
+         (SELECT 1 FROM events e WHERE e.id = (s.pk << 36) + s.head_seq AND substr(e.hash, 1, 32) <> s.head_hash)
          OR EXISTS (SELECT 1 FROM events e WHERE e.id > (s.pk << 36) + s.head_seq AND e.id < (s.pk + 1) << 36)",
     )?;
     let rows = ask.query_map([], |row| row.get::<_, String>(0))?;

@@ -23,6 +23,8 @@ pub(super) struct Written {
     pub(super) at: Timestamp,
     pub(super) run: Option<String>,
     pub(super) epoch: Option<u64>,
+    /// Texts were taken out of it elsewhere: the hash it had before.
+    pub(super) forgotten: Option<[u8; 32]>,
 }
 
 /// Whether an event got its row.
@@ -76,7 +78,12 @@ pub(super) fn insert_event(
         version: redacted.version(),
         body: redacted.body(),
     };
-    let hash = chain::next(&row.head_hash, &link);
+    let hash = written.forgotten.unwrap_or_else(|| chain::next(&row.head_hash, &link));
+    let mut hashes = hash.to_vec();
+    if written.forgotten.is_some() {
+        hashes.extend_from_slice(&chain::seal(&row.head_hash, &hash, &link));
+        super::schema::allow_seals(connection).map_err(|e| fault(place, e))?;
+    }
     let inserted = connection
         .prepare_cached(
             "INSERT INTO events (id, session, key, at_us, run, epoch, kind, version, body, hash)
@@ -93,7 +100,7 @@ pub(super) fn insert_event(
                 link.kind,
                 link.version,
                 link.body,
-                hash,
+                hashes,
             ))
         });
     match inserted {

@@ -109,7 +109,7 @@ fn a_newer_form_is_read_and_not_written() {
     assert_eq!(ids(&store), [session]);
     assert!(matches!(
         append(&store, facts(session, "a", vec![note("a")])),
-        Err(Error::Newer { found: 99, known: schema::NEWEST, .. })
+        Err(Error::Newer { found: 99, known: schema::SEALED, .. })
     ));
     let is_newer = |error: Error| matches!(error, Error::Newer { .. });
     assert!(store.create(to_create(2, 2, PROJECT, Default::default())).is_err_and(is_newer));

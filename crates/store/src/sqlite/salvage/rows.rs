@@ -234,7 +234,7 @@ fn make_sessions(
             continue;
         };
         let hash: Vec<u8> = fresh
-            .query_row("SELECT hash FROM events WHERE id = ?1", [head], |row| row.get(0))
+            .query_row("SELECT substr(hash, 1, 32) FROM events WHERE id = ?1", [head], |row| row.get(0))
             .map_err(sql)?;
         let found = session::seq_of(head);
         // Events that were acknowledged keep their numbers, even if they are gone.
