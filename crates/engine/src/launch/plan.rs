@@ -30,6 +30,7 @@ use crate::run::Feed;
 use crate::run::Limits;
 use crate::run::Request;
 use crate::run::Stop;
+use crate::run::Terminal;
 use crate::run::permission::Permissions;
 
 /// What is recorded of the environment: names that hold no secrets and say how the agent was set up.
@@ -83,6 +84,8 @@ pub struct Intent {
     pub args: Vec<String>,
     /// Whether a person gets the agent's own terminal.
     pub interactive: bool,
+    /// That terminal, if it is this process's own.
+    pub terminal: Option<Terminal>,
     /// Who answers when the agent asks whether a call may run; none leaves it to the agent.
     pub permissions: Option<Permissions>,
     /// Where the agent's own output goes as it came, if anybody wants it.
@@ -192,6 +195,7 @@ impl Engine {
             stop: stop.clone(),
             permissions: intent.permissions,
             feed: feed.clone(),
+            terminal: intent.terminal,
             raw: intent.raw,
             agent: chosen.agent,
             plain: chosen.plain,

@@ -6,6 +6,7 @@
 use std::io::IsTerminal;
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 
 use rustix::process::Signal;
 use rustix::process::WaitId;
@@ -34,11 +35,21 @@ const RESET: &[u8] =
 /// What such a run has beside all others.
 pub(super) struct Person {
     log: Option<LogCopy>,
-    terminal: Option<Terminal>,
+    terminal: Option<Lent>,
 }
 
-/// Our terminal as it was before the agent had it.
-struct Terminal {
+/// A terminal that an agent is given: where it reads keys, and where it draws.
+#[derive(Debug)]
+pub struct Terminal {
+    /// Where it reads.
+    pub input: OwnedFd,
+    /// Where it draws.
+    pub output: OwnedFd,
+}
+
+/// The terminal as it was before the agent had it.
+struct Lent {
+    terminal: Terminal,
     modes: Termios,
 }
 
@@ -60,8 +71,13 @@ pub(super) fn attended(request: &Request, spec: &LaunchSpec, now: &str) -> Optio
 
 impl Person {
     /// Before the agent is started.
-    pub(super) fn sit_down(agent: &dyn Agent, attended: &Attended, capture: &std::path::Path) -> Self {
-        Self { log: LogCopy::open(agent, attended, capture), terminal: Terminal::take() }
+    pub(super) fn sit_down(
+        agent: &dyn Agent,
+        attended: &Attended,
+        capture: &std::path::Path,
+        terminal: Option<&Terminal>,
+    ) -> Self {
+        Self { log: LogCopy::open(agent, attended, capture), terminal: terminal.and_then(Lent::new) }
     }
 
     /// For an agent that was started by somebody who died: its terminal is not ours.
@@ -111,26 +127,29 @@ impl Person {
     }
 }
 
-impl Terminal {
-    fn take() -> Option<Self> {
-        let stdin = std::io::stdin();
-        if !stdin.is_terminal() {
+impl Lent {
+    fn new(terminal: &Terminal) -> Option<Self> {
+        if !terminal.input.is_terminal() {
             return None;
         }
-        Some(Self { modes: termios::tcgetattr(stdin.as_fd()).ok()? })
+        let modes = termios::tcgetattr(terminal.input.as_fd()).ok()?;
+        let (input, output) = (terminal.input.try_clone().ok()?, terminal.output.try_clone().ok()?);
+        Some(Self { terminal: Terminal { input, output }, modes })
     }
 
     fn restore(&self, killed: bool) {
-        let stdin = std::io::stdin();
+        let Terminal { input, output } = &self.terminal;
         // In the background the terminal is somebody else's.
-        let ours = termios::tcgetpgrp(stdin.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp());
+        let ours = termios::tcgetpgrp(input.as_fd()).is_ok_and(|group| group == rustix::process::getpgrp());
         if !ours {
             return;
         }
-        let _ = termios::tcsetattr(stdin.as_fd(), OptionalActions::Drain, &self.modes);
-        if killed && std::io::stdout().is_terminal() {
-            let mut out = std::io::stdout().lock();
-            let _ = out.write_all(RESET).and_then(|()| out.flush());
+        let _ = termios::tcsetattr(input.as_fd(), OptionalActions::Drain, &self.modes);
+        if killed
+            && output.is_terminal()
+            && let Ok(output) = output.try_clone()
+        {
+            let _ = std::fs::File::from(output).write_all(RESET);
         }
     }
 }

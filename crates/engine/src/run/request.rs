@@ -73,6 +73,8 @@ pub struct Request {
     pub permissions: Option<Permissions>,
     /// Who listens.
     pub feed: Feed,
+    /// The terminal that the agent inherits from this process, for a person at it: it is put in order afterwards.
+    pub terminal: Option<super::Terminal>,
     /// Where the agent's own output goes as it came, if anybody wants it.
     pub raw: Option<Box<dyn std::io::Write + Send>>,
 }

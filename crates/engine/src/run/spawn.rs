@@ -144,10 +144,9 @@ pub(super) fn spawn(
         .env("SEGNO_EPOCH", epoch.to_string())
         .env(tree::MARK, mark)
         .env_remove(super::door::DOOR);
-    let person = note
-        .attended
-        .as_ref()
-        .map(|attended| Person::sit_down(request.agent.as_ref(), attended, capture.dir()));
+    let person = note.attended.as_ref().map(|attended| {
+        Person::sit_down(request.agent.as_ref(), attended, capture.dir(), request.terminal.as_ref())
+    });
     let mut keeping = None;
     if person.is_none() {
         let kept = Keeping::start(&request.keeper, capture.dir());

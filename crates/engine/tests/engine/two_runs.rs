@@ -50,6 +50,7 @@ fn request(room: &Room, session: SessionId, script: &str) -> Request {
         stop: Stop::default(),
         permissions: None,
         feed: Feed::default(),
+        terminal: None,
         raw: None,
     }
 }

@@ -1,9 +1,10 @@
 //! A run with a person at the agent's own terminal.
 
 use std::io::IsTerminal as _;
+use std::os::fd::AsFd as _;
 
 use segno_engine::Error;
-use segno_engine::run::{Report, Request, Stop};
+use segno_engine::run::{Report, Request, Stop, Terminal};
 
 use super::{Args, signals};
 use crate::context::Context;
@@ -13,6 +14,12 @@ use crate::error::{CommandError, Outcome};
 /// Whether there is a terminal that an agent can be given: it reads keys from one end and draws on the other.
 pub(crate) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// The terminal that the agent is given.
+pub(super) fn terminal() -> Option<Terminal> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned().ok()?;
+    Some(Terminal { input, output: std::io::stdout().as_fd().try_clone_to_owned().ok()? })
 }
 
 /// Whether something says what the agent shall do.

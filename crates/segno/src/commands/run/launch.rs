@@ -41,7 +41,9 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         _ => fresh_session(context, args)?,
     };
     let (intent, fork) = (intent(desk, args)?, args.fork);
-    let intent = Intent { run_in, continues, fork, prompt, item, interactive, permissions, ..intent };
+    let terminal = if interactive { interactive::terminal() } else { None };
+    let intent =
+        Intent { run_in, continues, fork, prompt, item, interactive, terminal, permissions, ..intent };
     Ok(desk.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
 }
 
@@ -59,7 +61,8 @@ pub(super) fn prepare_resumed(
     let Resumed { session, agent, reset_breaker, interactive, .. } = resumed;
     let permissions = permissions::of_run(context, args, chosen.agent.as_ref(), interactive)?;
     let run_in = RunIn::Again { session, agent, reset_breaker };
-    let intent = Intent { run_in, interactive, permissions, ..intent(desk, args)? };
+    let terminal = if interactive { interactive::terminal() } else { None };
+    let intent = Intent { run_in, interactive, terminal, permissions, ..intent(desk, args)? };
     Ok(desk.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
 }
 
