@@ -93,6 +93,25 @@ pub trait Patch: Serialize {
     }
 }
 
+/// The names of the fields that the rows of a list have.
+pub fn fields(list: List) -> &'static [&'static str] {
+    match list {
+        List::History => HistoryRow::FIELDS,
+        List::Artifacts => ArtifactRow::FIELDS,
+        List::Outputs => OutputRow::FIELDS,
+        List::Tasks => TaskRow::FIELDS,
+        List::Decisions => DecisionRow::FIELDS,
+        List::Tools => ToolRow::FIELDS,
+        List::Files => FileRow::FIELDS,
+        List::Errors => ErrorRow::FIELDS,
+        List::Memory => MemoryRow::FIELDS,
+        List::Milestones => MilestoneRow::FIELDS,
+        List::Checkpoints => CheckpointRow::FIELDS,
+        List::Verifications => VerificationRow::FIELDS,
+        List::Runs => RunRow::FIELDS,
+    }
+}
+
 /// Which version of a row something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowVersion(pub u32);

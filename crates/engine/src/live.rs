@@ -6,9 +6,12 @@ use segno_core::Event;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::Text;
 use segno_core::Timestamp;
 use segno_core::event::Channel;
 use segno_core::live::SaveTrigger;
+use segno_core::rows::FileRow;
+use segno_core::rows::OutputRow;
 use segno_core::text::shorten;
 use segno_store::EventRow;
 use segno_store::Page;
@@ -55,19 +58,20 @@ impl Engine {
         let save_trigger = self.save_trigger(state)?;
         let partial = self.newest_words(state)?;
         let rows = |list| self.store().items(session, list, &Page::newest(MOST));
-        let text = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
         let mut outputs: BTreeMap<String, Value> = BTreeMap::new();
         for item in rows(List::Outputs)?.items {
-            let Some(name) = text(&item.body, "name") else { continue };
-            let content = match item.body.get("content") {
-                Some(Value::String(content)) => json!(shorten(content, EXCERPT)),
-                Some(other) => other.get("excerpt").cloned().unwrap_or_else(|| other.clone()),
-                None => Value::Null,
-            };
-            outputs.insert(name, content);
+            let row: OutputRow = item.row();
+            if row.name.is_empty() {
+                continue;
+            }
+            let content = row.content.map(|content| match content {
+                Text::Whole(text) => shorten(&text, EXCERPT),
+                Text::Aside(aside) => aside.excerpt,
+            });
+            outputs.insert(row.name, json!(content));
         }
-        let files: Vec<String> =
-            rows(List::Files)?.items.iter().filter_map(|item| text(&item.body, "path")).collect();
+        let files = rows(List::Files)?.items.into_iter().map(|item| item.row::<FileRow>().path);
+        let files: Vec<String> = files.filter(|path| !path.is_empty()).collect();
         // An output that somebody gave one of these names stays what it is.
         outputs.entry("code_files".to_owned()).or_insert_with(|| json!(files));
         if let Some(partial) = partial {

@@ -15,6 +15,7 @@ use segno_core::Timestamp;
 use segno_core::Uid;
 use segno_core::event::DecodeError;
 use segno_core::event::Holder;
+use segno_core::rows::Row;
 use segno_redact::Redacted;
 use serde::Serialize;
 use serde_json::Value;
@@ -367,6 +368,13 @@ pub struct Item {
     pub seq: u64,
     /// It.
     pub body: Value,
+}
+
+impl Item {
+    /// It as a value, as far as it can be read.
+    pub fn row<T: Row>(&self) -> T {
+        T::read_any(&self.body)
+    }
 }
 
 /// A page of a list.

@@ -272,7 +272,7 @@ impl Engine {
         let concerned: Vec<FoundSession> = findings.sessions.clone();
         for session in &concerned {
             for run in self.items(session.session_id, List::Runs)? {
-                let Some(path) = self.log_path(&run.body) else { continue };
+                let Some(path) = self.log_path(&run.row()) else { continue };
                 let holds = match &wish.what {
                     Forget::Secret(secret) => {
                         super::files::read(&path, LARGEST).is_none_or(|bytes| secret.is_in(&bytes))

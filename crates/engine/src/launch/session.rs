@@ -12,7 +12,7 @@ use segno_core::Status;
 use segno_core::UserKey;
 use segno_core::event::Maker;
 use segno_core::event::Project;
-use serde_json::Value;
+use segno_core::rows::RunRow;
 
 use super::FreshSession;
 use super::Intent;
@@ -49,25 +49,23 @@ impl Engine {
         if !fork && let Some(alive) = crate::run::living_agent(&state) {
             return Err(Error::ConversationBusy { session, pid: alive.pid });
         }
-        let rows = self.items(session, List::Runs)?;
-        let of = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
-        let last = rows.iter().rev().find(|row| of(&row.body, "agent").as_deref() == Some(agent));
+        let rows: Vec<RunRow> = self.items(session, List::Runs)?.iter().map(segno_store::Item::row).collect();
+        let last = rows.iter().rev().find(|row| row.agent == agent);
         let native_id = last
-            .and_then(|row| of(&row.body, "native_id"))
+            .and_then(|row| row.native_id.clone())
             .filter(|id| id != "?")
             .ok_or_else(|| Error::NoConversation { session, agent: agent.to_owned() })?;
         // Totals of a conversation go over all its runs; what is known of them is what the runs before have used.
         let used = rows
             .iter()
-            .filter(|row| of(&row.body, "native_id").as_deref() == Some(&native_id))
-            .filter_map(|row| row.body.get("tokens"))
+            .filter(|row| row.native_id.as_ref() == Some(&native_id))
+            .filter_map(|row| row.tokens)
             .fold(TokenCounts::default(), |sum, tokens| {
-                let n = |name: &str| tokens.get(name).and_then(Value::as_u64).unwrap_or(0);
                 sum.plus(TokenCounts {
-                    input: n("input"),
-                    cache_read: n("cache_read"),
-                    cache_write: n("cache_write"),
-                    output: n("output"),
+                    input: tokens.input,
+                    cache_read: tokens.cache_read,
+                    cache_write: tokens.cache_write,
+                    output: tokens.output,
                     reasoning: 0,
                 })
             });

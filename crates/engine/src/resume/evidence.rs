@@ -22,7 +22,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::call::subject;
 use segno_core::event::CallEnd;
-use segno_core::rows::Row as _;
+use segno_core::rows::RunRow;
 use segno_core::rows::ToolRow;
 use segno_core::text::shorten;
 use segno_store::Item;
@@ -86,7 +86,7 @@ impl Engine {
         }
         let mut by_run: BTreeMap<String, Vec<Item>> = BTreeMap::new();
         for row in self.store().rows(state.session_id, List::Tools, &keys)? {
-            let run = ToolRow::read(&row.body).and_then(|row| row.run);
+            let run = row.row::<ToolRow>().run;
             if let Some(run) = run.or_else(|| state.run.as_ref().map(|run| run.id.clone())) {
                 by_run.entry(run).or_default().push(row);
             }
@@ -96,12 +96,12 @@ impl Engine {
         let mut found = Vec::new();
         for run in self.store().rows(state.session_id, List::Runs, &runs)? {
             let calls = by_run.remove(&run.key).unwrap_or_default();
-            found.extend(self.evidence_of_run(&run.body, &calls));
+            found.extend(self.evidence_of_run(&run.row(), &calls));
         }
         Ok(found)
     }
 
-    fn evidence_of_run(&self, run: &Value, calls: &[Item]) -> Vec<Command> {
+    fn evidence_of_run(&self, run: &RunRow, calls: &[Item]) -> Vec<Command> {
         let Some(found) = self.log_of_run(run) else { return Vec::new() };
         let Some(log) = found.agent.conversation_log() else { return Vec::new() };
         let sub_agents = newest_files(found.sub_agents.as_deref());
@@ -110,7 +110,7 @@ impl Engine {
             files.filter_map(|file| Some(log.transcript(&tail(file)?))).collect();
         let recur = found.agent.capabilities().call_ids_recur;
         // What such an agent says of calls that failed is that they were cut off.
-        let cut_off = run.get("reason").and_then(Value::as_str) == Some(crate::run::STOPPED_TO_GO_ON);
+        let cut_off = run.reason == Some(crate::run::STOPPED_TO_GO_ON.into());
         calls
             .iter()
             .filter_map(|row| {
@@ -134,8 +134,9 @@ impl Engine {
     /// What a run used, as far as the agent's own log of the conversation tells.
     pub(crate) fn used_by_log(&self, session: SessionId, run: &str) -> Option<TokenCounts> {
         let row = self.store().rows(session, List::Runs, &[run.to_owned()]).ok()?.into_iter().next()?;
-        let found = self.log_of_run(&row.body)?;
-        let since = row.body.get("started_at")?.as_str()?.to_owned();
+        let run: RunRow = row.row();
+        let found = self.log_of_run(&run)?;
+        let since = run.started_at?.to_string();
         let bytes = tail(&found.path)?;
         let log = found.agent.conversation_log()?;
         let used = log.used_since(&bytes, &since);
@@ -146,17 +147,16 @@ impl Engine {
     }
 
     /// Where the log of the conversation is that a run had.
-    pub(crate) fn log_path(&self, run: &Value) -> Option<PathBuf> {
+    pub(crate) fn log_path(&self, run: &RunRow) -> Option<PathBuf> {
         self.log_of_run(run).map(|found| found.path)
     }
 
-    fn log_of_run(&self, run: &Value) -> Option<FoundLog> {
-        let word = |name: &str| run.get(name).and_then(Value::as_str);
-        let (name, native_id) = (word("agent")?, word("native_id")?);
-        let agent = segno_agents::by_name(name)?;
+    fn log_of_run(&self, run: &RunRow) -> Option<FoundLog> {
+        let native_id = run.native_id.as_deref()?;
+        let agent = segno_agents::by_name(&run.agent)?;
         let location = agent.conversation_log()?.location()?;
         // The agent looked where its own variables said, not ours.
-        let theirs = run.get("environment").and_then(Value::as_object).filter(|all| !all.is_empty());
+        let theirs = run.environment.as_object().filter(|all| !all.is_empty());
         let variable = |name: &str| match theirs {
             Some(theirs) => theirs.get(name).and_then(Value::as_str).map(ToOwned::to_owned),
             None => self.options.variables.get(name).cloned(),
@@ -187,7 +187,7 @@ fn matching<'a>(transcript: &'a Transcript, row: &Item, recur: bool) -> Option<&
     let same_id = || transcript.calls.iter().filter(|call| call.call_id == row.key || call.call_id == id);
     if same_id().count() > 1 || nth > 1 {
         // Only if it was to do the same, too: the log may begin later, and the ledger may have other conversations.
-        let wanted = subject(row.body.get("input")?);
+        let wanted = subject(&row.row::<ToolRow>().input?);
         let call = same_id().nth(nth - 1)?;
         return Some(call).filter(|call| call.is_settled() && subject(&input(call)) == wanted);
     }
@@ -196,7 +196,7 @@ fn matching<'a>(transcript: &'a Transcript, row: &Item, recur: bool) -> Option<&
         return by_id.filter(|call| call.is_settled());
     }
     // The record has other ids than the output: only what was to be done tells them apart, if it was done once.
-    let wanted = without_shell(&subject(row.body.get("input")?));
+    let wanted = without_shell(&subject(&row.row::<ToolRow>().input?));
     let mut same = transcript
         .calls
         .iter()

@@ -8,6 +8,7 @@ use segno_core::Command;
 use segno_core::List;
 use segno_core::event::Change;
 use segno_core::limits;
+use segno_core::rows::FileRow;
 use segno_workspace::ChangeKind;
 
 use super::journal::Recorder;
@@ -54,17 +55,14 @@ fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
     let changed = engine.compare(session, &before, Some(&after), false)?.files;
     let root = PathBuf::from(&recorder.state.project.path);
     // What calls told since the run began, by its path in the project.
-    let mut told: HashMap<PathBuf, Told> = HashMap::new();
+    let mut told: HashMap<PathBuf, FileRow> = HashMap::new();
     for row in engine.items(session, List::Files)?.iter().filter(|row| row.seq >= run.seq) {
-        let word = |name: &str| row.body.get(name).and_then(serde_json::Value::as_str);
-        let (Some(path), Some(change)) = (word("path"), word("change")) else { continue };
-        let place = inside(&root, Path::new(&run.directory), Path::new(path));
-        let row = Told {
-            path: path.to_owned(),
-            change: change.to_owned(),
-            call: word("call").map(ToOwned::to_owned),
-        };
-        told.insert(place.unwrap_or_else(|| path.into()), row);
+        let row: FileRow = row.row();
+        if row.path.is_empty() || row.change.is_empty() {
+            continue;
+        }
+        let place = inside(&root, Path::new(&run.directory), Path::new(&row.path));
+        told.insert(place.unwrap_or_else(|| PathBuf::from(&row.path)), row);
     }
     let mut commands = Vec::new();
     let mut record = |path: &str, change: Change, call: Option<String>| {
@@ -97,11 +95,4 @@ fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
         }
     }
     Ok(commands)
-}
-
-/// What the list of files has of a file since the run began.
-struct Told {
-    path: String,
-    change: String,
-    call: Option<String>,
 }

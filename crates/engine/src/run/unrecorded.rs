@@ -10,7 +10,6 @@ use segno_core::Command;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::event::RunStarted;
-use segno_core::rows::Row as _;
 use segno_core::rows::RunRow;
 
 use super::capture;
@@ -68,7 +67,7 @@ impl Engine {
             return Ok(true);
         }
         let rows = self.items(session, List::Runs)?;
-        Ok(rows.iter().any(|row| RunRow::read(&row.body).is_some_and(|row| row.run == run)))
+        Ok(rows.iter().any(|row| row.row::<RunRow>().run == run))
     }
 
     fn take_in_run(&self, own: &OwnCapture, epoch: u64) -> Result<(), Error> {

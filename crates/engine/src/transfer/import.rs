@@ -16,6 +16,12 @@ use segno_core::event::ItemsImported;
 use segno_core::event::Maker;
 use segno_core::event::Project;
 use segno_core::event::SessionImported;
+use segno_core::rows::CheckpointRow;
+use segno_core::rows::DecisionRow;
+use segno_core::rows::OutputRow;
+use segno_core::rows::Row;
+use segno_core::rows::TaskRow;
+use segno_core::rows::ToolRow;
 use segno_redact::Redacted;
 use segno_store::Create;
 use serde_json::Value;
@@ -209,11 +215,11 @@ fn prepare(
             List::Artifacts => counts.artifacts = counts.artifacts.max(count),
             List::Milestones => counts.milestones = counts.milestones.max(count),
             List::Checkpoints => {
-                let newest = items.iter().filter_map(|item| item.body.get("ordinal")?.as_u64()).max();
+                let newest = rows::<CheckpointRow>(items).map(|row| row.ordinal).max();
                 counts.checkpoints = counts.checkpoints.max(newest.unwrap_or(0));
             }
             List::Decisions => {
-                let newest = items.iter().filter_map(|item| item.body.get("decision")?.as_u64()).max();
+                let newest = rows::<DecisionRow>(items).map(|row| row.decision).max();
                 state.decisions.count = state.decisions.count.max(newest.unwrap_or(0));
                 take_heads(state, items);
             }
@@ -227,47 +233,40 @@ fn prepare(
     }
 }
 
+/// Rows that somebody else made, as far as they can be read.
+fn rows<T: Row>(items: &[ImportedItem]) -> impl Iterator<Item = T> {
+    items.iter().map(|item| T::read_any(&item.body))
+}
+
 /// A view does not tell where each branch of decisions ends; its rows do.
 fn take_heads(state: &mut State, items: &[ImportedItem]) {
     if !state.decisions.heads.is_empty() {
         return;
     }
-    for item in items {
-        let decision = item.body.get("decision").and_then(Value::as_u64);
-        let branch = item.body.get("branch").and_then(Value::as_str);
-        if let (Some(decision), Some(branch)) = (decision, branch) {
-            let head = state.decisions.heads.entry(branch.to_owned()).or_default();
-            *head = decision.max(*head);
-        }
+    for row in rows::<DecisionRow>(items).filter(|row| row.decision > 0 && !row.branch.is_empty()) {
+        let head = state.decisions.heads.entry(row.branch).or_default();
+        *head = row.decision.max(*head);
     }
 }
 
 fn take_tasks(state: &mut State, items: &[ImportedItem]) {
-    let ended = |word: &str| {
-        items.iter().filter(|item| item.body.get("state").and_then(Value::as_str) == Some(word)).count()
-            as u64
-    };
+    let ended = |word: &str| rows::<TaskRow>(items).filter(|row| row.state == word).count() as u64;
     state.tasks.done = state.tasks.done.max(ended("done"));
     state.tasks.dropped = state.tasks.dropped.max(ended("dropped"));
-    for item in items {
-        let Some(task) = item.body.get("task").and_then(Value::as_u64) else { continue };
-        state.tasks.added = state.tasks.added.max(task);
-        let text = item.body.get("text").and_then(Value::as_str).unwrap_or("");
-        if item.body.get("state").and_then(Value::as_str) == Some("open")
-            && state.tasks.open.len() < segno_core::limits::OPEN_TASKS
-        {
-            state.tasks.open.insert(task, segno_core::text::shorten(text, segno_core::limits::NAME));
+    for row in rows::<TaskRow>(items).filter(|row| row.task > 0) {
+        state.tasks.added = state.tasks.added.max(row.task);
+        if row.state == "open" && state.tasks.open.len() < segno_core::limits::OPEN_TASKS {
+            let text = row.text.unwrap_or_default();
+            state.tasks.open.insert(row.task, text.short(segno_core::limits::NAME));
         }
     }
 }
 
 fn take_outputs(state: &mut State, items: &[ImportedItem]) {
     for item in items.iter().take(segno_core::limits::ENTRIES) {
-        let kind = item.body.get("kind").cloned().and_then(|kind| serde_json::from_value(kind).ok());
-        let bytes = item.body.get("content").map_or(0, |content| match content {
-            Value::String(text) => text.len() as u64,
-            other => other.get("bytes").and_then(Value::as_u64).unwrap_or(0),
-        });
+        let row = OutputRow::read_any(&item.body);
+        let kind = serde_json::from_value(Value::from(row.kind)).ok();
+        let bytes = row.content.map_or(0, |content| content.bytes());
         let mark = segno_core::state::OutputMark { kind: kind.unwrap_or_default(), bytes };
         state.outputs.insert(item.key.clone(), mark);
     }
@@ -275,10 +274,7 @@ fn take_outputs(state: &mut State, items: &[ImportedItem]) {
 
 fn take_calls(state: &mut State, items: &[ImportedItem]) {
     if state.calls.total == 0 {
-        let count = |word: &str| {
-            items.iter().filter(|item| item.body.get("state").and_then(Value::as_str) == Some(word)).count()
-                as u64
-        };
+        let count = |word: &str| rows::<ToolRow>(items).filter(|row| row.state == word).count() as u64;
         state.calls.completed = count("completed");
         state.calls.failed = count("failed");
         state.calls.denied = count("denied");

@@ -150,3 +150,19 @@ fn line(out: &mut String, text: &str) {
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{text}");
 }
+
+#[cfg(test)]
+mod tests {
+    use segno_core::rows;
+
+    use super::*;
+
+    #[test]
+    fn every_column_is_a_field_of_its_row() {
+        for (list, _, columns) in SECTIONS {
+            for column in *columns {
+                assert!(rows::fields(*list).contains(column), "{list:?} {column}");
+            }
+        }
+    }
+}

@@ -91,7 +91,8 @@ fn follow(ready: &mut BTreeMap<u64, String>, event: Event) {
     }
 }
 
-/// The snapshot of a checkpoint that came as a row.
+/// The snapshot of a checkpoint that came as a row. Only what is asked for is read: whatever else is odd about the row,
+/// its files are needed.
 fn in_row(item: &ImportedItem) -> Option<(u64, String)> {
     let name = item.body["snapshot"]["name"].as_str()?;
     Some((item.body["ordinal"].as_u64()?, name.to_owned()))

@@ -89,9 +89,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     match &args.command {
         None => lists::show(context, None, List::Artifacts, &Page::default()),
         Some(Command::List { page, phase: None }) => lists::show(context, None, List::Artifacts, page),
-        Some(Command::List { page, phase: Some(phase) }) => {
-            lists::show_phase(context, List::Artifacts, page, phase)
-        }
+        Some(Command::List { page, phase: Some(phase) }) => lists::artifacts_of_phase(context, page, phase),
         Some(Command::Add { path, change, phase }) => {
             let artifact_type = match change {
                 ArtifactChange::Created => Change::Created,

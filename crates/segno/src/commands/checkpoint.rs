@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
+use segno_engine::Item;
 use segno_engine::core::event::CheckpointReason;
+use segno_engine::core::rows::CheckpointRow;
 use segno_engine::core::{Command as Act, Event, List};
 use segno_engine::tree::{Decision, Way, tell_pending};
 use serde_json::json;
@@ -409,13 +411,13 @@ fn show(context: &Context, name: &str) -> Outcome {
     let (desk, state) = super::undo::session(context)?;
     let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
     let items = desk.engine.items(state.session_id, List::Checkpoints)?;
-    let is =
-        |body: &serde_json::Value| body.get("id").and_then(serde_json::Value::as_str) == Some(&checkpoint.id);
-    let found = items.into_iter().rev().find(|item| is(&item.body)).ok_or_else(|| {
+    let is = |item: &Item| item.row::<CheckpointRow>().id == checkpoint.id;
+    let found = items.into_iter().rev().find(is).ok_or_else(|| {
         CommandError::new(ExitCode::Refused, "unknown_item", format!("no checkpoint {name} in this session"))
             .hint("segno checkpoint list")
     })?;
-    let seq = found.body.get("seq").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let row: CheckpointRow = found.row();
+    let seq = row.seq;
     let then = desk.engine.state_at(state.session_id, seq)?;
     for notice in then.notices {
         context.printer.warn(notice);
@@ -424,24 +426,17 @@ fn show(context: &Context, name: &str) -> Outcome {
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({ "checkpoint": found.body, "state": then }));
     }
-    let text = |field: &str| {
-        found.body.get(field).map_or(String::new(), |value| match value {
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Null => String::new(),
-            other => other.to_string(),
-        })
-    };
-    let made = text("created_at");
+    let made = row.created_at.to_string();
     let made = made.parse().map_or(made, |at| context.time(at));
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
     for (label, value) in [
-        ("checkpoint", text("id")),
-        ("reason", text("reason")),
+        ("checkpoint", row.id),
+        ("reason", row.reason),
         ("made", made),
         ("seq", seq.to_string()),
         ("phase", then.phase_label().unwrap_or_default()),
         ("tokens", units::tokens(then.budget.tokens_used)),
-        ("tool calls", text("tool_count")),
+        ("tool calls", row.tool_count.map_or_else(String::new, |n| n.to_string())),
         ("files", files(&checkpoint)),
         ("conversation", conversation(&checkpoint)),
         ("commit", checkpoint.head.as_ref().and_then(|head| head.commit.clone()).unwrap_or_default()),

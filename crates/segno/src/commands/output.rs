@@ -3,6 +3,7 @@
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use segno_engine::Item;
 use segno_engine::core::event::OutputKind;
+use segno_engine::core::rows::OutputRow;
 use segno_engine::core::{Command as Act, List};
 
 use super::args::{Page, TextSource};
@@ -103,15 +104,15 @@ fn get(context: &Context, name: &str) -> Outcome {
     }
     let items = desk.engine.items(state.session_id, List::Outputs)?;
     let item = items.into_iter().find(|item| item.key == name).ok_or_else(missing)?;
-    let content = item.body.get("content").cloned().unwrap_or_default();
-    let text: segno_engine::core::Text = serde_json::from_value(content).map_err(|why| {
-        CommandError::failure("session_corrupted", format!("the output {name} cannot be read: {why}"))
+    let row: OutputRow = item.row();
+    let text = row.content.ok_or_else(|| {
+        CommandError::failure("session_corrupted", format!("the output {name} cannot be read"))
     })?;
     let whole = desk.engine.whole(&text)?;
     if context.printer.is_json() {
         return context
             .printer
-            .json(&serde_json::json!({ "name": name, "kind": item.body.get("kind"), "content": whole }));
+            .json(&serde_json::json!({ "name": name, "kind": row.kind, "content": whole }));
     }
     context.printer.raw(whole.as_bytes())
 }

@@ -99,14 +99,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     let state = desk.load(id)?;
     let lease = desk.engine.lease(id)?;
-    let last_run = desk.engine.newest_run(id)?.map(|row| row.body);
+    let last_run = desk.engine.newest_run(id)?;
     let recovery = desk.engine.recovery_report(&state)?;
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({
             "session": Summary::from(&state),
             "state": state,
             "driver": lease,
-            "last_run": last_run,
+            "last_run": last_run.map(|row| row.body),
             "recovery": recovery,
             "auto_resume_enabled": context.config()?.resume.auto,
         }));
@@ -116,7 +116,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let recovery = recovery.filter(|_| state.status.is_open());
     let recovery = recovery.map(|report| ("stopped", stopped(context, &report)));
     let facts = facts.into_iter().chain(recovery);
-    for (label, value) in facts.chain(last_run.iter().flat_map(super::run::describe)) {
+    let last_run = last_run.iter().flat_map(|row| super::run::describe(&row.row()));
+    for (label, value) in facts.chain(last_run) {
         table.row([Text::new().painted(Meaning::Dim, label), value]);
     }
     context.printer.table(&table)?;

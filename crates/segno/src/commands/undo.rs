@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use segno_engine::core::rows::{FileRow, ToolRow};
 use segno_engine::core::{List, SessionId, State};
 use segno_engine::tree::{Checkpoint, Gone, Place, Way};
 use segno_engine::workspace::{Change, ChangeKind, Kept, Selection};
@@ -378,20 +379,22 @@ fn more(context: &Context, count: usize) {
 
 /// Which call last said that it changed a file: its tool and what it was given.
 fn by_whom(desk: &Desk<'_>, session: SessionId) -> Outcome<BTreeMap<PathBuf, String>> {
-    let text = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).map(ToOwned::to_owned);
     let mut tools = BTreeMap::new();
     for row in desk.engine.items(session, List::Tools)? {
-        if let (Some(call), Some(tool)) = (text(&row.body, "call"), text(&row.body, "tool")) {
-            let subject = segno_engine::core::call::subject(row.body.get("input").unwrap_or(&Value::Null));
+        let ToolRow { call, tool, input, .. } = row.row();
+        if !call.is_empty() && !tool.is_empty() {
+            let subject = segno_engine::core::call::subject(&input.unwrap_or_default());
             tools.insert(call, format!("{tool} {}", segno_engine::core::text::shorten(&subject, 60)));
         }
     }
     let root = desk.load(session)?.project.path;
     let mut by = BTreeMap::new();
     for row in desk.engine.items(session, List::Files)? {
-        let path = text(&row.body, "path").map(PathBuf::from);
-        let tool = text(&row.body, "call").and_then(|call| tools.get(&call).cloned());
-        if let (Some(path), Some(tool)) = (path, tool) {
+        let row: FileRow = row.row();
+        let path = PathBuf::from(&row.path);
+        if let Some(tool) =
+            row.call.and_then(|call| tools.get(&call).cloned()).filter(|_| !row.path.is_empty())
+        {
             by.insert(path.strip_prefix(&root).map(ToOwned::to_owned).unwrap_or(path), tool);
         }
     }

@@ -9,9 +9,9 @@ use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::call;
 use segno_core::event::RestoreKind;
+use segno_core::rows::ToolRow;
 use segno_core::text::shorten;
 use segno_store::Page;
-use serde_json::Value;
 
 use super::BriefLimits;
 use super::observe::Meant;
@@ -182,7 +182,7 @@ impl Engine {
             if row.seq <= seq {
                 break;
             }
-            let input = row.body.get("input").cloned().unwrap_or(Value::Null);
+            let input = row.row::<ToolRow>().input.unwrap_or_default();
             if let Some(path) = call::file(&input) {
                 written.entry(path.to_owned()).or_insert_with(|| self.meant(&input));
             }

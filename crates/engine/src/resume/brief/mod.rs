@@ -9,12 +9,15 @@ use std::fmt::Write as _;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::Text;
 use segno_core::call;
 use segno_core::call::subject;
+use segno_core::rows::DecisionRow;
+use segno_core::rows::FileRow;
+use segno_core::rows::Row;
+use segno_core::rows::ToolRow;
 use segno_core::state::BRIEF_BEGINS;
 use segno_core::text::shorten;
-use segno_store::Item;
-use serde_json::Value;
 
 use self::changes::Extent;
 use self::observe::observed;
@@ -101,12 +104,10 @@ impl Engine {
         }
         let done = self.ended_calls(session, limits, |seq| back.covers(seq).is_none())?;
         brief.part("Done already; do not repeat these calls (newest first):", &done);
-        let files = self.rows(session, List::Files, limits, |row| {
-            let at = text(&row.body, "changed_at").and_then(|at| at.parse().ok());
-            if at.is_some_and(|at| back.covers_moment(at)) {
-                return None;
-            }
-            Some(format!("{} {}", text(&row.body, "change")?, quote(&text(&row.body, "path")?, 400)))
+        let files = self.rows(session, limits, |_, row: FileRow| {
+            let is_told = !row.change.is_empty() && !row.path.is_empty();
+            let is_back = row.changed_at.is_some_and(|at| back.covers_moment(at));
+            (is_told && !is_back).then(|| format!("{} {}", row.change, quote(&row.path, 400)))
         })?;
         brief.part("Files changed in this session:", &files);
         brief.part(
@@ -122,9 +123,9 @@ impl Engine {
             .map(|(number, text)| format!("{number}: {}", quote(text, 400)))
             .collect();
         brief.part("Still to do:", &tasks);
-        let decisions = self.rows(session, List::Decisions, limits, |row| {
-            let of = |name: &str| Some(quote(&text(&row.body, name)?, 400));
-            Some(format!("{} → {}", of("question")?, of("choice")?))
+        let decisions = self.rows(session, limits, |_, row: DecisionRow| {
+            let of = |text: Option<Text>| Some(quote(text?.excerpt(), 400));
+            Some(format!("{} → {}", of(row.question)?, of(row.choice)?))
         })?;
         brief.part("Decided:", &decisions);
         let outputs: Vec<String> =
@@ -186,7 +187,7 @@ impl Engine {
         let keys: Vec<String> = calls.iter().take(most).map(|(key, _)| (*key).clone()).collect();
         let rows = self.store().rows(state.session_id, List::Tools, &keys)?;
         let mut lines: Vec<String> =
-            rows.iter().map(|row| self.doubtful(&state.project.path, &row.body)).collect();
+            rows.iter().map(|row| self.doubtful(&state.project.path, row.row())).collect();
         let more = (calls.len() - keys.len()) as u64 + state.calls.open_beyond;
         if more > 0 {
             lines.push(format!("and {more} more: segno show --tools"));
@@ -194,10 +195,9 @@ impl Engine {
         Ok(lines)
     }
 
-    fn doubtful(&self, project: &str, row: &Value) -> String {
-        let tool = text(row, "tool").unwrap_or_default();
-        let input = row.get("input").cloned().unwrap_or_default();
-        let mut line = format!("{}: {}", one_line(&tool), quote(&subject(&input), 400));
+    fn doubtful(&self, project: &str, row: ToolRow) -> String {
+        let input = row.input.unwrap_or_default();
+        let mut line = format!("{}: {}", one_line(&row.tool), quote(&subject(&input), 400));
         if let Some(path) = call::file(&input) {
             line.push_str(&observed(project, path, &self.meant(&input)));
         }
@@ -211,35 +211,33 @@ impl Engine {
         limits: BriefLimits,
         wanted: impl Fn(u64) -> bool,
     ) -> Result<Vec<String>, Error> {
-        self.rows(session, List::Tools, limits, |row| {
-            let state = text(&row.body, "state")?;
-            if !matches!(state.as_str(), "completed" | "failed") || !wanted(row.seq) {
+        self.rows(session, limits, |seq, row: ToolRow| {
+            let state = row.state;
+            if !matches!(state.as_str(), "completed" | "failed") || row.tool.is_empty() || !wanted(seq) {
                 return None;
             }
-            let subject = subject(row.body.get("input")?);
+            let subject = subject(&row.input?);
             // How it ended was found out afterwards.
-            let found =
-                text(&row.body, "evidence").map_or(String::new(), |where_| format!(", says {where_}"));
-            let tool = one_line(&text(&row.body, "tool")?);
+            let found = row.evidence.map_or(String::new(), |where_| format!(", says {where_}"));
+            let tool = one_line(&row.tool);
             Some(format!("{tool} {} ({state}{})", quote(&subject, 120), one_line(&found)))
         })
     }
 
-    /// The newest rows of a list that have something to say, as lines. However long the list is, only so many of its
-    /// newest rows are looked at.
-    fn rows(
+    /// The newest rows of a list that have something to say, as lines; each comes with the event that made it. However
+    /// long the list is, only so many of its newest rows are looked at.
+    fn rows<T: Row>(
         &self,
         session: SessionId,
-        list: List,
         limits: BriefLimits,
-        line: impl Fn(&Item) -> Option<String>,
+        line: impl Fn(u64, T) -> Option<String>,
     ) -> Result<Vec<String>, Error> {
         let mut lines = Vec::new();
         let mut after = None;
         for _ in 0..PAGES {
             let page = segno_store::Page { after, limit: limits.entries, newest_first: true };
-            let rows = self.store().page(session, list, &page)?;
-            lines.extend(rows.iter().filter_map(&line));
+            let rows = self.store().page(session, T::LIST, &page)?;
+            lines.extend(rows.iter().filter_map(|row| line(row.seq, row.row())));
             let full = rows.len() == limits.entries;
             after = rows.last().map(|row| segno_store::ItemPlace { seq: row.seq, key: row.key.clone() });
             if lines.len() >= limits.entries || !full || after.is_none() {
@@ -270,15 +268,6 @@ pub(crate) fn one_line(value: &str) -> String {
         }
     }
     line
-}
-
-fn text(row: &Value, name: &str) -> Option<String> {
-    match row.get(name)? {
-        Value::String(text) => Some(text.clone()),
-        Value::Object(aside) => aside.get("excerpt").and_then(Value::as_str).map(ToOwned::to_owned),
-        Value::Null => None,
-        other => Some(other.to_string()),
-    }
 }
 
 #[cfg(test)]

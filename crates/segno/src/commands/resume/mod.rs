@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, ValueEnum};
 use segno_engine::agents::is_command;
 use segno_engine::agents::{Conversation, ErrorClass, OutcomeKind};
+use segno_engine::core::rows::RunRow;
 use segno_engine::core::{Command, SessionId, State, Status};
 use segno_engine::resume::{BranchWish, BriefLimits, Options, Recovery, ResumeWish, ResumedAgent};
 use segno_engine::run::{Report, Stop, living_agent};
@@ -254,7 +255,7 @@ fn show_brief(desk: &Desk<'_>, state: &State) -> Outcome {
 fn new_beside(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
     let run = state.run.as_ref();
     if run.is_some_and(|run| is_command(&run.agent)) {
-        let command = words_of_last_run(desk, state, "command")?;
+        let command = last_run(desk, state)?.command;
         let again = RunArgs { command, topic: state.topic.clone(), ..RunArgs::default() };
         return super::run::begin(desk, &again);
     }
@@ -330,18 +331,16 @@ fn start(desk: &Desk<'_>, base: &RunArgs, resumed: Resumed) -> Outcome {
     super::run::report(desk, session, false, report)
 }
 
-/// Words that the newest run was given.
-fn words_of_last_run(desk: &Desk<'_>, state: &State, name: &str) -> Outcome<Vec<String>> {
-    let newest = desk.engine.newest_run(state.session_id)?;
-    let words = newest.and_then(|row| serde_json::from_value(row.body.get(name)?.clone()).ok());
-    Ok(words.unwrap_or_default())
+/// The newest run; one that says nothing if there was none.
+fn last_run(desk: &Desk<'_>, state: &State) -> Outcome<RunRow> {
+    Ok(desk.engine.newest_run(state.session_id)?.map(|row| row.row()).unwrap_or_default())
 }
 
 /// What the run is given beside its prompt. Arguments that were given by hand for the run before may have switched a
 /// protection off; they are not applied again unless somebody says so.
 fn base(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
     let mut base = RunArgs { auto_resume: args.auto_resume, args: args.args.clone(), ..RunArgs::default() };
-    let before = words_of_last_run(desk, state, "args")?;
+    let before = last_run(desk, state)?.args;
     // Another agent does not know them.
     let same = args.agent.is_none() || args.agent == state.run.as_ref().map(|run| run.agent.clone());
     if before.is_empty() || args.no_run {
