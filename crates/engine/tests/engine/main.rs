@@ -15,6 +15,7 @@ mod edge_cases;
 mod emit;
 mod example;
 mod face;
+mod going_back;
 mod going_on;
 mod leases;
 mod markdown;

@@ -1,0 +1,115 @@
+//! Beside which agents files may go back.
+
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::event::CallEnd;
+use segno_core::event::Channel;
+use segno_core::event::Ledger;
+use segno_core::event::RunStarted;
+use segno_core::event::Source;
+use segno_core::event::TurnCompleted;
+use segno_engine::Engine;
+use segno_engine::EngineOptions;
+use segno_engine::lease::Driver;
+use segno_engine::tree::TreeOptions;
+use segno_engine::tree::Way;
+use segno_engine::workspace::git;
+use serde_json::json;
+
+use crate::common::Room;
+
+fn engine(room: &Room) -> Engine {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let tree = TreeOptions::new(room.path().join("snapshots"), git::find(&path));
+    Engine::new(Box::new(room.store()), EngineOptions { tree: Some(tree), ..room.options() })
+}
+
+/// A session with a checkpoint, and a run in it that this process drives.
+fn driven<'a>(room: &Room, engine: &'a Engine, ledger: Ledger, interactive: bool) -> (SessionId, Driver<'a>) {
+    let id = engine.create(room.new_session()).unwrap().state.session_id;
+    let create = Command::CreateCheckpoint { name: None, reason: Default::default() };
+    engine.act(id, create).unwrap();
+    let driver = engine.drive(id, "segno run").unwrap();
+    let run = RunStarted {
+        run: "0".repeat(32),
+        agent: "claude".into(),
+        pid: std::process::id(),
+        ledger,
+        interactive,
+        ..RunStarted::default()
+    };
+    driver.act(Command::StartRun(Box::new(run))).unwrap();
+    (id, driver)
+}
+
+/// Whether files may go back now.
+fn may(engine: &Engine, id: SessionId) -> bool {
+    match engine.preview(id, Way::files_of(1)) {
+        Ok(preview) => {
+            engine.forget(preview);
+            true
+        }
+        Err(why) => {
+            assert!(why.to_string().contains("segno run"), "{why}");
+            false
+        }
+    }
+}
+
+fn turn() -> Command {
+    Command::CompleteTurn(TurnCompleted::default())
+}
+
+fn said(channel: Channel) -> Command {
+    Command::Say { channel, text: "x".into(), message: None, parent: None }
+}
+
+fn begun() -> Command {
+    let (call, tool, input) = ("c1".to_owned(), "Bash".to_owned(), json!({ "command": "make" }));
+    Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook }
+}
+
+fn ended() -> Command {
+    Command::EndTool {
+        call: "c1".to_owned(),
+        tool: None,
+        end: CallEnd::Completed,
+        output: None,
+        source: Source::Hook,
+    }
+}
+
+#[test]
+fn an_agent_that_is_only_observed_is_busy_while_its_turn_runs() {
+    let room = Room::new();
+    let engine = engine(&room);
+    let (id, driver) = driven(&room, &engine, Ledger::Observed, true);
+    assert!(!may(&engine, id), "nobody knows whether it was asked something");
+    for (command, wanted) in
+        [(turn(), true), (said(Channel::Input), false), (said(Channel::Text), false), (turn(), true)]
+    {
+        let what = format!("{command:?}");
+        driver.act(command).unwrap();
+        assert_eq!(may(&engine, id), wanted, "{what}");
+    }
+    let back = Way { state: true, ..Way::files_of(1) };
+    assert!(engine.preview(id, back).is_err(), "the session itself does not go back under its agent");
+}
+
+#[test]
+fn an_agent_without_a_person_is_busy_unless_it_tells_before_it_acts() {
+    let room = Room::new();
+    let engine = engine(&room);
+    let (id, driver) = driven(&room, &engine, Ledger::Observed, false);
+    driver.act(turn()).unwrap();
+    assert!(!may(&engine, id));
+    drop(driver);
+    let room = Room::new();
+    let engine = self::engine(&room);
+    let (id, driver) = driven(&room, &engine, Ledger::WriteAhead, false);
+    for (command, wanted) in [(said(Channel::Text), true), (begun(), false), (ended(), true)] {
+        let what = format!("{command:?}");
+        driver.act(command).unwrap();
+        assert_eq!(may(&engine, id), wanted, "{what}");
+    }
+}
