@@ -108,6 +108,7 @@ fn head(state: &State) -> Members {
         ],
     );
     doc.put_some("metrics", non_empty(json!(state.metrics)));
+    doc.put_some("phase_metrics", non_empty(json!(state.phase_metrics)));
     doc.put_some("current_agent", json!(state.agent));
     doc.put_some("agents", non_empty(json!(state.agents)));
     doc.put_some("current_file", json!(state.position.as_ref().map(|position| &position.file)));

@@ -71,6 +71,8 @@ struct Shown {
     cost: Option<ShownCost>,
     #[serde(default)]
     metrics: BTreeMap<String, Metric>,
+    #[serde(default)]
+    phase_metrics: BTreeMap<String, BTreeMap<String, Metric>>,
     current_agent: Option<String>,
     #[serde(default)]
     agents: BTreeMap<String, AgentMark>,
@@ -311,6 +313,11 @@ fn build(shown: Shown, uid: Uid) -> Read {
     state.progress_set = shown.progress_percent.filter(|percent| state.progress() != Some(*percent));
     state.tokens = shown.tokens_by_kind;
     state.metrics = shown.metrics;
+    let within = |metrics: BTreeMap<String, Metric>| {
+        metrics.into_iter().take(segno_core::limits::PHASE_METRICS).collect()
+    };
+    let phases = shown.phase_metrics.into_iter().take(segno_core::limits::PHASES);
+    state.phase_metrics = phases.map(|(phase, metrics)| (phase, within(metrics))).collect();
     state.agent = shown.current_agent;
     state.agents = shown.agents;
     state.position =
