@@ -337,6 +337,7 @@ impl Engine {
                 events.push(self.redactor().record(event).map_err(unrecordable)?);
             }
         }
+        tracing::warn!(%session, facts = events.len(), %why, "the store cannot take it now: spooled");
         let dir = self.options.spool.clone().unwrap_or_default();
         let run = self.options.actor.run.clone();
         crate::spool::put(

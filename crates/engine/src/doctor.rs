@@ -181,5 +181,10 @@ fn mend_session(
 
 /// Moves a damaged SQLite store aside and puts what could be saved in its place.
 pub fn salvage_store(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
-    Ok(salvage::salvage(path, stamp)?)
+    let saved = salvage::salvage(path, stamp).inspect_err(|why| {
+        tracing::error!(store = %path.display(), %why, "a repair was given up; nothing was changed");
+    })?;
+    let (whole, partly, lost) = (saved.whole.len(), saved.partly.len(), saved.lost.len());
+    tracing::warn!(store = %path.display(), whole, partly, lost, "a damaged store was replaced by what was saved");
+    Ok(saved)
 }

@@ -92,6 +92,8 @@ impl HookCall {
         }
         let is_bound = epoch.is_some() || crate::capped::is_noted(dir, session);
         let print = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
+        let (event, denied) = (&self.report.event, print.is_some());
+        tracing::warn!(%session, event, denied, "the store cannot be opened: what a hook told is spooled");
         spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &events)?;
         Ok(HookAnswer { print, spooled: true })
     }
@@ -310,5 +312,6 @@ fn deny(report: &HookReport, why: String) -> Option<String> {
     if broken(Guard::Hook) {
         return None;
     }
+    tracing::info!(event = report.event, why, "a hook denies");
     report.answers.deny.then(|| report.respond(&Decision::Deny(why))).flatten()
 }

@@ -146,9 +146,11 @@ impl Engine {
             commands.push(Command::Resume { reset_breaker: false, details: Some(what.into()) });
         }
         commands.push(Command::AttachDriver { epoch: lease.epoch, holder });
+        tracing::info!(%session, epoch = lease.epoch, what, over_silent = silent.is_some(), "lease taken");
         if let Err(why) =
             self.act_as(session, commands, Acting::driver(&self.options.actor, Some(lease.epoch), None))
         {
+            tracing::warn!(%session, epoch = lease.epoch, %why, "the lease is given back: the driver could not be recorded");
             // It never drove, so there is nothing to tell but that the right is free again.
             self.store().release(session, lease.epoch)?;
             return Err(why);
@@ -174,8 +176,13 @@ impl Engine {
                 Ok(true) => settled.push(session),
                 Ok(false) => {}
                 // One that is damaged is named by whoever looks for damage, and keeps nobody from settling the others.
-                Err(Error::SessionCorrupted { .. } | Error::SessionNotFound { .. }) => {}
-                Err(why) => failed = failed.or(Some(why)),
+                Err(why @ (Error::SessionCorrupted { .. } | Error::SessionNotFound { .. })) => {
+                    tracing::warn!(%session, %why, "a damaged session is not settled");
+                }
+                Err(why) => {
+                    tracing::warn!(%session, %why, "a session could not be settled");
+                    failed = failed.or(Some(why));
+                }
             }
         }
         match failed {
@@ -208,7 +215,10 @@ impl Engine {
     fn settle_lease(&self, session: SessionId, lease: &Lease, how: How) -> Result<bool, Error> {
         match self.settle_dead(session, lease, how) {
             // Somebody took the session over meanwhile: it is theirs to settle.
-            Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => Ok(false),
+            Err(Error::Store(segno_store::Error::StaleEpoch { .. })) => {
+                tracing::info!(%session, "somebody took the session over while it was settled");
+                Ok(false)
+            }
             other => other,
         }
     }
@@ -233,6 +243,7 @@ impl Engine {
             Death::Ended => InterruptReason::Crash,
             Death::Rebooted => InterruptReason::PowerLoss,
         };
+        tracing::info!(%session, epoch, reason = reason.as_str(), driver = details, "a driver died");
         let command = Command::Interrupt { reason, details: Some(details.into()), at };
         // Of several that find it dead at once, one says so.
         let key = format!("dead-driver-{epoch}").parse().ok();

@@ -114,6 +114,7 @@ impl Engine {
             match self.take_in(&path) {
                 Ok(Taken::Left) => taken.left += 1,
                 Ok(Taken::Facts(facts)) => {
+                    tracing::info!(file = %path.display(), facts, "spooled facts are taken in");
                     taken.facts += facts;
                     // It may be gone: another process took it in at the same time.
                     gone_or(std::fs::remove_file(&path)).map_err(|why| Error::file(&path, why))?;
@@ -130,6 +131,7 @@ impl Engine {
                     | Error::WriteError { .. },
                 ) => break,
                 Err(why) => {
+                    tracing::warn!(file = %path.display(), %why, "a spooled file is set apart");
                     if let Some(to) = set_apart(&dir, &path)? {
                         taken.set_apart.push((to, why.to_string()));
                     }

@@ -77,6 +77,7 @@ impl Context {
     /// From now on this keeps secrets out of what is said about errors.
     pub fn speak_through(&self, redactor: Arc<Redactor>) {
         // The first one is as good as any.
+        crate::log_file::redact_with(Arc::clone(&redactor));
         let _ = self.redactor.set(redactor);
     }
 

@@ -44,6 +44,9 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
 
 fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
     let environment = Environment::capture();
+    if let Ok(paths) = Paths::find(&environment) {
+        crate::log_file::start(&environment, &paths.state, 0);
+    }
     // Outside of a session that segno keeps there is nothing to record.
     let Some(session) = environment.non_empty(env::SESSION) else { return Ok(HookAnswer::default()) };
     let session: SessionId = session.parse().map_err(|_| format!("${} is no session", env::SESSION))?;

@@ -13,6 +13,7 @@ mod engine_error;
 pub mod error;
 pub mod exit;
 pub mod hook;
+pub mod log_file;
 pub mod output;
 pub mod recent;
 mod setup;
@@ -95,6 +96,7 @@ fn start(global: GlobalArgs, environment: Environment) -> Outcome<Context> {
         .hint("cd to a directory that exists")
     })?;
     let paths = Paths::find(&environment)?;
+    log_file::start(&environment, &paths.state, global.verbose);
     Context::new(global, environment, paths, &directory, Timestamp::now())
 }
 

@@ -46,6 +46,7 @@ impl Engine {
     /// If somebody else drives the session, or there is no such agent.
     pub fn adopt(&self, session: SessionId, limits: Limits, stop: Stop, feed: Feed) -> Result<Report, Error> {
         let driver = self.drive(session, "segno attach")?;
+        tracing::info!(%session, epoch = driver.epoch(), "an agent is to be adopted");
         let state = self.store().load(session)?.state;
         let Some(run) = state.run.clone().filter(|run| run.is_running()) else {
             return Err(Error::NoRun("no agent runs in this session".to_owned()));

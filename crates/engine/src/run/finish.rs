@@ -44,6 +44,8 @@ impl Running<'_> {
             }
         }
         if let Some(Cause::Replaced(why)) = &cause {
+            let session = self.recorder.session;
+            tracing::warn!(%session, why, "this driver was replaced and stops its agent");
             let why = why.clone();
             return Err(self.give_up(why, all_kept));
         }

@@ -278,7 +278,11 @@ impl Engine {
             // looks whether it is held.
             let going = Going::begin(workspace.shadow())?;
             let beside = self.refuse_while_held(&state, way.company())?;
-            applied = workspace.apply_held(&hold, &plan)?;
+            let (kind, to) = (way.kind().as_str(), target.ordinal);
+            tracing::info!(%session, kind, to, safety = ordinal, "files are put back");
+            applied = workspace.apply_held(&hold, &plan).inspect_err(|why| {
+                tracing::error!(%session, kind, to, safety = ordinal, %why, "files could not be put back");
+            })?;
             going.tell(&beside, &target.id, &applied);
             drop((going, hold));
             commands.push(FilesRestored {

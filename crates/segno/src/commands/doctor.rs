@@ -98,7 +98,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     // A new store that is sound is not well if the damaged one held more.
     let well = examined.is_well() && salvaged.as_ref().is_none_or(Salvaged::is_complete);
     if printer.is_json() {
-        printer.json(&json!({ "store": path, "id": examined.store_id, "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
+        printer.json(&json!({ "store": path, "id": examined.store_id, "log": crate::log_file::path(&context.paths.state), "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
     } else {
         show(context, &path, &examined, salvaged.as_ref())?;
     }
@@ -157,6 +157,9 @@ fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Sal
         }
     }
     printer.data(line(found.report.store.is_empty(), "store", path.display().to_string()))?;
+    let log = crate::log_file::path(&context.paths.state);
+    let empty = if log.exists() { "" } else { "   nothing in it yet" };
+    printer.data(line(true, "log", format!("{}{empty}", log.display())))?;
     if let Some(of) = &found.copy_of {
         printer.data(line(false, "copy", format!("of {}; it is not changed", of.display())))?;
     }

@@ -56,7 +56,7 @@ pub struct UndoArgs {
     pub going: Going,
 }
 
-/// Put forward again what was undone
+/// Redo what was undone
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno redo")]
 pub struct RedoArgs {

@@ -77,6 +77,12 @@ pub const VARIABLES: &[Variable] = &[
         key: None,
         meaning: "Marks the processes of a run, so that none is left behind. Set for agents by the program that drives them.",
     },
+    Variable {
+        name: crate::log_file::VARIABLE,
+        key: None,
+        meaning: "What goes to segno.log in $XDG_STATE_HOME/segno: off, error, warn (the default), info, debug or trace, \
+                  and levels of parts, like warn,segno_engine::lease=debug. Secrets are taken out.",
+    },
     Variable { name: "SEGNO_COLOR", key: Some("ui.color"), meaning: "When to use colour. Same as --color." },
 ];
 

@@ -17,6 +17,8 @@ mod going_back;
 mod help;
 mod keep;
 mod layers;
+mod log_file;
+
 mod new;
 mod parse;
 mod place;

@@ -130,6 +130,8 @@ impl Recorder<'_> {
                 }
                 Err(segno_store::Error::Refused(refusal)) => self.refused(item, &refusal),
                 Err(why) => {
+                    let session = self.session;
+                    tracing::warn!(%session, run = self.run, %why, "the store cannot take it now: kept in hand");
                     problem.get_or_insert_with(|| why.to_string());
                     kept.push(item);
                 }
