@@ -1,5 +1,6 @@
 //! A store that counts what is read from it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -126,6 +127,15 @@ impl<S: Store> Store for Counting<S> {
         over: Option<segno_store::Over>,
     ) -> Result<bool, Error> {
         self.store.delete_at(session, seq, over)
+    }
+    fn forget(&self, forget: Forget) -> Result<Loaded, Error> {
+        self.store.forget(forget)
+    }
+    fn search(&self, holds: &Holds) -> Result<BTreeMap<String, u64>, Error> {
+        self.store.search(holds)
+    }
+    fn scrub(&self, holds: &Holds) -> Result<(), Error> {
+        self.store.scrub(holds)
     }
     fn rebuild(&self, session: SessionId) -> Result<Loaded, Error> {
         self.store.rebuild(session)
