@@ -8,6 +8,7 @@ use segno_engine::setup::{Opening, Purpose, Setup, store_path};
 use segno_engine::tree::TreeOptions;
 use segno_engine::{Actor, view};
 
+use crate::config::env;
 use crate::context::Context;
 use crate::error::Outcome;
 
@@ -66,9 +67,14 @@ impl Context {
         let config = self.config()?;
         let agents = config.agents.values();
         let given = agents.filter_map(|agent| agent.get("env").and_then(toml::Value::as_table)).flatten();
+        // An agent must not loosen what a run of its own records.
+        let below = || {
+            use segno_engine::run::ancestry::{Below, below_run};
+            self.environment.non_empty(env::RUN).is_some() || below_run() != Below::Nobody
+        };
         Ok(Redaction {
             rules: config.redact.rules.clone(),
-            keeps_environment: config.redact.env,
+            keeps_environment: config.redact.env || below(),
             environment: self.environment.secrets(),
             given: given
                 .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))

@@ -298,22 +298,4 @@ impl Engine {
         let unsaid = || Error::NoRun("nobody said where captures are kept".to_owned());
         self.options.captures.as_deref().ok_or_else(unsaid)
     }
-
-    /// The capture directories that nothing needs any more: their runs are recorded to the end.
-    pub fn stale_captures(&self) -> Vec<std::path::PathBuf> {
-        let Some(entries) = self.captures().ok().and_then(|dir| std::fs::read_dir(dir).ok()) else {
-            return Vec::new();
-        };
-        entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|dir| {
-                capture::read_note(dir).is_ok_and(|note| {
-                    self.store().load(note.session).is_ok_and(|loaded| {
-                        !loaded.state.run.is_some_and(|run| run.id == note.run.as_str() && run.is_running())
-                    })
-                })
-            })
-            .collect()
-    }
 }

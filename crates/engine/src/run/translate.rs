@@ -186,10 +186,20 @@ fn name(text: &str) -> String {
     fit(text, limits::NAME)
 }
 
-/// Never empty, on one line, not too long.
+/// What may be a secret that was cut in two is not longer.
+const CUT_WORD: usize = 512;
+
+/// Never empty, on one line, not too long. It is cut before anybody has looked for secrets in it, so the word that the cut
+/// goes through is left out: half of a secret would not be known as one.
 pub(super) fn fit(text: &str, most: usize) -> String {
-    let clean: String =
+    let mut clean: String =
         text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(most).collect();
+    if text.chars().nth(most).is_some() {
+        let is_word =
+            |c: &char| !c.is_whitespace() && !matches!(c, '/' | '"' | '\'' | ',' | ';' | '\u{fffd}');
+        let word: usize = clean.chars().rev().take_while(is_word).take(CUT_WORD).map(char::len_utf8).sum();
+        clean.truncate(clean.len() - word);
+    }
     if clean.trim().is_empty() { "?".to_owned() } else { clean }
 }
 

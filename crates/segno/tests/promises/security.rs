@@ -11,6 +11,7 @@ use segno_store::Store as _;
 use segno_store::sqlite::{Options, SqliteStore};
 use serde_json::json;
 
+use crate::common::TestEnv;
 use crate::lab::{Lab, program};
 
 /// A run id as segno makes them.
@@ -520,5 +521,33 @@ promise!(
             return crate::lab::skip("there is no program called script");
         }
         assert_eq!(answers(&lab), ["deny"]);
+    }
+);
+
+promise!(
+    /// The place that a background run tells its session to is removed only if it was made for that.
+    fn a_hidden_flag_removes_nothing_of_others() {
+        let env = TestEnv::new();
+        env.write("project/mine/kept.txt", "kept\n");
+        env.ok(&["run", "--tell", "mine/session", "--", "/bin/true"]);
+        assert_eq!(env.read("project/mine/kept.txt"), "kept\n");
+    }
+);
+
+promise!(
+    /// An agent that starts a run of its own cannot make that record what the outer one would not.
+    fn a_nested_run_keeps_the_environment_out_too() {
+        let mut env = TestEnv::new();
+        env.set("HARBOR_API_TOKEN", "seven-Quiet-maples-77");
+        env.set("SEGNO_PROGRAM", crate::common::SEGNO);
+        let inner =
+            r#"SEGNO_REDACT_ENV=false "$SEGNO_PROGRAM" run -- /bin/sh -c 'echo told $HARBOR_API_TOKEN'"#;
+        env.ok(&["run", "--", "/bin/sh", "-c", inner]);
+        let sessions = env.json(&["ls", "--all"])["sessions"].as_array().unwrap().clone();
+        assert_eq!(sessions.len(), 2);
+        for session in sessions {
+            let log = env.ok(&["log", "--json", "--session", session["session_id"].as_str().unwrap()]).stdout;
+            assert!(!log.contains("seven-Quiet"), "{log}");
+        }
     }
 );

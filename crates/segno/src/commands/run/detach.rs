@@ -19,14 +19,18 @@ use crate::files;
 /// How long the background process may take to say which session it runs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Below the state directory: a directory for each run in the background, and how its name begins.
+const DETACHED: &str = "detached";
+const PREFIX: &str = "run-";
+
 /// Starts this program again in the background, and waits until it says that its session is there.
 pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
-    let directory = context.paths.state.join("detached");
+    let directory = context.paths.state.join(DETACHED);
     files::private_directory(&directory)
         .map_err(|why| CommandError::io(format_args!("cannot make {}", directory.display()), why))?;
     let place = tempfile::Builder::new()
-        .prefix("run-")
+        .prefix(PREFIX)
         .tempdir_in(&directory)
         .map_err(|why| CommandError::io(format_args!("cannot write to {}", directory.display()), why))?
         .keep();
@@ -86,8 +90,17 @@ pub(super) fn leave_terminal(args: &Args) {
 
 /// In the background process, in the end: nothing need be kept of a run that is recorded.
 pub(super) fn forget(args: &Args) {
-    if let Some(place) = args.tell.as_deref().and_then(Path::parent) {
-        let _ = std::fs::remove_dir_all(place);
+    let Some(place) = args.tell.as_deref().and_then(Path::parent) else { return };
+    let name = |path: Option<&Path>| {
+        path.and_then(Path::file_name).and_then(|name| name.to_str().map(ToOwned::to_owned))
+    };
+    // Only what was made for it goes: the flag may name any place.
+    let ours = name(place.parent()).as_deref() == Some(DETACHED)
+        && name(Some(place)).is_some_and(|name| name.starts_with(PREFIX));
+    if ours {
+        let _ = std::fs::remove_file(place.join("session"));
+        let _ = std::fs::remove_file(place.join("log"));
+        let _ = std::fs::remove_dir(place);
     }
 }
 
