@@ -141,6 +141,12 @@ impl Manifest {
         changed
     }
 
+    /// Whether nothing in it runs as its owner or group, or may be written by everybody.
+    pub(crate) fn is_harmless(&self) -> bool {
+        let unusual = self.unusual.values().map(|(_, mode)| mode);
+        self.usual.values().chain(unusual).all(|mode| mode & !0o775 == 0)
+    }
+
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = HEAD.to_vec();
         out.push(0);

@@ -46,11 +46,15 @@ pub struct Args {
     /// The file
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write the files of its checkpoints too, to FILE.files; import finds them there. Secrets in files are in there
+    #[arg(long, requires = "output")]
+    pub with_files: bool,
 }
 
 /// Take sessions in from files
 ///
-/// Takes exports and session.yaml views, compressed or not. A session that is known already is left as it is.
+/// Takes exports and session.yaml views, compressed or not. A session that is known already is left as it is. The files of
+/// its checkpoints are taken in from FILE.files, if that is there.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno import session.json.zst")]
 pub struct ImportArgs {
@@ -87,8 +91,19 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     };
     let (format, packing) = guess(path, args.format);
     let bytes = write_file(&desk, id, format, packing, path)?;
+    let beside = transfer::files_beside(path);
+    let files = args.with_files.then(|| transfer::export_files(&desk.engine, id, &beside)).transpose()?;
     if context.printer.is_json() {
-        return context.printer.json(&json!({ "session_id": id, "file": path, "bytes": bytes }));
+        let mut said = json!({ "session_id": id, "file": path, "bytes": bytes });
+        if let Some((checkpoints, bytes)) = files {
+            said["files"] = json!({ "file": beside, "checkpoints": checkpoints, "bytes": bytes });
+        }
+        return context.printer.json(&said);
+    }
+    if let Some((checkpoints, bytes)) = files {
+        let checkpoints = units::things(checkpoints, "checkpoint");
+        let text = format!("files of {checkpoints} in {}   {}", beside.display(), units::bytes(bytes));
+        context.printer.talk(text);
     }
     context.printer.talk(format!("exported {} to {}   {}", short(id), path.display(), units::bytes(bytes)));
     Ok(())
@@ -193,6 +208,16 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
         let imported = take_in(&desk.engine, &Source::file(path), &options).map_err(untaken)?;
         for notice in &imported.notices {
             context.printer.warn(notice.clone());
+        }
+        let beside = transfer::files_beside(path);
+        if beside.is_file() {
+            // The session is there; without files its checkpoints still have their state.
+            match transfer::import_files(&desk.engine, &imported.state, &beside) {
+                Ok(notices) => notices.into_iter().for_each(|notice| context.printer.warn(notice)),
+                Err(why) => context
+                    .printer
+                    .warn(format!("the files in {} were not taken in: {why}", beside.display())),
+            }
         }
         context.printer.talk(format!("imported {} as {}", path.display(), imported.state.session_id));
         taken.push(imported.state.session_id);
