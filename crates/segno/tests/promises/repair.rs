@@ -181,3 +181,25 @@ promise!(
         drop(sessions);
     }
 );
+
+promise!(
+    /// A store that says that it has more events than there can be is looked at and repaired like any other.
+    fn a_number_that_was_made_up_keeps_nobody_busy() {
+        let env = TestEnv::new();
+        let sessions = three_sessions(&env);
+        let before = counts(&env, &sessions);
+        let damaged = rusqlite::Connection::open(store(&env)).unwrap();
+        damaged
+            .execute("UPDATE sessions SET head_seq = 9223372036854775807 WHERE id = ?1", [&sessions[0]])
+            .unwrap();
+        drop(damaged);
+        for how in ["--deep", "--repair"] {
+            let said = env.command("timeout").args(["60", SEGNO, "doctor", how, "--json"]).output().unwrap();
+            assert_eq!(said.status.code(), Some(10), "{how}: {}", String::from_utf8_lossy(&said.stderr));
+        }
+        let other = &sessions[1..];
+        assert_eq!(counts(&env, other), before[1..], "the others are whole");
+        let read = env.raw(&["log", &sessions[0], "--json"]);
+        assert!(String::from_utf8_lossy(&read.stdout).contains("note 3 of 1"), "what is there can be read");
+    }
+);

@@ -11,8 +11,8 @@ use crate::chain;
 use crate::types::EventRow;
 use crate::types::StoredEvent;
 
-/// How many missing events are told at once: a damaged number of events must not cost memory.
-const MISSING_AT_ONCE: usize = 10_000;
+/// How many missing events in a row are told one by one: a damaged number of events must cost neither memory nor time.
+const MISSING_AT_ONCE: u64 = 1_000;
 
 /// The hashes that the next event may be chained to. They differ only after an event that is not what was written:
 /// what it is stored with may be right and its content wrong, or the other way round. None if nothing is known:
@@ -112,11 +112,17 @@ pub(super) fn events(
 
 /// Adds the events before `seq` that are not there. True if there is no room for more.
 fn tell_missing(found: &mut Vec<EventRow>, expected: &mut u64, seq: u64, limit: usize) -> bool {
-    let mut told = 0;
-    while *expected < seq && found.len() < limit && told < MISSING_AT_ONCE {
+    // A number that was made up stands for more events than anybody can list.
+    let gap = seq.saturating_sub(*expected);
+    if gap > MISSING_AT_ONCE && found.len() < limit {
+        let what = format!("it and the {} before it are missing", gap - 1);
+        found.push(EventRow::Damaged { seq: seq - 1, what });
+        *expected = seq;
+        return found.len() >= limit;
+    }
+    while *expected < seq && found.len() < limit {
         found.push(EventRow::Damaged { seq: *expected, what: "it is missing".to_owned() });
         *expected += 1;
-        told += 1;
     }
     found.len() >= limit || *expected < seq
 }
