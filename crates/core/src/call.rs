@@ -26,7 +26,11 @@ pub fn subject(input: &Value) -> String {
         None => match input {
             Value::Object(fields) if fields.is_empty() => String::new(),
             Value::Null => String::new(),
-            other => words(other),
+            other @ (Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_)) => words(other),
         },
     }
 }
@@ -46,7 +50,9 @@ fn words(value: &Value) -> String {
         Value::Object(aside) if aside.contains_key(crate::text::BLOB_MEMBER) => {
             aside.get("excerpt").and_then(Value::as_str).unwrap_or_default().to_owned()
         }
-        other => other.to_string(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other.to_string()
+        }
     }
 }
 

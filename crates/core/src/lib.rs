@@ -6,6 +6,8 @@
 //! The way round: a [`Command`] and the present [`State`] go into [`decide()`], which answers with the
 //! [`Event`]s that follow or a [`Refusal`]. The events are stored, and [`State::apply`] folds them in.
 
+#![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
+
 pub mod budget;
 pub mod call;
 pub mod command;
@@ -36,6 +38,7 @@ pub use decide::create;
 pub use decide::decide;
 pub use event::Encoded;
 pub use event::Event;
+pub use event::Fact;
 pub use fingerprint::fingerprint;
 pub use id::CheckpointId;
 pub use id::EventKey;

@@ -85,7 +85,10 @@ pub(crate) fn is_shallow(value: &serde_json::Value) -> bool {
         match value {
             serde_json::Value::Array(items) => levels > 0 && items.iter().all(|v| within(v, levels - 1)),
             serde_json::Value::Object(fields) => levels > 0 && fields.values().all(|v| within(v, levels - 1)),
-            _ => true,
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::String(_) => true,
         }
     }
     within(value, DEPTH)

@@ -3,6 +3,7 @@
 use segno_core::Command;
 use segno_core::Event;
 use segno_core::EventKey;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Text;
@@ -20,6 +21,7 @@ use crate::Error;
 use crate::engine::fresh_key;
 use crate::engine::record;
 use crate::engine::unrecordable;
+use crate::spool::FitFact;
 use crate::tree::At;
 use crate::view;
 
@@ -327,23 +329,21 @@ impl Engine {
             }
             Err(other) => return Err(other.into()),
         };
-        let mut events = Vec::new();
+        let mut facts = Vec::new();
         for command in commands {
             for event in segno_core::decide(&state, command)? {
                 // Nothing is acknowledged that would be refused when it is taken in.
-                if !event.may_be_spooled() {
-                    return Err(why.into());
-                }
-                events.push(self.redactor().record(event).map_err(unrecordable)?);
+                let Some(fact) = Fact::new(event) else { return Err(why.into()) };
+                facts.push(FitFact::new(&self.redactor(), fact)?);
             }
         }
-        tracing::warn!(%session, facts = events.len(), %why, "the store cannot take it now: spooled");
+        tracing::warn!(%session, facts = facts.len(), %why, "the store cannot take it now: spooled");
         let dir = self.options.spool.clone().unwrap_or_default();
         let run = self.options.actor.run.clone();
         crate::spool::put(
             &dir,
             &crate::spool::Origin { store: Some(self.store_id()), session, key: key.clone(), at, run, epoch },
-            &events,
+            &facts,
         )?;
         Ok(Acted {
             seq: state.seq,

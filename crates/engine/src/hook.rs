@@ -6,6 +6,7 @@ use segno_agents::Decision;
 use segno_agents::HookReport;
 use segno_core::Command;
 use segno_core::EventKey;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::StoreId;
@@ -22,6 +23,7 @@ use crate::fault::Guard;
 use crate::fault::broken;
 use crate::run::commands_of;
 use crate::spool;
+use crate::spool::FitFact;
 
 const REPLACED: &str = "segno: this run was replaced by another driver of the session; stop here";
 const UNREADABLE: &str = "segno: the record of this session cannot be read now, so nobody can tell whether this call may run; try again";
@@ -82,11 +84,11 @@ impl HookCall {
         store: Option<StoreId>,
     ) -> Result<HookAnswer, Error> {
         let (run, epoch) = (actor.run.clone(), actor.epoch);
-        let mut events = Vec::new();
+        let mut facts = Vec::new();
         for command in self.commands {
             if segno_core::decide::is_fact(&command) {
-                for event in segno_core::decide::decide_fact(command)? {
-                    events.push(redactor.record(event).map_err(crate::engine::unrecordable)?);
+                for fact in segno_core::decide::decide_fact(command)?.into_iter().filter_map(Fact::new) {
+                    facts.push(FitFact::new(redactor, fact)?);
                 }
             }
         }
@@ -94,7 +96,7 @@ impl HookCall {
         let print = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
         let (event, denied) = (&self.report.event, print.is_some());
         tracing::warn!(%session, event, denied, "the store cannot be opened: what a hook told is spooled");
-        spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &events)?;
+        spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &facts)?;
         Ok(HookAnswer { print, spooled: true })
     }
 }

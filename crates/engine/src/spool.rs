@@ -11,10 +11,12 @@ use std::path::PathBuf;
 
 use segno_core::Event;
 use segno_core::EventKey;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::StoreId;
 use segno_core::Timestamp;
 use segno_redact::Redacted;
+use segno_redact::Redactor;
 use segno_store::Append;
 use segno_store::What;
 
@@ -63,13 +65,27 @@ enum Taken {
     Left,
 }
 
+/// A fact that is fit for the record: all that a spool takes.
+#[derive(Clone, Debug)]
+pub struct FitFact(Redacted);
+
+impl FitFact {
+    /// Takes the secrets out of a fact.
+    ///
+    /// # Errors
+    /// If it cannot be recorded.
+    pub fn new(redactor: &Redactor, fact: Fact) -> Result<Self, Error> {
+        redactor.record(fact.into_event()).map(Self).map_err(crate::engine::unrecordable)
+    }
+}
+
 /// Keeps facts in a new file of the spool. They are on disk when this returns.
-pub fn put(dir: &Path, origin: &Origin, events: &[Redacted]) -> Result<(), Error> {
+pub fn put(dir: &Path, origin: &Origin, facts: &[FitFact]) -> Result<(), Error> {
     let fail = |why: std::io::Error| Error::file(dir, why);
     crate::files::private_directory(dir).map_err(fail)?;
-    let entries = events
+    let entries = facts
         .iter()
-        .map(|redacted| Entry {
+        .map(|FitFact(redacted)| Entry {
             kind: redacted.event().kind().to_owned(),
             version: redacted.event().version(),
             body: redacted.event().to_value(),
@@ -176,13 +192,13 @@ impl Engine {
             if matches!(event, Event::Unknown(_)) {
                 return Ok(Taken::Left);
             }
-            if !event.may_be_spooled() {
+            let Some(fact) = Fact::new(event.clone()) else {
                 return Err(corrupted(format!("{} is nothing that a spool may tell of", entry.kind)));
-            }
+            };
             if let Some(epoch) = line.epoch {
                 late.push(self.late(epoch, &event)?);
             }
-            events.push(self.redactor().record(event).map_err(|why| corrupted(why.to_string()))?);
+            events.push(FitFact::new(&self.redactor(), fact).map_err(|why| corrupted(why.to_string()))?.0);
         }
         let facts = events.len() as u64;
         let append = Append {

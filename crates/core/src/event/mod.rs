@@ -5,6 +5,7 @@
 //! this program does not know is kept as it came ([`Event::Unknown`]) and skipped by the fold.
 
 mod budget;
+mod fact;
 mod keep;
 mod ledger;
 mod lifecycle;
@@ -13,10 +14,10 @@ mod recovery;
 mod run;
 #[cfg(test)]
 pub(crate) mod samples;
-mod spool;
 mod work;
 
 pub use budget::*;
+pub use fact::Fact;
 pub use keep::*;
 pub use ledger::*;
 pub use lifecycle::*;

@@ -17,14 +17,16 @@ use crate::status::Status;
 impl State {
     /// The state after the first event.
     pub fn begin(mark: &Mark, event: &Event) -> Result<Self, FoldError> {
-        match event {
-            Event::SessionCreated(created) => Ok(Self::created(mark, created)),
-            Event::SessionImported(imported) => Ok(Self::imported(mark, &imported.state)),
-            Event::Unknown(unknown) => {
-                Err(FoldError::NoBeginning(format!("{} v{}", unknown.kind, unknown.version)))
-            }
-            other => Err(FoldError::NoBeginning(other.kind().to_owned())),
+        if let Event::SessionCreated(created) = event {
+            return Ok(Self::created(mark, created));
         }
+        if let Event::SessionImported(imported) = event {
+            return Ok(Self::imported(mark, &imported.state));
+        }
+        if let Event::Unknown(unknown) = event {
+            return Err(FoldError::NoBeginning(format!("{} v{}", unknown.kind, unknown.version)));
+        }
+        Err(FoldError::NoBeginning(event.kind().to_owned()))
     }
 
     /// What came from elsewhere may be odd: what must hold of every session holds of this one from here on.

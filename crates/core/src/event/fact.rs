@@ -1,13 +1,31 @@
-//! Which events may wait outside the store.
+//! Facts: events that only say what happened.
 
 use super::Event;
 
+/// An event that only says what happened, and that nobody could refuse. A command may be refused; what follows from it is
+/// an event, and only some events are facts.
+///
+/// A fact may wait in a file until a store can take it. Such a file is believed less than the journal, for nobody
+/// decided on it: so a fact never starts, ends or drives anything, raises a budget, or says what files and checkpoints
+/// are. Whoever takes a `Fact` need not ask again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact(Event);
+
+impl Fact {
+    /// The event as a fact, if it is one.
+    pub fn new(event: Event) -> Option<Self> {
+        event.is_fact().then_some(Self(event))
+    }
+
+    /// The event.
+    pub fn into_event(self) -> Event {
+        self.0
+    }
+}
+
 impl Event {
-    /// Whether the event is a fact that may be kept in a file until a store can take it.
-    ///
-    /// Such a file is believed less than the journal: nobody decided on it. So it may say what happened, and never
-    /// start, end or drive anything, raise a budget, or say what files and checkpoints are.
-    pub fn may_be_spooled(&self) -> bool {
+    /// Whether it only says what happened.
+    fn is_fact(&self) -> bool {
         match self {
             Self::DriverDetached(_)
             | Self::TopicSet(_)
@@ -84,5 +102,20 @@ impl Event {
             | Self::RunEnded(_)
             | Self::Unknown(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::samples::samples;
+
+    #[test]
+    fn a_fact_is_the_event_it_was_made_of() {
+        let facts: Vec<Event> = samples().into_iter().filter_map(Fact::new).map(Fact::into_event).collect();
+        let events: Vec<Event> = samples().into_iter().filter(Event::is_fact).collect();
+        assert_eq!(facts, events);
+        let kinds: std::collections::BTreeSet<&str> = facts.iter().map(Event::kind).collect();
+        assert_eq!(kinds.len(), 19);
     }
 }
