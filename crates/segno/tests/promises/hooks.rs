@@ -160,7 +160,7 @@ promise!(
         assert!(lab.tools().iter().any(|call| call["call"] == "t1"), "its call is in the ledger");
         // Whoever takes over goes on with it.
         let follow = lab.start(&["attach", &id, "--json"], None);
-        until("it is driven again", || lab.state()["driver"].is_object().then_some(()));
+        until("it is adopted", || (!lab.journal(Some("run_adopted")).is_empty()).then_some(()));
         let_go(&lab);
         let followed = follow.finish();
         // Nobody can wait for another's child, so how it ended is not known; what it said is.
