@@ -207,7 +207,7 @@ impl World {
             "index" => self.env.path("project/.git/index"),
             _ => self
                 .env
-                .path(*dice.one_of::<&str>(&["project/.segno/config.toml", "config/segno/config.toml"])),
+                .path(dice.one_of::<&str>(&["project/.segno/config.toml", "config/segno/config.toml"])),
         };
         match kind {
             "store values" => self.bend_store(&store, dice),
