@@ -1,6 +1,7 @@
 //! The right to a tree: nobody goes anywhere in it while an agent works there, of whichever session. One that waits, or
 //! whose next call can be held, may live.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -74,9 +75,9 @@ impl Engine {
         let is_driven = |session: SessionId| leases.iter().any(|(driven, _)| *driven == session);
         // An agent may outlive its driver.
         let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();
-        let filter =
-            Filter { project: Some(state.project.path.clone()), statuses: open, ..Filter::default() };
-        let others = self.list(&filter)?.into_iter().map(|summary| summary.session_id);
+        let listed = self.list(&Filter { statuses: open, ..Filter::default() })?.into_iter();
+        let here = listed.filter(|summary| overlap(&summary.project, &state.project.path));
+        let others = here.map(|summary| summary.session_id);
         for session in others.filter(|session| *session != state.session_id && !is_driven(*session)) {
             let other = self.store().load(session)?.state;
             if let (Some(agent), Some(run)) = (crate::run::living_agent(&other), &other.run) {
@@ -122,13 +123,15 @@ impl Engine {
         Ok(false)
     }
 
-    /// Who drives a session in the same tree.
+    /// Who drives a session in the same tree, inside it, or around it.
     fn leases_of_tree(&self, state: &State) -> Result<Vec<(SessionId, segno_store::Lease)>, Error> {
-        let root = real(&state.project.path);
         let mut found = Vec::new();
         for (session, lease) in self.store().leases()? {
             let is_here = session == state.session_id
-                || self.store().load(session).is_ok_and(|other| real(&other.state.project.path) == root);
+                || self
+                    .store()
+                    .load(session)
+                    .is_ok_and(|other| overlap(&other.state.project.path, &state.project.path));
             if is_here {
                 found.push((session, lease));
             }
@@ -137,7 +140,22 @@ impl Engine {
     }
 }
 
-fn real(path: &str) -> PathBuf {
+/// Whether two projects have files in common: one is the other, under whichever name, or lies inside it.
+pub(super) fn overlap(one: &str, other: &str) -> bool {
+    let (one, other) = (real(one), real(other));
+    let within = |inner: &Path, outer: &Path| {
+        inner.starts_with(outer) || inner.ancestors().any(|above| is_same_directory(above, outer))
+    };
+    within(&one, &other) || within(&other, &one)
+}
+
+/// One directory can be mounted at two places.
+fn is_same_directory(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    id(one).is_some_and(|found| id(other) == Some(found))
+}
+
+pub(super) fn real(path: &str) -> PathBuf {
     let path = Path::new(path);
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -22,6 +22,8 @@ use segno_workspace::Side;
 use segno_workspace::Workspace;
 use serde_json::Value;
 
+use super::busy::overlap;
+use super::busy::real;
 use super::checkpoint::Checkpoint;
 use crate::Engine;
 use crate::Error;
@@ -64,6 +66,12 @@ impl Window {
 
     fn has(&self, at: Moment) -> bool {
         self.from <= at && at <= self.to
+    }
+
+    /// The same for a call that names the file. It is often told of after it has written; what changed after it was told
+    /// to have ended is somebody else's, or that of something it left behind.
+    fn wrote(&self, at: Moment) -> bool {
+        earlier(self.perhaps_from, NEAR) <= at && at <= self.to
     }
 
     fn may_have(&self, at: Moment) -> bool {
@@ -117,17 +125,18 @@ impl Engine {
         from: &Checkpoint,
     ) -> Result<BTreeMap<PathBuf, Whose>, Error> {
         let root = workspace.root();
-        let ours = self.work(state.session_id, target.seq.saturating_sub(1), root)?;
+        let ours = self.work(state.session_id, target.seq.saturating_sub(1), Reader::new(root))?;
         let mut theirs = Work::default();
-        let filter = Filter {
-            project: Some(state.project.path.clone()),
-            since: Some(target.created_at),
-            ..Filter::default()
-        };
+        // Also of projects inside this one, and of one around it.
+        let filter = Filter { since: Some(target.created_at), ..Filter::default() };
         for other in self.list(&filter)? {
+            let Some(project) = Some(&other.project).filter(|path| overlap(path, &state.project.path)) else {
+                continue;
+            };
             if other.session_id != state.session_id && other.created_at <= from.created_at {
+                let reader = Reader { project: real(project), ..Reader::new(root) };
                 // One that cannot be read might have done anything, but nothing tells so.
-                let work = self.work(other.session_id, 0, root).unwrap_or_default();
+                let work = self.work(other.session_id, 0, reader).unwrap_or_default();
                 theirs.shell.extend(work.shell);
                 theirs.named.extend(work.named);
             }
@@ -170,8 +179,7 @@ impl Engine {
     }
 
     /// Reads what a session's calls did from its journal.
-    fn work(&self, session: SessionId, after: u64, root: &Path) -> Result<Work, Error> {
-        let mut reader = Reader::new(root);
+    fn work(&self, session: SessionId, after: u64, mut reader: Reader<'_>) -> Result<Work, Error> {
         let mut after = after;
         loop {
             let rows = self.store().events(session, after, 1000)?;
@@ -209,6 +217,8 @@ impl Open {
 /// Follows a journal.
 struct Reader<'a> {
     root: &'a Path,
+    /// What the session's own paths are relative to.
+    project: PathBuf,
     work: Work,
     open: BTreeMap<String, Open>,
     /// Calls that wrote files, and which.
@@ -222,6 +232,8 @@ struct Reader<'a> {
     whole_run: Option<Moment>,
     /// When it was; the checkpoint that follows at once belongs to it.
     whole_run_ended: Option<Window>,
+    /// Whether the checkpoint at the end of that run was made before it was called ended.
+    end_is_kept: bool,
     before_restore: Option<Moment>,
     /// Whether the run's driver is gone: what is told of it from now on was found out later.
     orphaned: bool,
@@ -231,6 +243,7 @@ impl<'a> Reader<'a> {
     fn new(root: &'a Path) -> Self {
         Self {
             root,
+            project: root.to_owned(),
             work: Work::default(),
             open: BTreeMap::new(),
             files: Vec::new(),
@@ -239,6 +252,7 @@ impl<'a> Reader<'a> {
             run_start: None,
             whole_run: None,
             whole_run_ended: None,
+            end_is_kept: false,
             before_restore: None,
             orphaned: false,
         }
@@ -256,6 +270,7 @@ impl<'a> Reader<'a> {
                 self.orphaned = false;
                 self.hear(at);
                 self.whole_run = is_one_call(&run.agent).then(|| self.run_start.unwrap_or(at));
+                self.end_is_kept = false;
             }
             Event::SessionInterrupted(_) | Event::DriverDetached(_) => self.orphaned = true,
             Event::RunEnded(_) => {
@@ -271,9 +286,14 @@ impl<'a> Reader<'a> {
                     CheckpointReason::BeforeRestore => self.before_restore = Some(at),
                     _ => {}
                 }
-                // The checkpoint at the end of a run is made just before or after the run is called ended.
+                let at_end = matches!(made.reason, CheckpointReason::RunEnd | CheckpointReason::Final);
+                self.end_is_kept |= at_end && self.whole_run.is_some();
+                // The checkpoint at the end of a run is made just before or after the run is called ended. Any other,
+                // and a second one, also holds what others did since.
                 if let Some(mut window) = self.whole_run_ended.take() {
-                    if window.to == window.perhaps_to && at <= later(window.to, AT_ONCE) {
+                    let belongs = at_end && !std::mem::take(&mut self.end_is_kept);
+                    let at_once = window.to == window.perhaps_to && at <= later(window.to, AT_ONCE);
+                    if belongs && at_once {
                         (window.to, window.perhaps_to) = (at, at);
                     }
                     self.work.shell.push((window, String::new()));
@@ -366,8 +386,8 @@ impl<'a> Reader<'a> {
     /// From the top of the tree.
     fn inside(&self, path: &str) -> PathBuf {
         let path = Path::new(path);
-        let path = path.strip_prefix(self.root).unwrap_or(path);
-        path.strip_prefix(".").unwrap_or(path).to_owned()
+        let path = self.project.join(path.strip_prefix(".").unwrap_or(path));
+        path.strip_prefix(self.root).unwrap_or(&path).to_owned()
     }
 }
 
@@ -454,7 +474,7 @@ impl Judge<'_> {
         if is_gone && !our_named.is_empty() {
             return Whose::Session;
         }
-        if our_named.iter().any(|window| window.may_have(at)) {
+        if our_named.iter().any(|window| window.wrote(at)) {
             return Whose::Session;
         }
         if our_shell.iter().any(|window| window.has(at)) {
@@ -560,6 +580,8 @@ mod tests {
         assert_eq!(judge(&shell(window(9 * second, 20 * second)), &none), Whose::Others);
         assert_eq!(judge(&shell(window(-2 * long, 2 * long)), &none), Whose::Session);
         assert_eq!(judge(&named(window(-second, second)), &none), Whose::Session);
+        assert_eq!(judge(&named(window(second, 2 * second)), &none), Whose::Session, "told of late");
+        assert_eq!(judge(&named(window(-3 * second, -second)), &none), Whose::Unsure, "touched since");
         assert_eq!(judge(&named(window(-30 * second, -20 * second)), &none), Whose::Unsure, "touched since");
         let both = shell(window(-second, second));
         assert_eq!(judge(&both, &both), Whose::Unsure);

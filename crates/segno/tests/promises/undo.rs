@@ -591,3 +591,71 @@ promise!(
         assert_eq!(read(&lab, "a.txt").as_deref(), Some("old\n"));
     }
 );
+
+promise!(
+    /// What a person wrote between two runs of a session is not taken for the first one's.
+    fn a_file_made_between_two_runs_stays() {
+        let lab = Lab::new();
+        write(&lab, "base.txt", "old\n");
+        let id = ok(lab.run(&["new", "t", "--quiet"])).text().trim().to_owned();
+        ok(lab.run(&["run", "--session", &id, "--", "sh", "-c", "echo s > one.txt"]));
+        write(&lab, "person.txt", "mine\n");
+        write(&lab, "base.txt", "mine\n");
+        ok(lab.run(&["run", "--session", &id, "--", "sh", "-c", "echo s > two.txt"]));
+        let undone = lab.json(&["undo", "--turns", "2", "--session", &id, "--yes"]);
+        assert_eq!((read(&lab, "one.txt"), read(&lab, "two.txt")), (None, None), "{undone}");
+        assert_eq!(read(&lab, "person.txt").as_deref(), Some("mine\n"), "{undone}");
+        assert_eq!(read(&lab, "base.txt").as_deref(), Some("mine\n"), "{undone}");
+    }
+);
+
+promise!(
+    /// What a person does to a file right after the agent's call wrote it is not taken back unless somebody says so.
+    fn an_edit_right_after_a_call_of_the_same_file_is_left() {
+        let steps = |lab: &Lab| {
+            vec![
+                call("c1", "Write", json!({ "file_path": "named.txt" })),
+                put("named.txt", "agent\n"),
+                done("c1"),
+                held(lab, "one"),
+                Step::Json(json!({ "type": "bye" })),
+            ]
+        };
+        let story = Story::begin(steps, &["named.txt"]);
+        story.wait_for_end("c1");
+        write(&story.lab, "named.txt", "agent\nmine\n");
+        story.go("one");
+        let lab = story.end();
+        let undone = lab.json(&["undo", "--yes"]);
+        assert_eq!(read(&lab, "named.txt").as_deref(), Some("agent\nmine\n"), "{undone}");
+        assert_eq!(undone["kept"][0]["path"], "named.txt", "{undone}");
+    }
+);
+
+promise!(
+    /// A project inside another one is the same tree: nobody goes back around an agent that works in it.
+    fn nothing_is_undone_around_an_agent_in_a_project_inside() {
+        let lab = Lab::new();
+        write(&lab, "a.txt", "old\n");
+        write(&lab, "sub/b.txt", "old\n");
+        let sub = lab.home.work().join("sub").to_str().unwrap().to_owned();
+        ok(lab.run(&["--project", &sub, "new", "inner"]));
+        ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt"]));
+        let id = session_of(&lab, "plain");
+        let script = patient(&lab);
+        let live =
+            lab.start(&["--project", &sub, "run", "--session", "last", "--", "sh", "-c", &script], None);
+        until("the command has begun", || std::fs::exists(lab.path("ready")).unwrap().then_some(()));
+        let said = lab.run(&["undo", "--session", &id, "--yes"]);
+        assert_eq!(
+            (said.code, read(&lab, "a.txt").as_deref()),
+            (Some(7), Some("agent\n")),
+            "{}",
+            said.stderr
+        );
+        let_go(&lab);
+        ok(live.finish());
+        ok(lab.run(&["undo", "--session", &id, "--yes"]));
+        assert_eq!(read(&lab, "a.txt").as_deref(), Some("old\n"));
+    }
+);
