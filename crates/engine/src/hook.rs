@@ -206,8 +206,10 @@ impl Engine {
         match result {
             Ok(appended) => {
                 let waits = recorded();
-                let exhausted = appended.state.as_deref().and_then(exhausted);
-                let mut print = exhausted.and_then(|why| deny(&report, why));
+                let state = appended.state.as_deref();
+                let forbidden =
+                    state.and_then(|state| exhausted(state).or_else(|| self.uncounted(state, actor)));
+                let mut print = forbidden.and_then(|why| deny(&report, why));
                 if let Some(state) = appended.state.as_deref().filter(|_| waits && print.is_none()) {
                     let held = self.hold_call(state, &commands, actor.run.as_deref());
                     print = held.and_then(|why| deny(&report, why));
@@ -267,7 +269,7 @@ impl Engine {
         let unreadable = || (actor.epoch.is_some() || is_capped()).then(|| UNREADABLE.to_owned());
         let Ok(loaded) = self.store().load(session) else { return unreadable() };
         let state = loaded.state;
-        if let Some(why) = exhausted(&state) {
+        if let Some(why) = exhausted(&state).or_else(|| self.uncounted(&state, actor)) {
             return Some(why);
         }
         let epoch = actor.epoch?;
@@ -293,6 +295,18 @@ impl Engine {
         call.spool(&self.redactor(), &dir, self.now(), session, actor, store)
     }
 
+    /// What a run uses is counted by its driver. Under a hard cap nothing starts while there is none that lives.
+    fn uncounted(&self, state: &State, actor: &Actor) -> Option<String> {
+        let capped = state.budget.hard || (state.cost.hard && state.cost.limit_micros.is_some());
+        let run = state.run.as_ref().filter(|run| run.is_running() && Some(&run.id) == actor.run.as_ref());
+        if !capped || run.is_none() {
+            return None;
+        }
+        let lease = self.store().lease(state.session_id).ok()?;
+        let counts = lease.is_some_and(|lease| crate::lease::life(&lease).may_live());
+        (!counts).then(|| UNCOUNTED.to_owned())
+    }
+
     /// The epoch of a driver that adopted this run: what the agent inherited is the dead driver's.
     fn adopted_epoch(&self, session: SessionId, run: Option<&str>) -> Option<u64> {
         let state = self.store().load(session).ok()?.state;
@@ -300,6 +314,10 @@ impl Engine {
         known.adopted
     }
 }
+
+/// Why a call may not run under a cap while nobody counts.
+const UNCOUNTED: &str = "segno: this session has a hard cap, and nobody counts what is used since its driver died; \
+                         stop here. A person goes on with `segno attach` or `segno resume`";
 
 /// Why no tool may start any more.
 fn exhausted(state: &State) -> Option<String> {

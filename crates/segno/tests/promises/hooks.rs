@@ -168,3 +168,35 @@ promise!(
         assert_eq!(crate::driver::said(&lab), ["before", "after"]);
     }
 );
+
+promise!(
+    /// Under a hard cap no call starts while nobody counts what is used, and the agent is told what helps.
+    fn a_hard_cap_lets_nothing_start_while_nobody_counts() {
+        for (cap, denied) in [(&["--budget", "100k"][..], true), (&["--cost", "5"], true), (&[], false)] {
+            let lab = Lab::new();
+            let script = patient(&lab);
+            let args = [&["run", "--json"][..], cap, &["--", "sh", "-c", &script]].concat();
+            let live = lab.start(&args, None);
+            let run = begun(&lab);
+            let epoch = lab.journal(Some("run_started"))[0]["epoch"].to_string();
+            let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+            let env = [
+                ("SEGNO_SESSION", id.as_str()),
+                ("SEGNO_RUN", run["id"].as_str().unwrap()),
+                ("SEGNO_EPOCH", &epoch),
+            ];
+            assert!(!is_denied(&hook(&lab, &env, &before("t1"))), "{cap:?}: somebody counts");
+            live.signal(Signal::KILL);
+            live.finish();
+            let said = hook(&lab, &env, &before("t2"));
+            assert_eq!(is_denied(&said), denied, "{cap:?}: {}{}", said.text(), said.stderr);
+            assert_eq!(said.text().contains("segno attach"), denied, "{cap:?}: {}", said.text());
+            // The same when somebody has looked meanwhile.
+            lab.run(&["ls"]);
+            let said = hook(&lab, &env, &before("t3"));
+            assert_eq!(is_denied(&said), denied, "{cap:?}: {}{}", said.text(), said.stderr);
+            let_go(&lab);
+            lab.assert_no_process_left();
+        }
+    }
+);
