@@ -427,3 +427,46 @@ promise!(
         }
     }
 );
+
+promise!(
+    /// Started in the background of a script, where Ctrl-C is ignored, an agent can be asked to stop all the same; what
+    /// `nohup` ignores stays ignored.
+    fn an_agent_hears_what_its_driver_ignores() {
+        let mut lab = Lab::new();
+        lab.before = ["sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh"].map(str::to_owned).into();
+        let run = lab.run(&["run", "--json", "--", "grep", "SigIgn", "/proc/self/status"]);
+        lab.before.clear();
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let said = said(&lab);
+        let ignored = u64::from_str_radix(said[0].split_whitespace().last().unwrap(), 16).unwrap();
+        assert_eq!(ignored & 0b11, 0b01, "SIGHUP only: {said:?}");
+    }
+);
+
+promise!(
+    /// A driver does one thing: who asks it for another end than it was asked for before is told so.
+    fn a_driver_is_asked_for_one_end() {
+        for (first, second, status) in [
+            ("complete", "abort", "completed"),
+            ("abort", "complete", "aborted"),
+            ("pause", "abort", "paused"),
+        ] {
+            let lab = Lab::new();
+            // It takes its time to end.
+            let (ready, go) = (lab.path("ready"), lab.path("go"));
+            let script = format!("trap '' INT TERM; touch {ready}; while [ ! -e {go} ]; do sleep 0.02; done");
+            let live = lab.start(&["run", "--json", "--grace", "60000", "--", "sh", "-c", &script], None);
+            begun(&lab);
+            let asked = lab.run(&[first, "last"]);
+            assert_eq!(asked.code, Some(0), "{first}: {}", asked.stderr);
+            let again = lab.run(&[first, "last"]);
+            assert_eq!(again.code, Some(0), "{first} again: {}", again.stderr);
+            let refused = lab.run(&[second, "last"]);
+            assert_eq!(refused.code, Some(5), "{first} {second}: {}{}", refused.text(), refused.stderr);
+            assert!(refused.stderr.contains(&format!("asked to {first}")), "{}", refused.stderr);
+            let_go(&lab);
+            live.finish();
+            assert_eq!(lab.state()["status"], status, "{first} {second}");
+        }
+    }
+);

@@ -117,6 +117,9 @@ pub(super) struct Rules {
     pub(super) shared_store: bool,
 }
 
+/// How long an agent that used up a cap gets for each step of being stopped, at most.
+const CAP_GRACE: Duration = Duration::from_secs(1);
+
 /// Watches one run.
 pub(super) struct Supervisor {
     rules: Rules,
@@ -261,7 +264,12 @@ impl Supervisor {
             || self.known.requests.iter().any(|open| open.request == Asked::Kill);
         let last = self.rules.ladder.len().saturating_sub(1);
         let stopping = self.stopping.as_mut()?;
-        let waited = now.saturating_sub(stopping.since) >= self.rules.limits.grace;
+        // What a used-up cap forbids goes on being used until the agent has ended.
+        let grace = match stopping.cause {
+            Cause::Budget => self.rules.limits.grace.min(CAP_GRACE),
+            _ => self.rules.limits.grace,
+        };
+        let waited = now.saturating_sub(stopping.since) >= grace;
         if stopping.step < last && at_once {
             stopping.step = last;
         } else if !waited {

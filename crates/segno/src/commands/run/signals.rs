@@ -45,9 +45,13 @@ pub(super) fn listen_beside(stop: &Stop) -> Outcome<Listening> {
 }
 
 fn spawn(which: &[i32], hear: impl Fn(i32) + Send + 'static) -> Outcome<Listening> {
-    let heard = which.iter().filter(|signal| !crate::signals::is_ignored(**signal));
-    let mut signals = Signals::new(heard).map_err(|why| CommandError::io("cannot listen to signals", why))?;
+    let ignored: Vec<i32> = which.iter().copied().filter(|it| crate::signals::is_ignored(*it)).collect();
+    // A script ignores Ctrl-C for what it starts in the background. An agent would inherit that and could not be asked
+    // to stop, so it is caught here, and nothing is done about it. What `nohup` ignores stays ignored for the agent too.
+    let caught = which.iter().filter(|signal| **signal != SIGHUP || !ignored.contains(signal));
+    let mut signals =
+        Signals::new(caught).map_err(|why| CommandError::io("cannot listen to signals", why))?;
     let handle = signals.handle();
-    std::thread::spawn(move || signals.forever().for_each(hear));
+    std::thread::spawn(move || signals.forever().filter(|signal| !ignored.contains(signal)).for_each(hear));
     Ok(Listening(handle))
 }
