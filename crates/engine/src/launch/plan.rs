@@ -9,6 +9,8 @@ use segno_agents::Agent;
 use segno_agents::Baseline;
 use segno_agents::Conversation;
 use segno_agents::LaunchRequest;
+use segno_agents::plain::PlainConfig;
+use segno_agents::plain::RuleKind;
 use segno_core::CostBudget;
 use segno_core::SessionId;
 use segno_core::State;
@@ -288,6 +290,15 @@ fn launch(
     if capped && chosen.agent.capabilities().tells_use_late {
         frontend.warn(&format!(
             "{} says what it used only at its end: a cap cannot stop this run, only the next one",
+            chosen.agent.name()
+        ));
+    }
+    let tells = |plain: &PlainConfig| {
+        plain.rules.iter().any(|rule| matches!(rule.kind, RuleKind::Tokens | RuleKind::Cost))
+    };
+    if capped && chosen.plain.as_ref().is_some_and(|plain| !tells(plain)) {
+        frontend.warn(&format!(
+            "{} does not say what it uses: a cap cannot stop it, only what segno runs below it counts",
             chosen.agent.name()
         ));
     }

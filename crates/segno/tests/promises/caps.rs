@@ -149,6 +149,7 @@ promise!(
         let said = lab.run(&["run", "--agent", "counter", "--budget", "1000", "--grace", "100"]);
         assert_eq!(said.code, Some(8), "{}", said.stderr);
         assert!(said.stderr.contains("segno budget extend"), "{}", said.stderr);
+        assert!(!said.stderr.contains("does not say what it uses"), "{}", said.stderr);
     }
 );
 
@@ -266,5 +267,51 @@ promise!(
             "{state}"
         );
         lab.assert_nothing_left();
+    }
+);
+
+promise!(
+    /// What a described agent says it used counts as a fraction and as a text too; what cannot be counted is recorded
+    /// as it came, and said.
+    fn a_use_that_is_told_in_another_form_counts() {
+        let lab = Lab::new();
+        let line = lab.scripted(
+            "counter",
+            &[
+                Step::Json(json!({ "used": 900.0 })),
+                Step::Json(json!({ "used": "900" })),
+                Step::Json(json!({ "used": "plenty" })),
+                Step::Json(json!({ "used": -3 })),
+            ],
+        );
+        lab.config(&format!(
+            "[agents.counter]\ncommand = {line:?}\nprompt = \"none\"\nformat = \"json\"\n\
+             [[agents.counter.rules]]\nkind = \"tokens\"\nfields = {{ input = \"$.used\" }}"
+        ));
+        let said = lab.run(&["run", "--agent", "counter", "--budget", "100k"]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let state = lab.state();
+        assert_eq!(state["budget"]["tokens_used"], 1800, "{state}");
+        let journal = lab.journal(None);
+        for raw in ["plenty", "-3"] {
+            assert!(journal.iter().any(|event| event.to_string().contains(raw)), "{raw}: {journal:#?}");
+        }
+        assert!(said.stderr.contains("could not be counted"), "{}", said.stderr);
+    }
+);
+
+promise!(
+    /// Where nothing tells what a run uses, a start with a cap says so.
+    fn an_agent_that_tells_nothing_is_named_at_the_start() {
+        let lab = Lab::new();
+        lab.config("[agents.mute]\ncommand = [\"echo\", \"x\"]\nprompt = \"none\"");
+        for how in [&["--", "echo", "x"][..], &["--agent", "mute"]] {
+            for (cap, warned) in [(&["--budget", "10"][..], true), (&["--cost", "1"], true), (&[], false)] {
+                let said = lab.run(&[&["run"][..], cap, how].concat());
+                assert_eq!(said.code, Some(0), "{how:?} {cap:?}: {}", said.stderr);
+                let words = "does not say what it uses";
+                assert_eq!(said.stderr.contains(words), warned, "{how:?} {cap:?}: {}", said.stderr);
+            }
+        }
     }
 );
