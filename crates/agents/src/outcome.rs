@@ -65,7 +65,8 @@ impl ErrorClass {
 }
 
 /// Why the process ended, as the one who ran it knows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EndCause {
     /// By itself, or for a reason nobody here knows.
     #[default]
@@ -81,7 +82,7 @@ pub enum EndCause {
 }
 
 /// How the process ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ExitInfo {
     /// The exit code, if it exited.
     pub code: Option<i32>,

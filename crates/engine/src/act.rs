@@ -98,7 +98,26 @@ impl Engine {
         key: Option<UserKey>,
     ) -> Result<Acted, Error> {
         let key = key.map(|key| self.fit_key(key));
-        self.act_as(session, commands, Acting::command(&self.options.actor, key))
+        let stopped = self.stop_what_outlived(session, &commands)?;
+        let mut acted = self.act_as(session, commands, Acting::command(&self.options.actor, key))?;
+        acted
+            .notices
+            .extend(stopped.map(|pid| format!("its agent (pid {pid}) still ran and was stopped first")));
+        Ok(acted)
+    }
+
+    /// A session that ends takes along an agent that outlived its driver. One that cannot end leaves it alone.
+    fn stop_what_outlived(&self, session: SessionId, commands: &[Command]) -> Result<Option<u32>, Error> {
+        let ends = |it: &&Command| {
+            matches!(it, Command::Complete { .. } | Command::Abort { .. } | Command::Fail { .. })
+        };
+        let Some(end) = commands.iter().find(ends) else { return Ok(None) };
+        self.settle_session(session)?;
+        let state = self.store().load(session)?.state;
+        if segno_core::decide::check_need(&state, end).is_err() {
+            return Ok(None);
+        }
+        self.end_left_agent(session)
     }
 
     /// Does several things at once as somebody.

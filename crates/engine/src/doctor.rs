@@ -36,6 +36,8 @@ pub struct Diagnosis {
     pub spooled: u64,
     /// What is kept beside the store, is not its own, and was left alone.
     pub left_alone: Vec<LeftAlone>,
+    /// What was captured of runs and that nothing needs any more; removed when it repairs.
+    pub stale_captures: Vec<PathBuf>,
     /// Sessions whose driver had died.
     pub settled: Vec<String>,
     /// What was mended.
@@ -72,6 +74,9 @@ pub fn examine(
     let foreign = diagnosis.left_alone.iter().filter(|left| left.path.is_file()).count() as u64;
     diagnosis.spooled = diagnosis.spooled.saturating_sub(foreign);
     diagnosis.settled = engine.settle()?.iter().map(ToString::to_string).collect();
+    if !engine.is_copy() {
+        diagnosis.stale_captures = engine.stale_captures();
+    }
     diagnosis.report = verify::verify(engine.store(), deep, progress)?;
     // What was set apart before is known: it is counted, and does not make a store unwell for ever.
     let known: BTreeSet<(String, u64)> = engine
@@ -84,6 +89,9 @@ pub fn examine(
         |problem: &&Problem| problem.seq.is_none_or(|seq| !known.contains(&(problem.session.clone(), seq)));
     let problems: Vec<Problem> = diagnosis.report.problems.iter().filter(is_new).cloned().collect();
     if repair {
+        for dir in &diagnosis.stale_captures {
+            let _ = std::fs::remove_dir_all(dir);
+        }
         mend(engine, problems, &mut diagnosis)?;
         diagnosis.garbage = engine.store().collect_garbage()?;
     } else {

@@ -335,6 +335,14 @@ impl Engine {
             // Somebody may take it, or be heard of again, before it is removed.
             Ok(lease) => lease.as_ref().map(segno_store::Over::from),
         };
+        // One that is removed only as it was seen has ended, and nothing is done to it.
+        if at.is_none() && over.is_none() {
+            match self.end_left_agent(session) {
+                // What is damaged can be removed all the same.
+                Err(Error::SessionCorrupted { .. }) => None,
+                ended => ended?,
+            };
+        }
         let project = self.store.load(session).map(|loaded| PathBuf::from(loaded.state.project.path));
         let deleted = match at {
             Some(seq) => self.store.delete_at(session, seq, over)?,
@@ -342,6 +350,9 @@ impl Engine {
         };
         if let Ok(project) = project {
             view::remove(&project, session, &self.options.view);
+        }
+        if deleted {
+            self.remove_captures(session);
         }
         Ok(deleted)
     }

@@ -158,7 +158,7 @@ impl Engine {
         Ok(Driver { engine: self, session, epoch: lease.epoch, over_silent: silent.is_some() })
     }
 
-    /// Marks as interrupted every session whose driver died. Any command may do it: there is no daemon. Nobody's place
+    /// Marks as interrupted every session whose driver died, and ends runs that are over. Any command may do it: there is no daemon. Nobody's place
     /// is taken by it, so an agent that outlived its driver goes on unhindered until somebody takes over.
     pub fn settle(&self) -> Result<Vec<SessionId>, Error> {
         // Who drives what a copy tells of is the other store's business.
@@ -185,10 +185,32 @@ impl Engine {
                 }
             }
         }
+        if how == How::Whole {
+            for (session, run) in self.left_runs() {
+                failed = failed.or(self.settle_left(session, &run).err());
+            }
+        }
         match failed {
             Some(why) if settled.is_empty() => Err(why),
             _ => Ok(settled),
         }
+    }
+
+    /// Ends a run that its driver left open, or that outlived it and is over now. No driver takes part: nothing but the
+    /// run's end is recorded.
+    pub(crate) fn settle_left(&self, session: SessionId, run: &str) -> Result<(), Error> {
+        let lease = match self.store().acquire(session, &here(SETTLER), None) {
+            // Somebody drives it or settles it already.
+            Err(segno_store::Error::Held(_) | segno_store::Error::NotFound(_)) => return Ok(()),
+            other => other?,
+        };
+        let running = self.store().load(session).map(|loaded| loaded.state.run);
+        let ended = match running {
+            Ok(Some(known)) if known.id == run => self.end_run_of_dead(session, lease.epoch),
+            _ => Ok(()),
+        };
+        self.store().release(session, lease.epoch)?;
+        ended
     }
 
     /// Only says which sessions were interrupted, for somebody who waits for an answer. Their runs are brought to an end

@@ -136,6 +136,28 @@ impl Engine {
         self.end_stopped_run(session, driver.epoch())
     }
 
+    /// Sees to it that nothing of a session that is to end goes on: an agent that outlived its driver is stopped, and what
+    /// it said is taken in. Answers with its pid if there was one.
+    pub(crate) fn end_left_agent(&self, session: SessionId) -> Result<Option<u32>, Error> {
+        let state = self.store().load(session)?.state;
+        let Some(run) = state.run.as_ref().filter(|run| run.is_running()) else { return Ok(None) };
+        // Who is below the run itself would end itself with it.
+        let inside = self.options.actor.run.as_deref() == Some(run.id.as_str());
+        if inside || self.store().lease(session)?.is_some() {
+            return Ok(None);
+        }
+        let agent = living_agent(&state).map(|member| member.pid);
+        if !state.status.is_open() {
+            self.stop_run(&state);
+            self.settle_left(session, &run.id)?;
+        } else if agent.is_some() {
+            self.stop_to_go_on(session)?;
+        } else {
+            self.settle_left(session, &run.id)?;
+        }
+        Ok(agent)
+    }
+
     /// Takes in what was said so far. An agent whose call has just ended gets a moment to write that down: what is not
     /// in its own record it does not know when it goes on.
     fn hear_before_stop(&self, session: SessionId, epoch: u64) -> Result<(), Error> {

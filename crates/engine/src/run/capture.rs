@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::io::Seek;
 use std::io::SeekFrom;
+use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use segno_agents::ExitInfo;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -21,6 +24,10 @@ use crate::Error;
 const CHUNK: usize = 256 * 1024;
 /// Space is given back in pieces of this size, behind what is journaled.
 const HOLE: u64 = 16 * 1024 * 1024;
+/// Where it is written down how the process ended, if that cannot be recorded at once; and the room for it, which is
+/// taken when there is some.
+const EXIT: &str = "exit";
+const EXIT_ROOM: usize = 256;
 /// Largest note beside the capture.
 const NOTE: u64 = 1024 * 1024;
 
@@ -103,6 +110,7 @@ impl Capture {
         };
         make("stdout")?;
         make("stderr")?;
+        make(EXIT)?.write_all(&[b' '; EXIT_ROOM]).map_err(fail)?;
         write_note(&dir, note)?;
         Self::at(dir.clone(), 0).map_err(fail)
     }
@@ -202,6 +210,23 @@ impl Capture {
     pub fn dir(&self) -> &Path {
         &self.dir
     }
+}
+
+/// Writes down how the process ended, for whoever ends the run later. Needs no more room on the disk.
+pub(super) fn write_exit(dir: &Path, exit: &ExitInfo) {
+    let exit = ExitInfo { stderr: None, ..exit.clone() };
+    let Ok(mut text) = serde_json::to_vec(&exit) else { return };
+    text.resize(EXIT_ROOM.max(text.len()), b' ');
+    if let Ok(file) = File::options().write(true).open(dir.join(EXIT)) {
+        let _ = file.write_all_at(&text, 0);
+    }
+}
+
+/// How the process ended, if its driver wrote that down.
+pub(super) fn read_exit(dir: &Path) -> Option<ExitInfo> {
+    let mut text = Vec::new();
+    File::open(dir.join(EXIT)).ok()?.take(NOTE).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 /// Writes the note anew.

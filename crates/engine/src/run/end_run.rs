@@ -53,7 +53,11 @@ impl Engine {
                 return Ok(EndedRun::Nothing);
             }
             let ended = self.kill_run(&state);
-            self.settle_run(session)?;
+            match &state.run {
+                // Nobody drives a session that has ended; its agent may have outlived that.
+                Some(run) if !state.status.is_open() => self.settle_left(session, &run.id)?,
+                _ => self.settle_run(session)?,
+            }
             return Ok(EndedRun::Undriven(ended));
         }
         let request = match how {

@@ -4,10 +4,15 @@ use std::time::Duration;
 use std::time::Instant;
 
 use segno_agents::EndCause;
+use segno_agents::ExitInfo;
+use segno_agents::OutcomeKind;
+use segno_redact::Redactor;
 
 use super::Report;
+use super::capture::Capture;
 use super::drive::Running;
 use super::keeper;
+use super::keeper::Kept;
 use super::spawn;
 use super::stop::Cause;
 use super::supervisor::Input;
@@ -22,6 +27,8 @@ const LAST_TRIES: Duration = Duration::from_secs(20);
 const STDERR: u64 = 16 * 1024;
 /// How much before that is looked at: a key may begin there.
 const STDERR_CONTEXT: u64 = 64 * 1024;
+/// What is said of a run whose end is not known because not all that it printed could be read.
+const UNREAD: &str = "what it printed last is not recorded yet";
 
 impl Running<'_> {
     /// Takes in the rest, records the end, and cleans up.
@@ -30,7 +37,7 @@ impl Running<'_> {
         let swept = self.swept;
         self.record.end();
         // All who printed are gone; what they printed last may still be on its way.
-        let all_kept = match self.keeping.take() {
+        let kept = match self.keeping.take() {
             Some(keeping) => keeping.finish(LAST_TRIES),
             None => keeper::wait_until_kept(self.capture.dir(), LAST_TRIES),
         };
@@ -47,22 +54,23 @@ impl Running<'_> {
             let session = self.recorder.session;
             tracing::warn!(%session, why, "this driver was replaced and stops its agent");
             let why = why.clone();
-            return Err(self.give_up(why, all_kept));
+            return Err(self.give_up(why, kept == Kept::All));
         }
         let drained = self.drain(&mut Vec::new());
-        let stderr = self.stderr_tail();
+        let stderr = stderr_tail(&self.capture, &self.recorder.engine.redactor());
         let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
         if !stderr.is_empty() {
             exit = exit.with_stderr(stderr.clone());
+        }
+        if !drained || kept == Kept::NotYet {
+            return Ok(self.leave_open(&exit, started));
         }
         let Self { reader, mut recorder, mut record, capture, .. } = self;
         let at = recorder.at(None);
         let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
         record.finish(&exit, &mut outcome, &mut recorder);
         recorder.make_fit(&mut outcome);
-        if drained {
-            recorder.flush()?;
-        }
+        recorder.flush()?;
         let end = super::settle::End {
             outcome,
             cause,
@@ -75,18 +83,13 @@ impl Running<'_> {
             last_seen: None,
         };
         super::checkpoint::at_end(&mut recorder, &end, &at);
-        let (outcome, kept) = if drained {
-            super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?
-        } else {
-            // A run is not ended before all of it is read: whoever finds it next reads the rest and ends it.
-            recorder
-                .notices
-                .push("what the run printed last is not recorded yet; the next command does it".into());
-            (end.outcome.clone(), true)
-        };
+        let (outcome, open) = super::settle::record_end(&mut recorder, end.clone(), LAST_TRIES, RETRY)?;
+        if open {
+            super::capture::write_exit(capture.dir(), &exit);
+        }
         super::checkpoint::after_end(&mut recorder, &at);
         spawn::remove(self.scratch.as_deref());
-        let kept_capture = if kept || !all_kept {
+        let kept_capture = if open || kept != Kept::All {
             Some(capture.dir().to_owned())
         } else {
             capture.discard();
@@ -106,15 +109,27 @@ impl Running<'_> {
         })
     }
 
-    /// The last of standard error. What is cut off may be the beginning of a secret, so that is looked at first.
-    fn stderr_tail(&self) -> String {
-        let more = self.capture.stderr_tail(STDERR + STDERR_CONTEXT);
-        let whole = self.recorder.engine.redactor().text(&more).into_owned();
-        let most = usize::try_from(STDERR).unwrap_or(usize::MAX);
-        let Some(from) = whole.len().checked_sub(most).filter(|_| more.len() > most) else { return whole };
-        let tail = &whole[whole.ceil_char_boundary(from)..];
-        // Half a line says little, and may be half of what stands for a secret.
-        tail.split_once('\n').map_or(tail, |(_, rest)| rest).to_owned()
+    /// A run is not ended before all that it printed is read. How its agent ended is written down; whoever looks next
+    /// reads the rest and records the end.
+    fn leave_open(self, exit: &ExitInfo, started: Instant) -> Report {
+        super::capture::write_exit(self.capture.dir(), exit);
+        let Self { reader, mut recorder, capture, .. } = self;
+        let mut outcome = reader.finish(exit, &mut |_| {});
+        if outcome.outcome != OutcomeKind::Completed {
+            UNREAD.clone_into(&mut outcome.reason);
+        }
+        recorder.make_fit(&mut outcome);
+        self.feed.close();
+        Report {
+            run: recorder.run.clone(),
+            outcome,
+            state: recorder.state.clone(),
+            swept: self.swept,
+            took: started.elapsed(),
+            stderr: exit.stderr.clone().unwrap_or_default(),
+            notices: std::mem::take(&mut recorder.notices),
+            kept_capture: Some(capture.dir().to_owned()),
+        }
     }
 
     /// Reads the rest and journals it, trying for a while if the store cannot take it. False if it never could.
@@ -153,4 +168,15 @@ impl Running<'_> {
         self.feed.close();
         Error::Replaced(why)
     }
+}
+
+/// The last of standard error. What is cut off may be the beginning of a secret, so that is looked at first.
+pub(super) fn stderr_tail(capture: &Capture, redactor: &Redactor) -> String {
+    let more = capture.stderr_tail(STDERR + STDERR_CONTEXT);
+    let whole = redactor.text(&more).into_owned();
+    let most = usize::try_from(STDERR).unwrap_or(usize::MAX);
+    let Some(from) = whole.len().checked_sub(most).filter(|_| more.len() > most) else { return whole };
+    let tail = &whole[whole.ceil_char_boundary(from)..];
+    // Half a line says little, and may be half of what stands for a secret.
+    tail.split_once('\n').map_or(tail, |(_, rest)| rest).to_owned()
 }

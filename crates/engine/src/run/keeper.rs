@@ -34,7 +34,7 @@ const IDLE: Duration = Duration::from_secs(2);
 pub fn keep_output(out: impl AsFd, file: impl AsFd, err: impl AsFd + Send, dir: &Path) {
     std::thread::scope(|scope| {
         scope.spawn(move || keep_errors(err, dir));
-        each(out, |bytes| append(&file, bytes));
+        each(out, |bytes| append(&file, bytes, dir));
     });
 }
 
@@ -51,15 +51,42 @@ fn each(from: impl AsFd, mut take: impl FnMut(&[u8])) {
     }
 }
 
-/// Writes all of it, however long that takes.
-fn append(to: impl AsFd, mut bytes: &[u8]) {
+/// Writes all of it, however long that takes. While there is no room, that is told to whoever asks.
+fn append(to: impl AsFd, mut bytes: &[u8], dir: &Path) {
+    let mut waits = None;
     while !bytes.is_empty() {
         match rustix::io::write(&to, bytes) {
             Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
             Err(rustix::io::Errno::INTR) => {}
-            Err(_) => std::thread::sleep(RETRY),
+            Err(_) => {
+                waits = waits.or_else(|| tell_that_it_waits(dir));
+                std::thread::sleep(RETRY);
+            }
         }
     }
+}
+
+/// A lock needs no room on the disk. It goes with the file that is given back, or with the keeper.
+fn tell_that_it_waits(dir: &Path) -> Option<File> {
+    let file = File::open(dir.join("stderr")).ok()?;
+    file.lock_shared().ok().map(|()| file)
+}
+
+/// Whether the keeper has something in hand for which there is no room.
+fn waits_for_room(dir: &Path) -> bool {
+    File::open(dir.join("stderr"))
+        .is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+}
+
+/// How much of what an agent printed is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// All, and nobody can print any more.
+    All,
+    /// All so far; somebody unknown holds the other end and could still print.
+    SoFar,
+    /// Not all: there is no room for what was printed last.
+    NotYet,
 }
 
 fn keep_errors(from: impl AsFd, dir: &Path) {
@@ -67,21 +94,21 @@ fn keep_errors(from: impl AsFd, dir: &Path) {
     let mut length = 0;
     each(from, |bytes| {
         let Ok(file) = &file else { return };
-        append(file, bytes);
+        append(file, bytes, dir);
         length += bytes.len() as u64;
         if length > ERRORS_MOST {
-            length = shorten(file).unwrap_or(0);
+            length = shorten(file, dir).unwrap_or(0);
         }
     });
 }
 
 /// Leaves the last of a file.
-fn shorten(file: &File) -> std::io::Result<u64> {
+fn shorten(file: &File, dir: &Path) -> std::io::Result<u64> {
     let length = file.metadata()?.len();
     let mut last = vec![0; usize::try_from(length.min(ERRORS_STAY)).unwrap_or(0)];
     file.read_exact_at(&mut last, length.saturating_sub(ERRORS_STAY))?;
     file.set_len(0)?;
-    append(file, &last);
+    append(file, &last, dir);
     Ok(last.len() as u64)
 }
 
@@ -157,23 +184,24 @@ impl Keeping {
         self.readers.iter().map(|reader| rustix::io::ioctl_fionread(reader).unwrap_or(0)).sum()
     }
 
-    /// Waits until everything is kept. False if somebody unknown still has an end, or there is no room for so long.
-    pub(super) fn finish(mut self, patience: Duration) -> bool {
+    /// Waits until everything is kept, or it is known that it will not be.
+    pub(super) fn finish(mut self, patience: Duration) -> Kept {
         let begun = Instant::now();
         let mut idle = Instant::now();
         while !is_kept(&self.dir) {
-            if self.unread() > 0 {
+            let behind = self.unread() > 0 || waits_for_room(&self.dir);
+            if behind {
                 idle = Instant::now();
             }
             if idle.elapsed() >= IDLE || begun.elapsed() >= patience {
-                return false;
+                return if behind { Kept::NotYet } else { Kept::SoFar };
             }
             std::thread::sleep(Duration::from_millis(2));
         }
         if let Some(keeper) = &mut self.keeper {
             let _ = keeper.wait();
         }
-        true
+        Kept::All
     }
 }
 
@@ -185,16 +213,16 @@ pub(super) fn is_kept(dir: &Path) -> bool {
     }
 }
 
-/// Waits for the keeper of a run whose processes are gone. False if it is still at work after so long.
-pub(super) fn wait_until_kept(dir: &Path, patience: Duration) -> bool {
+/// Waits for the keeper of a run whose processes are gone, at most so long.
+pub(super) fn wait_until_kept(dir: &Path, patience: Duration) -> Kept {
     let until = Instant::now() + patience;
     while !is_kept(dir) {
         if Instant::now() >= until {
-            return false;
+            return if waits_for_room(dir) { Kept::NotYet } else { Kept::SoFar };
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    true
+    Kept::All
 }
 
 #[cfg(test)]
@@ -216,7 +244,7 @@ mod tests {
         err.write_all(b"the end").unwrap();
         out.write_all(b"one\n").unwrap();
         drop((out, err));
-        assert!(keeping.finish(Duration::from_secs(60)));
+        assert_eq!(keeping.finish(Duration::from_secs(60)), Kept::All);
         assert_eq!(std::fs::read(dir.path().join("stdout")).unwrap(), b"one\n");
         let errors = std::fs::read(dir.path().join("stderr")).unwrap();
         assert!(errors.len() < 9_000_000 && errors.ends_with(b"the end"), "{}", errors.len());
@@ -228,9 +256,9 @@ mod tests {
         File::create(dir.path().join("stdout")).unwrap();
         let (keeping, mut out, err) = Keeping::start(&[], dir.path()).unwrap();
         out.write_all(b"one\n").unwrap();
-        assert!(!keeping.finish(Duration::from_secs(60)));
+        assert_eq!(keeping.finish(Duration::from_secs(60)), Kept::SoFar);
         assert_eq!(std::fs::read(dir.path().join("stdout")).unwrap(), b"one\n");
         drop((out, err));
-        assert!(wait_until_kept(dir.path(), Duration::from_secs(60)));
+        assert_eq!(wait_until_kept(dir.path(), Duration::from_secs(60)), Kept::All);
     }
 }

@@ -84,14 +84,13 @@ impl<'a> Reopened<'a> {
         }
     }
 
-    /// Takes in the rest of one that will say no more, and lets go of it. How it ended nobody saw.
-    pub(super) fn take_in_rest(mut self) -> Result<Rest<'a>, Error> {
+    /// Takes in the rest of one that will say no more, and lets go of it.
+    pub(super) fn take_in_rest(mut self, exit: &ExitInfo) -> Result<Rest<'a>, Error> {
         self.record.end();
         self.take_in()?;
-        let exit = ExitInfo::default();
         let Self { note, capture, reader, mut recorder, mut record, .. } = self;
-        let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
-        record.finish(&exit, &mut outcome, &mut recorder);
+        let mut outcome = reader.finish(exit, &mut |envelope| record.hear(envelope, &mut recorder));
+        record.finish(exit, &mut outcome, &mut recorder);
         recorder.make_fit(&mut outcome);
         Ok(Rest { outcome, recorder, files: Some((capture, note)) })
     }

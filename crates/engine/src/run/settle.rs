@@ -1,6 +1,7 @@
 //! How a run's end is recorded, and what it does to its session.
 
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -14,13 +15,17 @@ use segno_core::Timestamp;
 use segno_core::event::Holder;
 use segno_core::event::RunEnded;
 use segno_core::limits;
+use segno_core::state::RunMark;
 
 use super::Feed;
 use super::capture;
+use super::capture::Note;
+use super::finish;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::journal::token_use;
 use super::keeper;
+use super::keeper::Kept;
 use super::proof::NOBODY;
 use super::reopen::Rest;
 use super::stop::Cause;
@@ -28,6 +33,7 @@ use super::supervisor::RunEnd;
 use super::supervisor::session_after;
 use super::tree::Member;
 use super::tree::Tree;
+use super::unrecorded;
 use crate::Engine;
 use crate::Error;
 use crate::life;
@@ -193,6 +199,17 @@ pub(crate) enum Unseen {
     Left,
 }
 
+/// Whether the agent of a run lives. Its pid means something only where its holder was.
+fn life_of(run: &RunMark, holder: Option<Holder>) -> Life {
+    match holder {
+        Some(holder) => {
+            let agent = Holder { pid: run.pid, process_start: run.process_start, ..holder };
+            life::judge(&agent, &life::here(), life::look)
+        }
+        None => Member { pid: run.pid, start: run.process_start }.life(),
+    }
+}
+
 impl Engine {
     /// Brings a run whose driver died to its end, if its agent is gone too: what it printed last is journaled from
     /// its capture. Refuses while the agent lives, because nobody may start another one beside it.
@@ -215,14 +232,7 @@ impl Engine {
         let state = self.store().load(session)?.state;
         let Some(run) = running(&state) else { return Ok(()) };
         let own = self.own_capture(session, &run);
-        let member = Member { pid: run.pid, start: run.process_start };
-        let life = match own.as_ref().ok().and_then(|own| own.note.holder.clone()) {
-            Some(holder) => {
-                let agent = Holder { pid: member.pid, process_start: member.start, ..holder };
-                life::judge(&agent, &life::here(), life::look)
-            }
-            None => member.life(),
-        };
+        let life = life_of(&run, own.as_ref().ok().and_then(|own| own.note.holder.clone()));
         let left = life == Life::Unknown && unseen == Unseen::Left;
         if life.may_live() && !left {
             return Err(Error::AgentAlive { agent: run.agent, pid: run.pid });
@@ -232,10 +242,16 @@ impl Engine {
         // it is not ours to clean up after: it may be another store's, or another machine's.
         let swept = tree.as_ref().filter(|_| !left).map_or(0, Tree::sweep);
         // All who printed are gone; what they printed last may still be on its way.
-        let all_kept = match &own {
+        let kept = match &own {
             Ok(own) if !left => keeper::wait_until_kept(&own.dir, Duration::from_secs(2)),
-            _ => true,
+            _ => Kept::All,
         };
+        if let (Kept::NotYet, Ok(own)) = (kept, &own) {
+            let why = "there is no room for what an agent printed last; its run is ended when there is";
+            return Err(Error::file(&own.dir, why));
+        }
+        // How it ended nobody saw, unless its driver did and could not take in the rest.
+        let seen_end = own.as_ref().ok().and_then(|own| capture::read_exit(&own.dir));
         let reopened = own.and_then(|own| self.reopen(own, state.clone(), &run, epoch, Feed::default()));
         let Rest { mut outcome, mut recorder, files } = match reopened {
             Ok(mut reopened) => {
@@ -244,7 +260,11 @@ impl Engine {
                     // The agent's own record is copied to its end; without it the journal has what was copied before.
                     let _ = person.finish(run.native_id.as_deref(), tree);
                 }
-                reopened.take_in_rest()?
+                let exit = seen_end.clone().map(|exit| {
+                    let stderr = finish::stderr_tail(&reopened.capture, &self.redactor());
+                    if stderr.is_empty() { exit } else { exit.with_stderr(stderr) }
+                });
+                reopened.take_in_rest(&exit.unwrap_or_default())?
             }
             // Without a capture (another machine, or removed by hand) only the journal knows.
             Err(_) => {
@@ -266,27 +286,35 @@ impl Engine {
         let last_seen = seen.filter(|at| *at >= run.started_at);
         let took =
             Duration::from_micros(last_seen.unwrap_or_else(|| self.now()).micros_since(run.started_at));
-        // The session was interrupted when its driver died; that the agent may have finished is in its own account.
-        // What the tree is like now is the last that is known of this run's work.
-        if self.options.tree.is_some() {
-            let name = Some("interrupt".to_owned());
-            recorder.checkpoint(name, segno_core::event::CheckpointReason::Interrupt, None);
-            super::changes::record_untold(&mut recorder);
-        }
+        let attended = files.as_ref().is_some_and(|(_, note)| note.attended.is_some());
+        let completes = files.as_ref().is_some_and(|(_, note)| note.completes) && seen_end.is_some();
+        let stderr = seen_end.as_ref().zip(files.as_ref());
+        let stderr = stderr.map(|(_, (capture, _))| finish::stderr_tail(capture, &self.redactor()));
         let end = End {
             outcome,
             cause: None,
             swept,
             took,
-            stderr: String::new(),
-            completes: false,
-            pauses: false,
-            // It stands where it was brought to when its driver died, or since.
-            moves_session: false,
+            stderr: stderr.unwrap_or_default(),
+            completes: completes && !attended,
+            pauses: completes && attended,
+            // The session was interrupted when its driver died, and stands where it was brought to then, or since; that
+            // the agent may have finished is in its own account. One whose driver lived was not brought anywhere yet.
+            moves_session: seen_end.is_some(),
             last_seen,
         };
-        let (_, kept) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
-        if let Some((capture, note)) = files.filter(|_| !kept && !left && all_kept) {
+        let at = recorder.at(None);
+        if seen_end.is_some() {
+            super::checkpoint::at_end(&mut recorder, &end, &at);
+        } else if self.options.tree.is_some() {
+            // What the tree is like now is the last that is known of this run's work.
+            let name = Some("interrupt".to_owned());
+            recorder.checkpoint(name, segno_core::event::CheckpointReason::Interrupt, None);
+            super::changes::record_untold(&mut recorder);
+        }
+        let (_, open) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
+        super::checkpoint::after_end(&mut recorder, &at);
+        if let Some((capture, note)) = files.filter(|_| !open && !left && kept == Kept::All) {
             super::spawn::remove(note.scratch.as_deref());
             capture.discard();
         }
@@ -297,5 +325,56 @@ impl Engine {
     pub(super) fn captures(&self) -> Result<&Path, Error> {
         let unsaid = || Error::NoRun("nobody said where captures are kept".to_owned());
         self.options.captures.as_deref().ok_or_else(unsaid)
+    }
+
+    /// Captures in our directory that are of this store, with what their notes say.
+    fn noted_captures(&self) -> Vec<(PathBuf, Note)> {
+        let entries = self.captures().ok().and_then(|dir| std::fs::read_dir(dir).ok());
+        let entries = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+        let noted = entries.filter_map(|dir| capture::read_note(&dir).ok().map(|note| (dir, note)));
+        noted
+            .filter(|(dir, note)| dir.file_name().and_then(|name| name.to_str()) == Some(note.run.as_str()))
+            .filter(|(_, note)| self.is_our_store(note))
+            .collect()
+    }
+
+    /// Runs that nobody drives, whose agent is known to be gone, and whose end is not recorded.
+    pub(crate) fn left_runs(&self) -> Vec<(SessionId, String)> {
+        let mut left = Vec::new();
+        for (_, note) in self.noted_captures() {
+            let Ok(loaded) = self.store().load(note.session) else { continue };
+            let run = loaded.state.run.filter(|run| run.is_running() && run.id == note.run.as_str());
+            let over = run.is_some_and(|run| !life_of(&run, note.holder).may_live());
+            if over && matches!(self.store().lease(note.session), Ok(None)) {
+                left.push((note.session, note.run.to_string()));
+            }
+        }
+        left
+    }
+
+    /// Removes what was captured of a session that is no more, except for agents that live.
+    pub(crate) fn remove_captures(&self, session: SessionId) {
+        for (dir, note) in self.noted_captures().into_iter().filter(|(_, note)| note.session == session) {
+            if !unrecorded::noted(&dir).is_some_and(Member::is_alive) {
+                super::spawn::remove(
+                    note.scratch.as_deref().filter(|it| super::spawn::is_scratch_of(it, &note.run)),
+                );
+                let _ = std::fs::remove_dir_all(dir);
+            }
+        }
+    }
+
+    /// The capture directories that nothing needs any more: their runs are recorded to the end, or their sessions are no
+    /// more, and nobody prints there.
+    pub fn stale_captures(&self) -> Vec<PathBuf> {
+        let is_needed = |dir: &Path, note: &Note| match self.store().load(note.session) {
+            Ok(loaded) => loaded.state.run.is_some_and(|run| run.id == note.run.as_str() && run.is_running()),
+            Err(segno_store::Error::NotFound(_)) => false,
+            Err(_) => true,
+        } || !matches!(self.store().lease(note.session), Ok(None) | Err(segno_store::Error::NotFound(_)))
+            || unrecorded::noted(dir).is_some_and(Member::is_alive)
+            || !keeper::is_kept(dir);
+        let noted = self.noted_captures().into_iter();
+        noted.filter(|(dir, note)| !is_needed(dir, note)).map(|(dir, _)| dir).collect()
     }
 }

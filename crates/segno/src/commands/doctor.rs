@@ -189,6 +189,13 @@ fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Sal
             format!("{} waiting to be taken in", units::things(found.spooled, "fact")),
         ))?;
     }
+    for dir in &found.stale_captures {
+        let what = match dir.exists() {
+            true => "output of a run that is recorded; segno doctor --repair clears it",
+            false => "output of a run that is recorded; cleared",
+        };
+        printer.data(line(!dir.exists(), "captured", format!("{}: {what}", dir.display())))?;
+    }
     for left in &found.left_alone {
         printer.data(line(true, "left alone", format!("{}: {}", left.path.display(), left.what)))?;
     }

@@ -31,6 +31,7 @@ mod hooks;
 mod hostile;
 mod identity;
 mod interleavings;
+mod left_behind;
 mod recall;
 mod redaction;
 mod repair;

@@ -258,10 +258,18 @@ pub(super) fn report(desk: &Desk<'_>, session: SessionId, raw: bool, report: Rep
         printer.warn(notice.clone());
     }
     if let Some(kept) = &report.kept_capture {
-        printer.warn_with(
-            format!("not everything could be recorded; what the agent printed is kept in {}", kept.display()),
-            &[format!("segno attach {}   takes it in", crate::desk::tail(session))],
-        );
+        let open = report.state.run.as_ref().is_some_and(segno_engine::core::state::RunMark::is_running);
+        printer.warn(match open {
+            true => format!(
+                "what the run printed last is not recorded yet; it is kept in {}, and the next command takes it in",
+                kept.display()
+            ),
+            false => format!(
+                "something that the run left behind holds its output open; what it prints from now on is not recorded, \
+                 only kept in {}",
+                kept.display()
+            ),
+        });
     }
     if printer.is_json() && !raw {
         printer.json_line(&document(&report, &desk.engine.redactor()))?;
