@@ -1,13 +1,18 @@
 //! Where a path lies in a project.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::Refusal;
 use segno_core::State;
+use segno_core::Timestamp;
 
 use crate::Error;
+
+/// The system's marks of files and its clock differ by a tick.
+const TICK: i64 = 20_000;
 
 /// The path of a file of the project, from the project's root on. `path` is as somebody at `base` wrote it. None for
 /// what lies elsewhere, also if a link in the project leads there, and for the root itself.
@@ -21,6 +26,18 @@ pub fn inside(root: &Path, base: &Path, path: &Path) -> Option<PathBuf> {
     };
     let found = whole.strip_prefix(&root).ok()?;
     (!found.as_os_str().is_empty()).then(|| found.to_owned())
+}
+
+/// Whether a file was changed, or removed, after a moment. Of one that is gone the folder tells, which may have got
+/// other changes since.
+pub(crate) fn changed_after(file: &Path, moment: Timestamp) -> bool {
+    let there = file.ancestors().find_map(|place| std::fs::symlink_metadata(place).ok());
+    there.is_some_and(|meta| {
+        let micros =
+            |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000);
+        let changed = micros(meta.mtime(), meta.mtime_nsec()).max(micros(meta.ctime(), meta.ctime_nsec()));
+        changed > moment.as_micros().saturating_add(TICK)
+    })
 }
 
 /// The path of an artifact as it is recorded, from the root of the session's project on.

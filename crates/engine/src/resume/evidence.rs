@@ -117,7 +117,7 @@ impl Engine {
                 let call = transcripts.iter().find_map(|transcript| matching(transcript, row, recur))?;
                 let end = match call.status {
                     CallStatus::Finished => CallEnd::Completed,
-                    CallStatus::Failed | CallStatus::Denied if cut_off => return None,
+                    CallStatus::Failed | CallStatus::Denied if cut_off || was_stopped(call) => return None,
                     CallStatus::Failed => CallEnd::Failed,
                     CallStatus::Denied => CallEnd::Denied,
                     CallStatus::Open => return None,
@@ -166,6 +166,12 @@ impl Engine {
             location.sub_agents.and_then(|below| Some(path.parent()?.join(native_id).join(below)));
         Some(FoundLog { agent, native_id: native_id.to_owned(), path, sub_agents })
     }
+}
+
+/// Whether the agent says of a call that failed only that it was itself stopped meanwhile: what the call did by then,
+/// nobody knows.
+fn was_stopped(call: &TranscriptCall) -> bool {
+    call.output_text().is_some_and(|text| text.contains("[Request interrupted by user"))
 }
 
 /// A log that is there.

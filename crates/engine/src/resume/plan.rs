@@ -126,9 +126,11 @@ impl Engine {
             return self.finish_meanwhile(&state);
         }
         let mut restored = Vec::new();
-        if name.is_some() || recovery != Recovery::Live {
-            restored.extend(self.settle_branch(&state, wish.branch)?);
+        let branch = self.settle_branch(&state, wish.branch)?;
+        if name.is_some() || recovery != Recovery::Live || wish.branch != BranchWish::Same {
+            restored.extend(branch);
         }
+        let state = self.load(session)?.state;
         let mut session = session;
         let (_, options) = self.recovery_options(session)?;
         let target = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
@@ -156,8 +158,26 @@ impl Engine {
         // After everything that was brought back: it tells what is there now, and nothing of what was given up.
         let limits = BriefLimits::default();
         let brief = self.brief(session, limits)?.text(limits);
-        let agent = name.map(|name| self.resumed_agent(&state, name, wish, checkpoint, brief, &mut restored));
-        Ok(Resumption { state: self.load(session)?.state, recovery, restored, agent, finished: false })
+        let now = self.load(session)?.state;
+        let told = told(&brief, wish.prompt.as_deref(), has_doubts(&now));
+        let agent = name.map(|name| self.resumed_agent(&state, name, wish, checkpoint, told, &mut restored));
+        Ok(Resumption { state: now, recovery, restored, agent, finished: false })
+    }
+
+    /// What an agent would be told if the session went on now, from what is there or afresh. What going back to a
+    /// checkpoint leaves is only known afterwards.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn told_now(&self, session: SessionId, wish: &ResumeWish) -> Result<String, Error> {
+        let limits = BriefLimits::default();
+        let state = self.load(session)?.state;
+        let afresh = wish.recovery() == Recovery::Fresh;
+        let brief = match afresh {
+            true => self.brief_afresh(&state, limits)?,
+            false => self.brief(session, limits)?,
+        };
+        Ok(told(&brief.text(limits), wish.prompt.as_deref(), !afresh && has_doubts(&state)))
     }
 
     /// Whoever drives it has an agent at work, which is not ours to stop. One that has been silent for too long is
@@ -231,7 +251,7 @@ impl Engine {
     }
 
     /// The repository is on the session's branch, or somebody said that it need not be.
-    fn settle_branch(&self, state: &State, wish: BranchWish) -> Result<Option<String>, Error> {
+    pub(crate) fn settle_branch(&self, state: &State, wish: BranchWish) -> Result<Option<String>, Error> {
         let Some(branch) = state.branch.as_ref().filter(|_| self.options.tree.is_some()) else {
             return Ok(None);
         };
@@ -242,7 +262,13 @@ impl Engine {
             return Ok(Some(format!("branch {branch}")));
         }
         match wish {
-            BranchWish::Any => Ok(None),
+            BranchWish::Any => {
+                // It is the session's from now on: whoever looks next must not be told of the other one.
+                let Some(present) = present else { return Ok(None) };
+                let words = format!("branch {present} instead of {branch}");
+                self.act(state.session_id, Command::SetGitBranch { branch: Some(present), commit: None })?;
+                Ok(Some(words))
+            }
             BranchWish::Checkout => {
                 workspace.checkout_branch(branch)?;
                 Ok(Some(format!("branch {branch}, checked out")))
@@ -278,7 +304,7 @@ impl Engine {
         name: String,
         wish: &ResumeWish,
         checkpoint: Option<Checkpoint>,
-        brief: String,
+        told: String,
         restored: &mut Vec<String>,
     ) -> ResumedAgent {
         let run = state.run.as_ref().filter(|run| run.agent == name);
@@ -295,15 +321,19 @@ impl Engine {
             Conversation::Resume(native) => restored.push(format!("conversation {native}")),
             Conversation::New | Conversation::NewWithId(_) => {}
         }
-        let doubts = !state.calls.in_doubt.is_empty() || !state.calls.open.is_empty();
+        let doubts = has_doubts(state);
         // Whoever sits there knows what to do next, unless something happened that nobody saw.
         let silent = wish.interactive && wish.is_plain() && !doubts;
         let prompt = match silent {
             true => String::new(),
             false => {
-                restored.push("a brief of what was done and what is in doubt".to_owned());
-                let more = wish.prompt.as_deref();
-                format!("{brief}\n{}", more.unwrap_or("Go on with the task. Settle first what is in doubt."))
+                let brief = match (wish.recovery(), doubts) {
+                    (Recovery::Fresh, _) => "its task, as it was given",
+                    (_, true) => "a brief of what was done and what is in doubt",
+                    (_, false) => "a brief of what was done",
+                };
+                restored.push(brief.to_owned());
+                told
             }
         };
         ResumedAgent { name, from: state.session_id, conversation, prompt }
@@ -322,6 +352,20 @@ fn conversation(agent: &str, native: Option<String>, at: Option<ConversationMark
         (Some(native), _) => Conversation::Resume(native),
         (None, _) => Conversation::New,
     }
+}
+
+/// Whether there are calls that nobody knows the end of.
+fn has_doubts(state: &State) -> bool {
+    !state.calls.in_doubt.is_empty() || !state.calls.open.is_empty()
+}
+
+/// What an agent is told: the brief, and what it shall do now.
+fn told(brief: &str, more: Option<&str>, doubts: bool) -> String {
+    let usual = match doubts {
+        true => "Go on with the task. Settle first what is in doubt.",
+        false => "Go on with the task.",
+    };
+    format!("{brief}\n{}", more.unwrap_or(usual))
 }
 
 /// Whether the newest run ended well.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use segno_core::Command;
 use segno_core::List;
+use segno_core::Timestamp;
 use segno_core::event::Change;
 use segno_core::limits;
 use segno_core::rows::FileRow;
@@ -15,6 +16,7 @@ use super::journal::Recorder;
 use super::translate::fit;
 use crate::Error;
 use crate::engine::fresh_key;
+use crate::inside::changed_after;
 use crate::inside::inside;
 
 /// More changed files than this are not listed one by one; the checkpoints have them all.
@@ -25,12 +27,13 @@ const RUN_START: &str = "run_start";
 const CHECKPOINTS: usize = 10_000;
 
 /// Records the files that are different from what they were when the run began, as far as nobody told of them. What
-/// goes wrong is no loss: the checkpoints hold the same.
-pub(super) fn record_untold(recorder: &mut Recorder<'_>) {
+/// goes wrong is no loss: the checkpoints hold the same. What changed after a moment was done by somebody else: the run was
+/// over by then.
+pub(super) fn record_untold(recorder: &mut Recorder<'_>, until: Option<Timestamp>) {
     if recorder.engine.options.tree.is_none() || recorder.is_behind() {
         return;
     }
-    let commands = untold(recorder).unwrap_or_default();
+    let commands = untold(recorder, until).unwrap_or_default();
     if !commands.is_empty() {
         let key = format!("run-{}@tree", recorder.run).parse().unwrap_or_else(|_| fresh_key());
         recorder.put(key, commands);
@@ -39,7 +42,7 @@ pub(super) fn record_untold(recorder: &mut Recorder<'_>) {
     }
 }
 
-fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
+fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Command>, Error> {
     let (engine, session) = (recorder.engine, recorder.session);
     let Some(run) = recorder.state.run.as_ref().filter(|run| run.id == recorder.run) else {
         return Ok(Vec::new());
@@ -70,7 +73,12 @@ fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
             commands.push(Command::RecordFile { path: fit(path, limits::LINE), change, call });
         }
     };
+    let is_later = |path: &Path| until.is_some_and(|until| changed_after(&root.join(path), until));
     for change in changed.iter().filter(|change| !change.directory) {
+        if is_later(&change.path) {
+            told.remove(&change.path);
+            continue;
+        }
         let kind = match change.kind {
             ChangeKind::Added => Change::Created,
             ChangeKind::Deleted => Change::Deleted,
@@ -90,7 +98,8 @@ fn untold(recorder: &Recorder<'_>) -> Result<Vec<Command>, Error> {
     }
     // What a call made and something else removed again is different from nothing that was before.
     for (place, row) in told {
-        if row.change != "deleted" && std::fs::symlink_metadata(root.join(&place)).is_err() {
+        let is_gone = || std::fs::symlink_metadata(root.join(&place)).is_err();
+        if row.change != "deleted" && is_gone() && !is_later(&place) {
             record(&row.path, Change::Deleted, None);
         }
     }

@@ -212,7 +212,7 @@ pub(super) fn at_end(recorder: &mut Recorder<'_>, end: &End, at: &At) {
         _ => ("run end", CheckpointReason::RunEnd),
     };
     recorder.checkpoint(Some(name.to_owned()), reason, at.offset);
-    super::changes::record_untold(recorder);
+    super::changes::record_untold(recorder, None);
 }
 
 /// A session that is completed sets its last sign itself; its files are taken now.
@@ -220,6 +220,6 @@ pub(super) fn after_end(recorder: &mut Recorder<'_>, at: &At) {
     if recorder.state.status == Status::Completed && !recorder.is_behind() {
         let engine = recorder.engine;
         engine.make_newest_ready(&mut recorder.state, at, &mut recorder.notices);
-        super::changes::record_untold(recorder);
+        super::changes::record_untold(recorder, None);
     }
 }

@@ -310,7 +310,13 @@ impl Engine {
             // What the tree is like now is the last that is known of this run's work.
             let name = Some("interrupt".to_owned());
             recorder.checkpoint(name, segno_core::event::CheckpointReason::Interrupt, None);
-            super::changes::record_untold(&mut recorder);
+            // Who is stopped only now worked until now; else what changed since it was last heard was somebody else's.
+            let quiet = files.as_ref().and_then(|(capture, _)| capture.quiet_for());
+            let heard = quiet.map(|quiet| {
+                let quiet = i64::try_from(quiet.as_micros()).unwrap_or(i64::MAX);
+                Timestamp::from_micros(self.now().as_micros().saturating_sub(quiet))
+            });
+            super::changes::record_untold(&mut recorder, last_seen.max(heard).filter(|_| !cut_off));
         }
         let (_, open) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
         super::checkpoint::after_end(&mut recorder, &at);

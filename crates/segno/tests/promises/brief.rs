@@ -281,7 +281,8 @@ promise!(
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         let parts = told(&records);
         assert_eq!(entries(&parts, "IN DOUBT"), ["- Bash: `make everything`"], "{parts:#?}");
-        assert_eq!(entries(&parts, "do not repeat"), ["- Bash `make check` (failed)"], "{parts:#?}");
+        assert_eq!(entries(&parts, "do not repeat"), [""; 0], "what failed is not done: {parts:#?}");
+        assert_eq!(entries(&parts, "Failed"), ["- Bash `make check` (failed)"], "{parts:#?}");
         let ends: Vec<String> =
             lab.tools().iter().map(|call| format!("{} {}", call["call"], call["state"])).collect();
         assert!(ends.contains(&"\"toolu_2\" \"in_doubt\"".to_owned()), "{ends:?}");
@@ -360,5 +361,58 @@ promise!(
         assert_eq!(lab.journal(Some("run_started")).len(), 1, "nothing was started again");
         let state = lab.state();
         assert_eq!((&state["status"], &state["run"]["outcome"]), (&json!("completed"), &json!("completed")));
+    }
+);
+
+/// A session whose driver and agent were killed after it wrote a file.
+fn killed_after_writing(lab: &mut Lab, name: &str) {
+    let ready = lab.path("ready");
+    let wait = [
+        Step::Write { path: ready.clone(), content: String::new() },
+        Step::WaitFor { path: lab.path("never"), seconds: 60 },
+    ];
+    let steps = writes(lab, name, &wait);
+    lab.stand_in("claude", &steps);
+    let live = lab.start(&["run", "--no-hooks", "--prompt", "go"], None);
+    until("the agent is at work", || std::path::Path::new(&ready).exists().then_some(()));
+    until("its call is recorded", || (lab.tools().first()?["state"] == "completed").then_some(()));
+    let run = lab.running();
+    live.signal(Signal::KILL);
+    crate::lab::signal(u32::try_from(run["pid"].as_u64().unwrap()).unwrap(), Signal::KILL);
+    live.finish();
+}
+
+promise!(
+    /// What a person removes after a crash is not put on the session: it is told as different since.
+    fn a_persons_deletion_is_not_the_sessions() {
+        let mut lab = Lab::new();
+        killed_after_writing(&mut lab, "one.txt");
+        // A file's marks tell the time by ticks.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::fs::remove_file(lab.home.work().join("one.txt")).unwrap();
+        let told = brief(&lab);
+        let parts: Vec<String> = told.split("\n\n").map(ToOwned::to_owned).collect();
+        assert_eq!(entries(&parts, "Files changed in this session"), [""; 0], "{told}");
+        let since = entries(&parts, "What is different");
+        assert_eq!(since, ["- `one.txt` (deleted, since you wrote it)"], "{told}");
+    }
+);
+
+promise!(
+    /// A brief ends with what is true: without a call in doubt there is nothing to settle first; and what is shown for a
+    /// fresh start is what would be sent.
+    fn a_brief_says_only_what_is_so() {
+        let mut lab = Lab::new();
+        let steps = writes(&lab, "two.txt", &DYING);
+        lab.stand_in("claude", &steps);
+        lab.run(&["run", "--no-hooks", "--prompt", "the whole task"]);
+        let told = brief(&lab);
+        assert!(told.contains("two.txt") && !told.contains("in doubt"), "{told}");
+        let said = lab.run(&["resume", "last", "--from", "fresh", "--show-brief"]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let fresh = said.text();
+        assert!(fresh.contains("the whole task") && !fresh.contains("two.txt"), "{fresh}");
+        assert_eq!(lab.run(&["resume", "last", "--from", "checkpoint", "--show-brief"]).code, Some(2));
+        assert_eq!(lab.run(&["resume", "last", "--options", "--from", "live"]).code, Some(2));
     }
 );

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::path::PathBuf;
 
 use segno_core::List;
 use segno_core::State;
@@ -9,6 +10,7 @@ use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::call;
 use segno_core::event::RestoreKind;
+use segno_core::rows::FileRow;
 use segno_core::rows::ToolRow;
 use segno_core::text::shorten;
 use segno_store::Page;
@@ -19,6 +21,8 @@ use super::observe::has_content;
 use super::quote;
 use crate::Engine;
 use crate::Error;
+use crate::inside::changed_after;
+use crate::inside::inside;
 use crate::tree::Checkpoint;
 
 /// How many of the newest calls are looked at for who wrote a file.
@@ -49,6 +53,24 @@ struct Span {
 #[derive(Default)]
 pub(super) struct TakenBack {
     spans: Vec<Span>,
+}
+
+/// What a call made of a file.
+struct Written {
+    meant: Meant,
+    /// The event of it.
+    seq: u64,
+    /// Whether it is known that the file was there afterwards.
+    wrote: bool,
+    /// Until when a change of the file was the call's, or another one of the same agent; none if nobody knows.
+    until: Option<Timestamp>,
+}
+
+impl Written {
+    /// Whether nobody has changed the file since.
+    fn is_newest(&self, file: &Path) -> bool {
+        self.until.is_some_and(|until| !changed_after(file, until))
+    }
 }
 
 impl TakenBack {
@@ -106,26 +128,36 @@ impl Engine {
     }
 
     /// What is different now from what the agent last saw, and not by one of its recorded calls, as far as can be told.
-    pub(super) fn changed_since(&self, state: &State, limits: BriefLimits) -> Vec<String> {
+    pub(super) fn changed_since(&self, state: &State, back: &TakenBack, limits: BriefLimits) -> Vec<String> {
         let changes = || -> Result<Vec<String>, Error> {
             let Some(base) = self.last_seen(state)? else { return Ok(Vec::new()) };
             let mut lines = self.head_moved(state, &base)?;
-            let written = self.written_since(state, base.seq)?;
+            let mut written = self.written_since(state, base.seq)?;
+            let root = Path::new(&state.project.path);
             for change in self.changed_files(state, &base)? {
                 let path = change.path.display().to_string();
-                let own = written.get(&path).or_else(|| {
-                    written.get(&Path::new(&state.project.path).join(&change.path).display().to_string())
-                });
-                let note = match own {
-                    Some(Meant::Content(content)) if has_content(&state.project.path, &path, content) => {
+                let own = written.remove(&change.path);
+                let note = match own.as_ref().map(|own| (&own.meant, own)) {
+                    Some((Meant::Content(content), _))
+                        if has_content(&state.project.path, &path, content) =>
+                    {
                         continue;
                     }
-                    Some(Meant::Content(_)) => ", not as you wrote it",
-                    Some(Meant::Replaced { .. } | Meant::Unknown) => ", you changed it too",
+                    Some((Meant::Content(_), _)) => ", not as you wrote it",
+                    Some((_, own)) if own.is_newest(&root.join(&change.path)) => continue,
+                    Some(_) => ", since you changed it",
                     None => "",
                 };
                 let kind = format!("{:?}", change.kind).to_lowercase();
                 lines.push(format!("{} ({kind}{note})", quote(&path, 400)));
+            }
+            // What was made by a call and is gone is no different from what was there before it.
+            for (path, own) in written {
+                let gone = own.wrote && std::fs::symlink_metadata(root.join(&path)).is_err();
+                if gone && back.covers(own.seq).is_none() {
+                    let path = quote(&path.display().to_string(), 400);
+                    lines.push(format!("{path} (deleted, since you wrote it)"));
+                }
             }
             let more = lines.len().saturating_sub(limits.entries.saturating_mul(2));
             lines.truncate(limits.entries.saturating_mul(2));
@@ -174,18 +206,39 @@ impl Engine {
         Ok(vec![format!("HEAD, which moved from {before} to {}{branch}", shorten(&commit, 12))])
     }
 
-    /// The files that calls since an event were about, each with what the newest of them was to make of it.
-    fn written_since(&self, state: &State, seq: u64) -> Result<BTreeMap<String, Meant>, Error> {
+    /// The files that calls since an event were about, by their paths in the project, each with what the newest of
+    /// them was to make of it.
+    fn written_since(&self, state: &State, seq: u64) -> Result<BTreeMap<PathBuf, Written>, Error> {
+        let root = Path::new(&state.project.path);
+        let from = state.run.as_ref().map_or(root, |run| Path::new(&run.directory));
+        let place = |path: &str| inside(root, from, Path::new(path)).unwrap_or_else(|| path.into());
+        let stopped = state.recovery.as_ref().filter(|_| state.status != Status::Active);
+        let stopped = stopped.map(|stop| stop.interrupted_at);
         let page = Page { after: None, limit: CALLS, newest_first: true };
-        let mut written = BTreeMap::new();
+        let mut written: BTreeMap<PathBuf, Written> = BTreeMap::new();
         for row in self.store().page(state.session_id, List::Tools, &page)? {
             if row.seq <= seq {
                 break;
             }
-            let input = row.row::<ToolRow>().input.unwrap_or_default();
-            if let Some(path) = call::file(&input) {
-                written.entry(path.to_owned()).or_insert_with(|| self.meant(&input));
+            let call = row.row::<ToolRow>();
+            let input = call.input.unwrap_or_default();
+            let Some(path) = call::file(&input) else { continue };
+            let ended = call.state == "completed";
+            let until = call.ended_at.filter(|_| ended).max(stopped.filter(|_| ended));
+            let meant = self.meant(&input);
+            let wrote = ended && !matches!(meant, Meant::Unknown);
+            written.entry(place(path)).or_insert(Written { meant, seq: row.seq, wrote, until });
+        }
+        // Not every agent names its files in what it calls; it tells of them all the same.
+        for row in self.store().page(state.session_id, List::Files, &page)? {
+            let file = row.row::<FileRow>();
+            if row.seq <= seq || file.path.is_empty() || file.call.is_none() {
+                continue;
             }
+            let until = file.changed_at.max(stopped);
+            let wrote = file.change != "deleted";
+            let told = Written { meant: Meant::Unknown, seq: row.seq, wrote, until };
+            written.entry(place(&file.path)).and_modify(|own| own.wrote |= wrote).or_insert(told);
         }
         Ok(written)
     }

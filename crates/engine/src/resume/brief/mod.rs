@@ -5,6 +5,7 @@ mod observe;
 mod task;
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use segno_core::List;
 use segno_core::SessionId;
@@ -41,6 +42,9 @@ impl Default for BriefLimits {
 
 /// How many pages of a list are looked through for lines.
 const PAGES: usize = 4;
+/// How calls ended, as rows have it.
+const COMPLETED: &str = "completed";
+const FAILED: &str = "failed";
 /// Calls in doubt are told of this many times as generously as anything else.
 const DOUBTS: usize = 4;
 
@@ -82,7 +86,31 @@ impl Brief {
     }
 }
 
+impl Brief {
+    fn tasks(&mut self, state: &State, limits: BriefLimits) {
+        let open = state.tasks.open.iter().take(limits.entries);
+        let lines: Vec<String> =
+            open.map(|(number, text)| format!("{number}: {}", quote(text, 400))).collect();
+        self.part("Still to do:", &lines);
+    }
+}
+
 impl Engine {
+    /// The brief of the session that a fresh start would begin in the place of this one: its task and plan, and nothing
+    /// of what came of it.
+    pub(super) fn brief_afresh(&self, state: &State, limits: BriefLimits) -> Result<Brief, Error> {
+        let mut new = state.clone();
+        new.continues = Some(state.session_id);
+        (new.asked, new.reason, new.last_action, new.work_item) = (None, None, None, None);
+        new.iteration = 0;
+        new.phase = new.workflow.as_ref().and_then(|workflow| workflow.phases.first().cloned());
+        new.step = new.phase.as_ref().map(|_| 1);
+        let mut brief = Brief::default();
+        brief.parts.push(self.opening(&new, limits)?);
+        brief.tasks(&new, limits);
+        Ok(brief)
+    }
+
     /// The brief of a session as it stands. Everything in it comes from the record, which holds no secrets.
     pub fn brief(&self, session: SessionId, limits: BriefLimits) -> Result<Brief, Error> {
         let state = self.load(session)?.state;
@@ -96,33 +124,36 @@ impl Engine {
             &doubt,
         );
         if !back.is_empty() {
-            let undone = self.ended_calls(session, limits, |seq| back.covers(seq) == Some(Extent::Whole))?;
+            let undone =
+                self.ended_calls(session, limits, |seq, _| back.covers(seq) == Some(Extent::Whole))?;
             brief.part(&back.title("These calls were done, and their files were taken back since"), &undone);
-            let in_part = self.ended_calls(session, limits, |seq| back.covers(seq) == Some(Extent::Part))?;
+            let in_part =
+                self.ended_calls(session, limits, |seq, _| back.covers(seq) == Some(Extent::Part))?;
             let title = "These calls were done, and some of their files were taken back since; look first:";
             brief.part(title, &in_part);
         }
-        let done = self.ended_calls(session, limits, |seq| back.covers(seq).is_none())?;
+        let stands = |seq| back.covers(seq).is_none();
+        let done = self.ended_calls(session, limits, |seq, end| end == COMPLETED && stands(seq))?;
         brief.part("Done already; do not repeat these calls (newest first):", &done);
+        let failed = self.ended_calls(session, limits, |seq, end| end == FAILED && stands(seq))?;
+        let title = "Failed; they may have done a part of it, so look before you repeat them (newest first):";
+        brief.part(title, &failed);
         let files = self.rows(session, limits, |_, row: FileRow| {
             let is_told = !row.change.is_empty() && !row.path.is_empty();
             let is_back = row.changed_at.is_some_and(|at| back.covers_moment(at));
-            (is_told && !is_back).then(|| format!("{} {}", row.change, quote(&row.path, 400)))
+            // What is gone since was made by nobody any more; who removed it is told below, or it was taken back.
+            let path = Path::new(&state.project.path).join(&row.path);
+            let is_true = row.change == "deleted" || std::fs::symlink_metadata(path).is_ok();
+            let tells = is_told && !is_back && is_true;
+            tells.then(|| format!("{} {}", row.change, quote(&row.path, 400)))
         })?;
         brief.part("Files changed in this session:", &files);
         brief.part(
             "What is different in the tree since you last acted, and not by a call of yours that is recorded: a person, \
              another program or a shell command of yours did it. Do not take it back:",
-            &self.changed_since(&state, limits),
+            &self.changed_since(&state, &back, limits),
         );
-        let tasks: Vec<String> = state
-            .tasks
-            .open
-            .iter()
-            .take(limits.entries)
-            .map(|(number, text)| format!("{number}: {}", quote(text, 400)))
-            .collect();
-        brief.part("Still to do:", &tasks);
+        brief.tasks(&state, limits);
         let decisions = self.rows(session, limits, |_, row: DecisionRow| {
             let of = |text: Option<Text>| Some(quote(text?.excerpt(), 400));
             Some(format!("{} → {}", of(row.question)?, of(row.choice)?))
@@ -204,16 +235,17 @@ impl Engine {
         line
     }
 
-    /// The calls that ended and began where it is asked for.
+    /// The calls that ended as it is asked for, and began where it is.
     fn ended_calls(
         &self,
         session: SessionId,
         limits: BriefLimits,
-        wanted: impl Fn(u64) -> bool,
+        wanted: impl Fn(u64, &str) -> bool,
     ) -> Result<Vec<String>, Error> {
         self.rows(session, limits, |seq, row: ToolRow| {
             let state = row.state;
-            if !matches!(state.as_str(), "completed" | "failed") || row.tool.is_empty() || !wanted(seq) {
+            let ended = matches!(state.as_str(), COMPLETED | FAILED);
+            if !ended || row.tool.is_empty() || !wanted(seq, &state) {
                 return None;
             }
             let subject = subject(&row.input?);

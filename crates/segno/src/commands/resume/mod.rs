@@ -16,7 +16,7 @@ use segno_engine::agents::is_command;
 use segno_engine::agents::{Conversation, ErrorClass, OutcomeKind};
 use segno_engine::core::rows::RunRow;
 use segno_engine::core::{Command, SessionId, State, Status};
-use segno_engine::resume::{BranchWish, BriefLimits, Options, Recovery, ResumeWish, ResumedAgent};
+use segno_engine::resume::{BranchWish, Options, Recovery, ResumeWish, ResumedAgent};
 use segno_engine::run::{Report, Stop, living_agent};
 use serde_json::json;
 
@@ -73,13 +73,13 @@ pub struct Args {
         "show_brief", "options", "reset_breaker", "file", "args", "same_args"])]
     pub all: bool,
     /// Do not ask
-    #[arg(long, short, requires = "all")]
+    #[arg(long, short)]
     pub yes: bool,
     /// Show what the agent would be told, and do nothing
     #[arg(long)]
     pub show_brief: bool,
     /// Show the ways to go on, and do nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["from", "checkpoint", "show_brief"])]
     pub options: bool,
     /// Close the breaker of a halted session
     #[arg(long)]
@@ -142,9 +142,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         return show_options(context, &state, &options);
     }
     if args.show_brief {
-        return show_brief(&desk, &state);
+        return show_brief(&desk, args, &state);
     }
     refuse(&desk, args, &state)?;
+    refuse_flags(context, args, &state)?;
     if let Some(wanted) = &args.agent {
         super::run::check_agent(context, wanted)?;
     }
@@ -161,7 +162,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 
 /// Whether somebody is there who has not said yet how to go on, and there is something to choose.
 fn asks(context: &Context, args: &Args, state: &State) -> bool {
-    let said = args.from.is_some() || args.checkpoint.is_some() || args.no_run;
+    let said = args.from.is_some() || args.checkpoint.is_some() || args.no_run || args.yes;
     let waits = state.status != Status::Active || state.run.is_some();
     !said && waits && std::io::stdin().is_terminal() && !context.printer.is_json()
 }
@@ -224,6 +225,27 @@ fn refuse(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
         .map_err(|held| CommandError::from(held).hint(format!("segno tail -f {id}   (or: segno stop {id})")))
 }
 
+/// What is for an agent is not ignored where none is started.
+fn refuse_flags(context: &Context, args: &Args, state: &State) -> Outcome {
+    let given = [
+        ("--prompt", args.prompt.is_some()),
+        ("--interactive", args.interactive),
+        ("--arg", !args.args.is_empty()),
+        ("--same-args", args.same_args),
+    ];
+    let had = state.run.as_ref().is_some_and(|run| !is_command(&run.agent));
+    let starts = !args.no_run && (had || args.agent.is_some());
+    if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given && !starts) {
+        let id = tail(state.session_id);
+        return Err(CommandError::usage(format!("{flag} is for an agent, and none is started here"))
+            .hint(format!("segno resume {id} --agent NAME   (or: segno run --session {id} …)")));
+    }
+    match args.interactive {
+        true => super::run::need_terminal(context, "segno resume"),
+        false => Ok(()),
+    }
+}
+
 fn show_options(context: &Context, state: &State, options: &Options) -> Outcome {
     if context.printer.is_json() {
         return context
@@ -236,7 +258,11 @@ fn show_options(context: &Context, state: &State, options: &Options) -> Outcome 
     Ok(())
 }
 
-fn show_brief(desk: &Desk<'_>, state: &State) -> Outcome {
+fn show_brief(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
+    if args.checkpoint.is_some() || args.from == Some(From::Checkpoint) {
+        return Err(CommandError::usage("what an agent is told after going back is known when that is done")
+            .hint("segno resume --show-brief   shows what it is told from what is there now"));
+    }
     let context = desk.context;
     if let Some(alive) = living_agent(state) {
         let why = format!(
@@ -245,10 +271,12 @@ fn show_brief(desk: &Desk<'_>, state: &State) -> Outcome {
         );
         context.printer.warn(why);
     } else if desk.engine.lease(state.session_id)?.is_none() {
+        // It may have gone on for a while after its driver died: what it said then is taken in first.
+        desk.engine.settle_run_if_dead(state.session_id)?;
         desk.engine.gather_evidence(state.session_id)?;
     }
-    let limits = BriefLimits::default();
-    context.printer.data(desk.engine.brief(state.session_id, limits)?.text(limits))
+    let wish = wish(desk, args, state)?;
+    context.printer.data(desk.engine.told_now(state.session_id, &wish)?)
 }
 
 /// A new session with the same agent and the same task, or the same command, beside the one that waits.

@@ -27,6 +27,21 @@ pub(super) fn has_prompt(args: &Args) -> bool {
     args.prompt.is_some() || args.file.is_some() || args.work_item.is_some()
 }
 
+/// Somebody asks for the agent's own interface; `without` is what to type where it cannot be had.
+///
+/// # Errors
+/// If there is no terminal to give.
+pub(crate) fn need_terminal(context: &Context, without: &str) -> Outcome {
+    if context.printer.is_json() {
+        return Err(CommandError::usage("--interactive and --json both want standard output"));
+    }
+    if !has_terminal() {
+        return Err(CommandError::usage("--interactive needs a terminal to give to the agent")
+            .hint(format!("{without}   runs it without one")));
+    }
+    Ok(())
+}
+
 /// Whether the agent gets the terminal: when that is asked for, or when a person is there and nothing says what the
 /// agent shall do without one.
 ///
@@ -34,13 +49,7 @@ pub(super) fn has_prompt(args: &Args) -> bool {
 /// If it is asked for where it cannot be.
 pub(super) fn is_wanted(context: &Context, args: &Args, plain: bool) -> Outcome<bool> {
     if args.interactive {
-        if context.printer.is_json() {
-            return Err(CommandError::usage("--interactive and --json both want standard output"));
-        }
-        if !has_terminal() {
-            return Err(CommandError::usage("--interactive needs a terminal to give to the agent")
-                .hint("segno run --prompt TEXT   runs it without one"));
-        }
+        need_terminal(context, "segno run --prompt TEXT")?;
         return Ok(true);
     }
     let config = context.config()?;

@@ -13,7 +13,7 @@ mod waiting;
 
 pub use args::Args;
 pub use describe::describe;
-pub(super) use interactive::has_terminal;
+pub(super) use interactive::{has_terminal, need_terminal};
 pub(super) use launch::check_agent;
 pub use result::document;
 pub(in crate::commands) use signals::listen;
