@@ -1,9 +1,11 @@
 //! Whether an agent may be started in a session: its caps, those of the session it is started in, and breakpoints.
 
 use segno_core::Command;
+use segno_core::CostBudget;
 use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::TokenBudget;
 use segno_core::event::Unit;
 use segno_store::Append;
 
@@ -67,8 +69,15 @@ impl Engine {
 }
 
 fn check_caps(state: &State) -> Result<(), Error> {
-    let (budget, cost) = (&state.budget, &state.cost);
-    let session = state.session_id;
+    check_budgets(state.session_id, &state.budget, &state.cost)
+}
+
+/// The same for the caps that a session is to have.
+pub(super) fn check_budgets(
+    session: SessionId,
+    budget: &TokenBudget,
+    cost: &CostBudget,
+) -> Result<(), Error> {
     if broken(Guard::Cap) {
         return Ok(());
     }

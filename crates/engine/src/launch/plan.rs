@@ -11,6 +11,7 @@ use segno_agents::Conversation;
 use segno_agents::LaunchRequest;
 use segno_agents::plain::PlainConfig;
 use segno_agents::plain::RuleKind;
+use segno_core::Command;
 use segno_core::CostBudget;
 use segno_core::SessionId;
 use segno_core::State;
@@ -101,7 +102,12 @@ pub enum RunIn {
     /// In a new session.
     New(FreshSession),
     /// In this session, in a new conversation.
-    Open(SessionId),
+    Open {
+        /// The session.
+        session: SessionId,
+        /// Caps that are set in it first.
+        caps: Vec<Command>,
+    },
     /// In this session, from where it stopped.
     Again {
         /// The session.
@@ -217,7 +223,7 @@ impl Engine {
         frontend: &dyn Frontend,
     ) -> Result<Talk, Error> {
         let from = match (&run_in, intent.continues) {
-            (RunIn::New(_) | RunIn::Open(_), Some(session)) => {
+            (RunIn::New(_) | RunIn::Open { .. }, Some(session)) => {
                 Some(self.continued(session, chosen.agent.name(), intent.fork, frontend)?)
             }
             _ => None,
@@ -227,8 +233,9 @@ impl Engine {
                 self.check_start_below()?;
                 self.create_for_run(new, intent, settings, frontend)?
             }
-            RunIn::Open(session) => {
+            RunIn::Open { session, caps } => {
                 self.check_start_below()?;
+                self.prepare_open(session, caps, frontend)?;
                 self.take_up(session, false, intent.key.clone(), frontend)?
             }
             RunIn::Again { session, agent, reset_breaker } => {

@@ -5,10 +5,12 @@ use std::path::Path;
 use segno_agents::Baseline;
 use segno_agents::TokenCounts;
 use segno_core::Command;
+use segno_core::CostBudget;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::TokenBudget;
 use segno_core::UserKey;
 use segno_core::event::Maker;
 use segno_core::event::Project;
@@ -17,10 +19,12 @@ use segno_core::rows::RunRow;
 use super::FreshSession;
 use super::Intent;
 use super::LaunchSettings;
+use super::caps::check_budgets;
 use crate::Engine;
 use crate::Error;
 use crate::NewSession;
 use crate::frontend::Frontend;
+use crate::resume::BranchWish;
 
 /// A conversation to go on with.
 pub(super) struct From {
@@ -72,6 +76,26 @@ impl Engine {
         Ok(From { native_id, baseline: Baseline::Known(used) })
     }
 
+    /// What must be right before a run begins in an open session: it is on its branch, and the caps that were given
+    /// with the run are its caps from now on.
+    pub(super) fn prepare_open(
+        &self,
+        session: SessionId,
+        caps: Vec<Command>,
+        frontend: &dyn Frontend,
+    ) -> Result<(), Error> {
+        let state = self.load_for_run(session, frontend)?;
+        if !state.status.is_open() {
+            return Err(Error::Ended { session, status: state.status });
+        }
+        self.refuse_driven(session)?;
+        self.settle_branch(&state, BranchWish::Same)?;
+        if !caps.is_empty() {
+            self.act_all(session, caps, None)?;
+        }
+        Ok(())
+    }
+
     /// Takes an open session up again.
     pub(super) fn take_up(
         &self,
@@ -108,21 +132,27 @@ impl Engine {
             None => NewSession::default(),
         };
         let kept = intent.continues.is_some();
+        // Whatever cap it gets, what was used of the one before counts.
+        let budget = match new.budget {
+            Some(asked) => TokenBudget { tokens_used: before.budget.tokens_used, ..asked },
+            None if kept => before.budget,
+            None => settings.budget,
+        };
+        let cost = match new.cost {
+            Some(asked) => CostBudget { used_micros: before.cost.used_micros, ..asked },
+            None if kept => before.cost,
+            None => settings.cost,
+        };
+        if let Some(session) = intent.continues {
+            check_budgets(session, &budget, &cost)?;
+        }
         let description = intent.item.as_ref().map(|item| item.description.as_str());
         let acted = self.create(NewSession {
             topic: self.topic(&new, intent).or(before.topic.clone()),
             intent: description.filter(|text| !text.trim().is_empty()).map(Into::into),
             project: project_at(&settings.project),
-            budget: match new.budget {
-                Some(asked) => asked,
-                None if kept => before.budget,
-                None => settings.budget,
-            },
-            cost: match new.cost {
-                Some(asked) => asked,
-                None if kept => before.cost,
-                None => settings.cost,
-            },
+            budget,
+            cost,
             made_by: Maker::Run,
             ..before
         })?;

@@ -24,6 +24,7 @@ mod caps;
 mod captures;
 mod driver;
 mod first_minute;
+mod flags;
 mod flips;
 mod forget;
 mod going_back;

@@ -28,6 +28,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Outcome {
     let (with_agent, without): (Vec<Summary>, Vec<Summary>) =
         desk.engine.list(&filter)?.into_iter().partition(|session| has_agent(&desk, session));
     let printer = &context.printer;
+    let (with_agent, gone): (Vec<Summary>, Vec<Summary>) =
+        with_agent.into_iter().partition(|session| Path::new(&session.project).is_dir());
+    for session in &gone {
+        let id = session.session_id;
+        printer.warn_with(
+            format!("{} is not resumed: its project {} is gone", short(id), session.project),
+            &[format!("segno abort {}   gives it up", tail(id))],
+        );
+    }
     if with_agent.is_empty() {
         if printer.is_json() {
             return printer.json(&json!({ "resumed": [] }));

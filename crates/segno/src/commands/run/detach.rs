@@ -14,6 +14,7 @@ use crate::config::env::Environment;
 use crate::context::Context;
 use crate::desk::tail;
 use crate::error::{CommandError, Outcome};
+use crate::exit::ExitCode;
 use crate::files;
 
 /// How long the background process may take to say which session it runs.
@@ -49,11 +50,16 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     let mut child = start_background(&own, &arguments, stdin(), out, runtime, &Environment::inherited(), &[])
         .map_err(|why| CommandError::io("cannot start the background process", why))?;
     let until = Instant::now() + PATIENCE;
+    let mut ended = None;
     let session = loop {
         if let Some(session) = std::fs::read_to_string(&told).ok().and_then(|text| text.trim().parse().ok()) {
             break Some(session);
         }
-        if child.try_wait().ok().flatten().is_some() || Instant::now() >= until {
+        if let Some(status) = child.try_wait().ok().flatten() {
+            ended = status.code();
+            break None;
+        }
+        if Instant::now() >= until {
             break None;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -61,8 +67,11 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     let Some(session): Option<SessionId> = session else {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         let _ = std::fs::remove_dir_all(&place);
-        return Err(CommandError::failure("not_detached", "the background process did not start a session")
-            .hint(said.trim().to_owned()));
+        // Why it did not is what its own exit code says.
+        let exit = ExitCode::ALL.iter().copied().find(|exit| Some(i32::from(exit.number())) == ended);
+        let exit = exit.filter(|exit| *exit != ExitCode::Ok).unwrap_or(ExitCode::Failure);
+        let why = "the background process did not start a session";
+        return Err(CommandError::new(exit, "not_detached", why).hint(said.trim().to_owned()));
     };
     let printer = &context.printer;
     if printer.is_json() {

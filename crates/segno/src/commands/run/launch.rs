@@ -4,7 +4,8 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use segno_engine::core::StoreId;
+use segno_engine::core::event::Unit;
+use segno_engine::core::{Command, SessionId, StoreId};
 use segno_engine::launch::prompt::{self, WorkItem};
 use segno_engine::launch::{FreshSession, Intent, Launch, LaunchSettings, RunIn, Who};
 use segno_engine::run::cgroup::Resources;
@@ -34,9 +35,14 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         false => prompt_of(context, args, chosen.agent.name())?,
     };
     let continues = args.continue_from.as_ref().map(|named| desk.named(named)).transpose()?;
+    if let Some(before) = continues
+        && (args.budget.is_some() || args.cost.is_some())
+    {
+        refuse_cap_below_run(desk, before)?;
+    }
     let run_in = match context.session(None)? {
         Some(named) if context.under_run()?.is_none() || context.global.session.is_some() => {
-            RunIn::Open(desk.named(&named)?)
+            open_session(desk, args, desk.named(&named)?)?
         }
         _ => fresh_session(context, args)?,
     };
@@ -79,6 +85,45 @@ fn who(args: &Args) -> Who {
         }
         Some(name) => Who::Named(name.clone()),
         None => Who::Usual,
+    }
+}
+
+/// A session that is there. What only a new one can be given is refused, not ignored; a cap is the session's from now
+/// on, as `segno budget set` would make it.
+fn open_session(desk: &Desk<'_>, args: &Args, session: SessionId) -> Outcome<RunIn> {
+    let refused = |flag: &str, hint: &str| {
+        let why = format!("{flag} is for a new session, and this run is in {}", crate::desk::short(session));
+        Err(CommandError::usage(why).hint(hint.to_owned()))
+    };
+    if args.topic.is_some() {
+        return refused("--topic", "without --session a new session begins, with this topic");
+    }
+    if let Some(branch) = &args.branch {
+        return refused("--branch", &format!("git checkout -b {branch}   begins one beforehand"));
+    }
+    let mut caps = Vec::new();
+    let set = |unit, total, count| Command::SetBudget {
+        unit,
+        total: Some(total),
+        hard: Some(true),
+        warn_percent: None,
+        count,
+    };
+    let count = desk.context.config()?.budget.count;
+    caps.extend(args.budget.map(|tokens| set(Unit::Tokens, tokens, Some(count))));
+    caps.extend(args.cost.map(|micros| set(Unit::Cost, micros, None)));
+    if !caps.is_empty() {
+        refuse_cap_below_run(desk, session)?;
+    }
+    Ok(RunIn::Open { session, caps })
+}
+
+/// An agent does not change the caps that stop it.
+fn refuse_cap_below_run(desk: &Desk<'_>, session: SessionId) -> Outcome {
+    let state = desk.load(session)?;
+    match state.budget.hard || state.cost.hard {
+        true => desk.context.refuse_below_run("change a budget that stops it"),
+        false => Ok(()),
     }
 }
 
