@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::common::Room;
 
+#[expect(clippy::disallowed_methods, reason = "where git is, is told by the environment of the tests")]
 fn engine(room: &Room) -> Engine {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tree = TreeOptions::new(room.path().join("snapshots"), git::find(&path));
