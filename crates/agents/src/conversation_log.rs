@@ -76,10 +76,14 @@ impl LogLocation {
 /// An agent's own log of its conversations.
 pub trait ConversationLog: Debug + Send + Sync {
     /// Where logs lie, if they are files that somebody can find.
-    fn location(&self) -> Option<LogLocation>;
+    fn location(&self) -> Option<LogLocation> {
+        None
+    }
 
     /// A reader for a log, if it can be followed line by line.
-    fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader>;
+    fn reader(&self, _options: &ReaderOptions, _usage: LogUse<'_>) -> Option<Reader> {
+        None
+    }
 
     /// Whether a log that begins like this is that of the conversation with the person.
     fn is_main(&self, _head: &[u8]) -> bool {

@@ -7,9 +7,8 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::conversation_log::{ConversationLog, LogLocation, LogUse};
+use crate::conversation_log::ConversationLog;
 use crate::raw::Raw;
-use crate::reader::{Reader, ReaderOptions};
 use crate::tokens::TokenCounts;
 use crate::transcript::{CallStatus, Position, Transcript, TranscriptCall, each_line};
 
@@ -87,14 +86,6 @@ impl Tokens {
 pub(super) struct ChatLog;
 
 impl ConversationLog for ChatLog {
-    fn location(&self) -> Option<LogLocation> {
-        None
-    }
-
-    fn reader(&self, _options: &ReaderOptions, _usage: LogUse<'_>) -> Option<Reader> {
-        None
-    }
-
     fn transcript(&self, bytes: &[u8]) -> Transcript {
         read(bytes)
     }

@@ -7,9 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::{Metadata, Part, Tokens};
-use crate::conversation_log::{ConversationLog, LogLocation, LogUse};
+use crate::conversation_log::ConversationLog;
 use crate::raw::Raw;
-use crate::reader::{Reader, ReaderOptions};
 use crate::tokens::TokenCounts;
 use crate::transcript::{CallStatus, Transcript, TranscriptCall};
 
@@ -61,14 +60,6 @@ struct ErrorName {
 pub(super) struct ExportLog;
 
 impl ConversationLog for ExportLog {
-    fn location(&self) -> Option<LogLocation> {
-        None
-    }
-
-    fn reader(&self, _options: &ReaderOptions, _usage: LogUse<'_>) -> Option<Reader> {
-        None
-    }
-
     fn transcript(&self, bytes: &[u8]) -> Transcript {
         read(bytes)
     }

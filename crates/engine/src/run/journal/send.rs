@@ -53,23 +53,16 @@ impl Recorder<'_> {
 
     /// Writes what is in hand. An error means that this driver has no say any more.
     pub(in crate::run) fn flush(&mut self) -> Result<Flushed, Error> {
-        self.give_texts();
-        loop {
-            if let Some(why) = self.settle()? {
-                return Ok(Flushed::NotYet(why));
-            }
-            if self.pending.is_empty() {
-                break;
-            }
-            self.send();
-        }
-        self.refresh_view(false);
-        Ok(Flushed::All)
+        self.give(true)
     }
 
     /// Gives what is in hand to the store and does not wait for the last of it: the next can be made ready meanwhile.
     /// What was in hand the last time is in the journal then.
     pub(in crate::run) fn advance(&mut self) -> Result<Flushed, Error> {
+        self.give(false)
+    }
+
+    fn give(&mut self, and_wait: bool) -> Result<Flushed, Error> {
         self.give_texts();
         loop {
             if let Some(why) = self.settle()? {
@@ -79,7 +72,7 @@ impl Recorder<'_> {
                 break;
             }
             self.send();
-            if self.pending.is_empty() {
+            if self.pending.is_empty() && !and_wait {
                 break;
             }
         }
