@@ -107,6 +107,14 @@ impl Engine {
             }
             let Some((session, _)) = listed.name.split_once('/') else { continue };
             let Ok(session) = session.parse::<SessionId>() else { continue };
+            let ours = match super::take::store_of(&listed.name) {
+                Some(store) => store == self.store_id(),
+                // Earlier versions did not say: it is ours if the session is.
+                None => self.store().known(session)?.is_some(),
+            };
+            if !ours {
+                continue;
+            }
             let known = match needed.entry(session) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(free) => free.insert(self.needed_snapshots(session)?),
@@ -146,7 +154,8 @@ impl Engine {
         let created = self.act_as(session, vec![create], Acting::by_itself())?;
         let ordinal = created.state.counts.checkpoints;
         let seq = created.state.checkpoint.as_ref().map_or(created.seq, |mark| mark.seq);
-        let snapshot = workspace.import(from, &super::take::snapshot_name(session, ordinal))?;
+        let snapshot =
+            workspace.import(from, &super::take::snapshot_name(self.store_id(), session, ordinal))?;
         let mark = super::take::mark(&snapshot);
         let mut ready = self.ready(&created.state, ordinal, seq, Some(mark), None, &At::default())?;
         ready.aside = true;

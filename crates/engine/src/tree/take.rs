@@ -5,6 +5,7 @@ use segno_core::Event;
 use segno_core::EventKey;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::StoreId;
 use segno_core::event::CheckpointCreated;
 use segno_core::event::CheckpointReady;
 use segno_core::event::CheckpointReason;
@@ -122,7 +123,7 @@ impl Engine {
         let taken = self.workspace_until(state, at.cancel.clone()).and_then(|workspace| {
             // A tree between two places is nobody's work. What is there is kept all the same.
             notices.extend(super::pending::settle(&workspace).unwrap_or_else(|why| Some(why.to_string())));
-            let name = snapshot_name(state.session_id, created.ordinal);
+            let name = snapshot_name(self.store_id(), state.session_id, created.ordinal);
             let taken = match workspace.snapshot(&name) {
                 // Tried before, and the process died before it could say so.
                 Err(segno_workspace::Error::NameTaken(_)) => workspace.get(&name)?,
@@ -232,8 +233,17 @@ fn ready_key(ordinal: u64) -> EventKey {
     format!("checkpoint-{ordinal}-ready").parse().unwrap_or_else(|_| fresh_key())
 }
 
-pub(super) fn snapshot_name(session: SessionId, ordinal: u64) -> String {
-    format!("{session}/{ordinal:06}")
+/// What stands before the store's id in the name of a snapshot.
+const OF_STORE: &str = ".of-";
+
+/// Several stores may keep snapshots of one project: each name says whose it is.
+pub(super) fn snapshot_name(store: StoreId, session: SessionId, ordinal: u64) -> String {
+    format!("{session}/{ordinal:06}{OF_STORE}{store}")
+}
+
+/// The store that a snapshot's name says; none for those of earlier versions.
+pub(super) fn store_of(name: &str) -> Option<StoreId> {
+    name.split_once(OF_STORE)?.1.get(..32)?.parse().ok()
 }
 
 /// A snapshot as the journal has it.

@@ -226,3 +226,49 @@ promise!(
         assert_eq!(found, id);
     }
 );
+
+promise!(
+    /// Two stores may keep snapshots of one project: collecting garbage in one takes nothing of the other's.
+    fn gc_takes_nothing_of_another_store() {
+        use crate::common::TestEnv;
+        fn old(dir: &std::path::Path, rename: Option<&str>) {
+            for entry in std::fs::read_dir(dir).unwrap().flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    old(&path, rename);
+                    continue;
+                }
+                let day = std::time::Duration::from_secs(3 * 86_400);
+                let then = std::time::SystemTime::now() - day;
+                std::fs::File::options().append(true).open(&path).unwrap().set_modified(then).unwrap();
+                // As an earlier version named it.
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                if let Some(session) = rename
+                    && path.parent().is_some_and(|parent| parent.ends_with(session))
+                    && let Some((short, _)) = name.split_once(".of-")
+                {
+                    std::fs::rename(&path, path.with_file_name(short)).unwrap();
+                }
+            }
+        }
+        let mut env = TestEnv::new();
+        env.set("SEGNO_CHECKPOINT_FILES", "true");
+        env.set("PATH", "/usr/bin:/bin");
+        env.write("project/a.txt", "one\n");
+        env.start(&["first"]);
+        env.ok(&["checkpoint", "create", "one"]);
+        let first = env.json(&["show"])["state"]["session_id"].as_str().unwrap().to_owned();
+        let other = format!("sqlite:{}", env.path("other.db").display());
+        env.ok(&["--store", &other, "new", "second"]);
+        env.ok(&["--store", &other, "checkpoint", "create", "two"]);
+        for rename in [None, Some(first.as_str())] {
+            for entry in std::fs::read_dir(env.path("data/segno/snapshots")).unwrap().flatten() {
+                old(&entry.path().join("git/refs/snapshots"), rename);
+            }
+            assert_eq!(env.json(&["--store", &other, "checkpoint", "gc"])["dropped"], 0);
+            if rename.is_none() {
+                assert_eq!(env.json(&["checkpoint", "validate"])["whole"], true);
+            }
+        }
+    }
+);
