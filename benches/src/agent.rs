@@ -19,9 +19,9 @@ use segno_benches::open;
 use segno_engine::Actor;
 use segno_engine::Engine;
 use segno_engine::EngineOptions;
-use segno_engine::run::door;
-use segno_engine::run::door::Door;
-use segno_engine::run::door::Resident;
+use segno_engine::run::hook_server;
+use segno_engine::run::hook_server::HookServer;
+use segno_engine::run::hook_server::RunIdentity;
 use segno_store::Store;
 use segno_testkit::home::Home;
 use segno_testkit::model::Model;
@@ -72,11 +72,11 @@ impl Bench {
             let driver = Engine::new(Box::new(ok(attach(&path, session))), EngineOptions::default());
             let beside = ok(open(&path));
             let end = |calls: &[String]| ok(end_calls(&beside, session, calls));
-            let door = Door::open(&self.home).unwrap_or_else(|| fail("no door"));
+            let door = HookServer::open(&self.home).unwrap_or_else(|| fail("no door"));
             std::thread::scope(|scope| {
                 let actor = Actor { run: Some("bench".to_owned()), ..Actor::default() };
-                let _porter = door.attend(scope, &driver, Resident { session, actor });
-                let hook = Hook { door: Some(self.home.join(door::NAME)), ..hook.clone() };
+                let _porter = door.serve(scope, &driver, RunIdentity { session, actor });
+                let hook = Hook { door: Some(self.home.join(hook_server::NAME)), ..hook.clone() };
                 for (name, size) in PAYLOADS {
                     for at_once in [1, AT_ONCE] {
                         self.hook(&project, &hook, (name, size), at_once, &end);
@@ -88,7 +88,7 @@ impl Bench {
         }
         ok(detach(&path, session));
         // As whoever drove it does in the end.
-        ok(open(&path).and_then(|store| store.tend()));
+        ok(open(&path).and_then(|store| store.checkpoint_wal()));
         println!("  without a driver: each process reads the log anew");
         let end = |calls: &[String]| ok(open(&path).and_then(|store| end_calls(&store, session, calls)));
         self.hook(&project, &hook, PAYLOADS[0], 1, &end);
@@ -119,7 +119,7 @@ impl Bench {
                 let mut command = self.segno(project, &["hook", "claude"]);
                 command.env("SEGNO_SESSION", &hook.session).env("SEGNO_RUN", "bench");
                 command.env("SEGNO_HOOK", &hook.file);
-                command.envs(hook.door.iter().map(|door| (door::DOOR, door)));
+                command.envs(hook.door.iter().map(|door| (hook_server::VARIABLE, door)));
                 command
             };
             let floor = together(at_once, &mut floor, |index| numbered(&payload, index));

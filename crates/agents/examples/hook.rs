@@ -3,7 +3,8 @@
 
 use std::error::Error;
 
-use segno_agents::{Decision, by_name};
+use segno_agents::Decision;
+use segno_agents::by_name;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -7,7 +7,10 @@ use std::error::Error;
 use std::fs::File;
 use std::io::Read;
 
-use segno_agents::{Envelope, ExitInfo, ReaderOptions, by_name};
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -7,15 +7,22 @@ use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::conversation_log::ConversationLog;
 use crate::gemini::Gemini;
-use crate::hook::{HookError, HookReport};
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::hook::HookError;
+use crate::hook::HookReport;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
 use crate::opencode::OpenCode;
 use crate::permission::Permission;
 use crate::plain::Plain;
-use crate::probe::{self, Probe};
+use crate::probe::Probe;
+use crate::probe::{self};
 use crate::raw::Raw;
-use crate::reader::{Reader, ReaderOptions};
-use crate::stop::{STOP_LADDER, Silence, StopStep};
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::stop::STOP_LADDER;
+use crate::stop::Silence;
+use crate::stop::StopStep;
 
 /// How the texts of an agent follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What an error message means. Used only on text the agent itself reports as an error: the same words in a file that
 //! the agent reads must never look like a limit.
 
-use crate::outcome::{ErrorClass, LimitHit};
+use crate::outcome::ErrorClass;
+use crate::outcome::LimitHit;
 
 /// The class of an error from the vendor's code, its text and its HTTP status, in that order of trust. Only the codes
 /// that lump many causes together yield to the text.

@@ -8,10 +8,15 @@ use std::fmt::Debug;
 
 use crate::agent::Agent;
 use crate::event::AgentEvent;
-use crate::reader::{Machine, Reader, ReaderOptions, Stamp};
-use crate::tally::{Ending, Tally};
+use crate::reader::LineMeta;
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::reader::StreamParser;
+use crate::tally::Ending;
+use crate::tally::Tally;
 use crate::tokens::TokenCounts;
-use crate::transcript::{self, Transcript};
+use crate::transcript::Transcript;
+use crate::transcript::{self};
 
 /// What a log is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +119,7 @@ pub trait ConversationLog: Debug + Send + Sync {
 /// that is all.
 pub fn attended_reader(agent: &dyn Agent, options: &ReaderOptions, since: Option<&str>) -> Reader {
     let log = agent.conversation_log().and_then(|log| log.reader(options, LogUse::Alone { since }));
-    log.unwrap_or_else(|| Reader::new(Box::new(Nothing), options, Tally::new(Ending::Attended, options)))
+    log.unwrap_or_else(|| Reader::new(Box::new(Nothing), options, Tally::new(Ending::Interactive, options)))
 }
 
 /// Whether what an event says is said in a log that is followed beside the output, and better: it is passed over in the
@@ -136,9 +141,9 @@ pub fn is_told_by_log(event: &AgentEvent) -> bool {
 #[derive(Debug)]
 struct Nothing;
 
-impl Machine for Nothing {
-    fn object(&mut self, _json: &str, _out: &mut Vec<AgentEvent>) -> Stamp {
-        Stamp::default()
+impl StreamParser for Nothing {
+    fn object(&mut self, _json: &str, _out: &mut Vec<AgentEvent>) -> LineMeta {
+        LineMeta::default()
     }
 
     fn text(&mut self, _text: &str, _out: &mut Vec<AgentEvent>) {}

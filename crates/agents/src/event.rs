@@ -5,13 +5,20 @@
 
 use serde::Serialize;
 
-use crate::outcome::{ErrorClass, OutcomeKind};
+use crate::outcome::ErrorClass;
+use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
 
-pub(crate) use crate::event_parts::{
-    By, ChangeKind, CompactionPhase, HookPhase, InputSource, LimitStatus, LimitWindow, PartialPart, PlanItem,
-};
+pub(crate) use crate::event_parts::By;
+pub(crate) use crate::event_parts::ChangeKind;
+pub(crate) use crate::event_parts::CompactionPhase;
+pub(crate) use crate::event_parts::HookPhase;
+pub(crate) use crate::event_parts::InputSource;
+pub(crate) use crate::event_parts::LimitStatus;
+pub(crate) use crate::event_parts::LimitWindow;
+pub(crate) use crate::event_parts::PartialPart;
+pub(crate) use crate::event_parts::PlanItem;
 
 /// One thing that happened in an agent.
 ///

@@ -1,6 +1,7 @@
 //! The small vocabularies inside events.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
 /// What a piece of a streaming message belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

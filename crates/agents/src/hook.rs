@@ -1,7 +1,8 @@
 //! Hook payloads: what an agent tells us before and after it acts, and what we may answer.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 use thiserror::Error;
 
 use crate::event::AgentEvent;

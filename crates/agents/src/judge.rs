@@ -1,8 +1,15 @@
 //! Judges the end of a run from what was counted and how the process exited.
 
 use crate::classify;
-use crate::outcome::{EndCause, ErrorClass, ExitInfo, Failure, LimitHit, Outcome, OutcomeKind};
-use crate::tally::{Ending, Tally};
+use crate::outcome::EndCause;
+use crate::outcome::ErrorClass;
+use crate::outcome::ExitInfo;
+use crate::outcome::Failure;
+use crate::outcome::LimitHit;
+use crate::outcome::Outcome;
+use crate::outcome::OutcomeKind;
+use crate::tally::Ending;
+use crate::tally::Tally;
 use crate::tokens::TokenCounts;
 
 impl Tally {
@@ -51,7 +58,7 @@ impl Tally {
     fn judge(&self, exit: &ExitInfo) -> (OutcomeKind, String) {
         use OutcomeKind as Kind;
         let said = match self.ending {
-            Ending::Attended => attended(exit),
+            Ending::Interactive => attended(exit),
             _ => self.said(exit),
         };
         let asked = match exit.cause {
@@ -64,7 +71,7 @@ impl Tally {
         match asked {
             // It had finished before the request reached it.
             Some(_)
-                if self.ending != Ending::Attended
+                if self.ending != Ending::Interactive
                     && matches!(said.0, Kind::Completed | Kind::Denied)
                     && exit.is_success() =>
             {

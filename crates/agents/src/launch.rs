@@ -51,7 +51,7 @@ pub struct LaunchRequest {
     pub private_tmp: Option<String>,
     /// Calls that the agent's own rules do not settle are asked about on its standard output, and answered on its
     /// standard input. Only for an agent that can.
-    pub asks_us: bool,
+    pub forwards_permission_prompts: bool,
     /// A person sits at the terminal: the agent's own interface is opened there. A prompt, if there is one, is what it
     /// begins with.
     pub interactive: bool,

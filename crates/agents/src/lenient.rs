@@ -1,7 +1,8 @@
 //! Reading objects of which a part has another shape than it should: the rest still counts.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Map;
+use serde_json::Value;
 
 use crate::event::AgentEvent;
 

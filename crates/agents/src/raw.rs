@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Deserialize;
+use serde::Serialize;
+use serde::Serializer;
 use serde_json::value::RawValue;
 
 /// A piece of valid JSON whose bytes are never touched: number formats, key order and repeated keys survive.

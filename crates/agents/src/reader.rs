@@ -3,9 +3,12 @@
 use serde::Serialize;
 
 use crate::event::AgentEvent;
-use crate::lines::{Line, Lines};
-use crate::outcome::{ExitInfo, Outcome};
-use crate::splice::{self, Part};
+use crate::lines::Line;
+use crate::lines::Lines;
+use crate::outcome::ExitInfo;
+use crate::outcome::Outcome;
+use crate::splice::Part;
+use crate::splice::{self};
 use crate::tally::Tally;
 use crate::tokens::Baseline;
 
@@ -71,16 +74,16 @@ impl Default for ReaderOptions {
 
 /// What a line says besides its events.
 #[derive(Debug, Default)]
-pub(crate) struct Stamp {
+pub(crate) struct LineMeta {
     pub(crate) session_id: Option<String>,
     pub(crate) event_id: Option<String>,
     pub(crate) at: Option<String>,
 }
 
 /// The part of a reader that knows one agent.
-pub(crate) trait Machine: Send + std::fmt::Debug {
+pub(crate) trait StreamParser: Send + std::fmt::Debug {
     /// One complete JSON object of the output.
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp;
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta;
 
     /// One piece of the output that is no JSON object.
     fn text(&mut self, text: &str, out: &mut Vec<AgentEvent>) {
@@ -113,7 +116,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(machine: Box<dyn Machine>, options: &ReaderOptions, tally: Tally) -> Self {
+    pub(crate) fn new(machine: Box<dyn StreamParser>, options: &ReaderOptions, tally: Tally) -> Self {
         Self {
             lines: Lines::new(options.line_limit, options.start_offset),
             inner: Inner {
@@ -152,20 +155,20 @@ impl Reader {
     /// only earlier lines tell, such as the file of a call that is still open, that reader cannot know.
     pub fn safe_offset(&self) -> u64 {
         let start = self.lines.start();
-        let torn = self.inner.torn.as_ref().map_or(start, |torn| torn.place.offset);
+        let torn = self.inner.torn.as_ref().map_or(start, |torn| torn.position.offset);
         start.min(torn).min(self.inner.held.unwrap_or(start))
     }
 }
 
 #[derive(Debug)]
 struct Inner {
-    machine: Box<dyn Machine>,
+    machine: Box<dyn StreamParser>,
     tally: Tally,
     torn: Option<Torn>,
     /// Where the first line is whose events are still held back.
     held: Option<u64>,
-    /// The last event's place, and the next index there.
-    last: Option<Place>,
+    /// The last event's position, and the next index there.
+    last: Option<StreamPosition>,
     scratch: Vec<AgentEvent>,
     lines: u64,
 }
@@ -173,13 +176,13 @@ struct Inner {
 /// An event whose rest is expected on a later line.
 #[derive(Debug)]
 struct Torn {
-    place: Place,
+    position: StreamPosition,
     text: String,
     patience: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct StreamPosition {
     offset: u64,
     line: u64,
     index: u32,
@@ -197,7 +200,7 @@ impl Inner {
                 }
                 let text = String::from_utf8_lossy(bytes);
                 let lossy = matches!(text, std::borrow::Cow::Owned(_));
-                self.text(&text, Place { offset, line: number, index: 0, lossy }, out);
+                self.text(&text, StreamPosition { offset, line: number, index: 0, lossy }, out);
             }
             Line::Oversized { offset, number, length, head, tail } => {
                 self.scratch.push(AgentEvent::Oversized {
@@ -205,75 +208,79 @@ impl Inner {
                     head: String::from_utf8_lossy(head).into_owned(),
                     tail: String::from_utf8_lossy(trim(tail)).into_owned(),
                 });
-                self.emit(&mut Place { offset, line: number, index: 0, lossy: false }, Stamp::default(), out);
+                self.emit(
+                    &mut StreamPosition { offset, line: number, index: 0, lossy: false },
+                    LineMeta::default(),
+                    out,
+                );
             }
         }
     }
 
-    fn text(&mut self, text: &str, mut place: Place, out: &mut impl FnMut(Envelope)) {
+    fn text(&mut self, text: &str, mut position: StreamPosition, out: &mut impl FnMut(Envelope)) {
         if !self.machine.speaks_json() {
             self.machine.text(text, &mut self.scratch);
-            return self.emit(&mut place, Stamp::default(), out);
+            return self.emit(&mut position, LineMeta::default(), out);
         }
         if splice::is_object(text) {
-            self.object(text, &mut place, out);
+            self.object(text, &mut position, out);
             return self.lose_patience(out);
         }
         if let Some(mut torn) = self.torn.take() {
             let whole = format!("{}{text}", torn.text);
             if splice::is_object(&whole) {
-                torn.place.lossy |= place.lossy;
-                return self.object(&whole, &mut torn.place, out);
+                torn.position.lossy |= position.lossy;
+                return self.object(&whole, &mut torn.position, out);
             }
             self.noise(torn, out);
         }
         let machine = &self.machine;
         for part in splice::take_apart(text, &|kind| machine.knows(kind)) {
             match part {
-                Part::Object(json) => self.object(&json, &mut place, out),
+                Part::Object(json) => self.object(&json, &mut position, out),
                 Part::Noise(noise) => {
                     self.machine.text(&noise, &mut self.scratch);
-                    self.emit(&mut place, Stamp::default(), out);
+                    self.emit(&mut position, LineMeta::default(), out);
                 }
-                Part::Open(text) => self.torn = Some(Torn { place, text, patience: PATIENCE }),
+                Part::Open(text) => self.torn = Some(Torn { position, text, patience: PATIENCE }),
             }
         }
     }
 
-    fn object(&mut self, json: &str, place: &mut Place, out: &mut impl FnMut(Envelope)) {
-        let stamp = self.machine.object(json, &mut self.scratch);
+    fn object(&mut self, json: &str, position: &mut StreamPosition, out: &mut impl FnMut(Envelope)) {
+        let meta = self.machine.object(json, &mut self.scratch);
         // The rest of a torn event belongs to where it began, which is before what came between.
-        let since = self.held.map_or(place.offset, |held| held.min(place.offset));
+        let since = self.held.map_or(position.offset, |held| held.min(position.offset));
         self.held = self.machine.holds().then_some(since);
-        self.emit(place, stamp, out);
+        self.emit(position, meta, out);
     }
 
     fn end(&mut self, out: &mut impl FnMut(Envelope)) {
         self.machine.end(&mut self.scratch);
         self.held = None;
-        if let Some(mut place) = self.last {
-            self.emit(&mut place, Stamp::default(), out);
+        if let Some(mut position) = self.last {
+            self.emit(&mut position, LineMeta::default(), out);
         }
     }
 
-    fn emit(&mut self, place: &mut Place, stamp: Stamp, out: &mut impl FnMut(Envelope)) {
-        if let Some(id) = &stamp.session_id {
+    fn emit(&mut self, position: &mut StreamPosition, meta: LineMeta, out: &mut impl FnMut(Envelope)) {
+        if let Some(id) = &meta.session_id {
             self.tally.saw_session(id);
         }
         for event in self.scratch.drain(..) {
             self.tally.observe(&event);
             out(Envelope {
-                offset: place.offset,
-                line: place.line,
-                index: place.index,
-                lossy: place.lossy,
-                native_event_id: stamp.event_id.clone(),
-                at: stamp.at.clone(),
+                offset: position.offset,
+                line: position.line,
+                index: position.index,
+                lossy: position.lossy,
+                native_event_id: meta.event_id.clone(),
+                at: meta.at.clone(),
                 event,
             });
-            place.index += 1;
+            position.index += 1;
         }
-        self.last = Some(*place);
+        self.last = Some(*position);
     }
 
     fn lose_patience(&mut self, out: &mut impl FnMut(Envelope)) {
@@ -294,7 +301,7 @@ impl Inner {
 
     fn noise(&mut self, mut torn: Torn, out: &mut impl FnMut(Envelope)) {
         self.machine.text(&torn.text, &mut self.scratch);
-        self.emit(&mut torn.place, Stamp::default(), out);
+        self.emit(&mut torn.position, LineMeta::default(), out);
     }
 }
 

@@ -1,10 +1,17 @@
 //! Keeps count of what a run did, from its events alone.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
-use crate::bounds::{excerpt, is_short};
-use crate::event::{AgentEvent, LimitStatus};
-use crate::outcome::{Denial, Failure, LimitHit, OpenCall, OutcomeKind};
+use crate::bounds::excerpt;
+use crate::bounds::is_short;
+use crate::event::AgentEvent;
+use crate::event::LimitStatus;
+use crate::outcome::Denial;
+use crate::outcome::Failure;
+use crate::outcome::LimitHit;
+use crate::outcome::OpenCall;
+use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::reader::ReaderOptions;
 use crate::tokens::TokenCounts;
@@ -25,7 +32,7 @@ pub(crate) enum Ending {
     /// It does not: the exit code is all there is.
     Silent,
     /// A person at its terminal decides when it is over, whatever it said last.
-    Attended,
+    Interactive,
 }
 
 #[derive(Debug)]

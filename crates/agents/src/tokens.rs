@@ -1,6 +1,7 @@
 //! Token counts by kind, with one meaning for every agent.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
 /// Tokens by kind. The four kinds do not overlap, so [`TokenCounts::total`] may add them up.
 ///

@@ -5,10 +5,14 @@
 use serde::Serialize;
 
 use crate::conversation_log::LogUse;
-use crate::event::{AgentEvent, CompactionPhase, InputSource};
+use crate::event::AgentEvent;
+use crate::event::CompactionPhase;
+use crate::event::InputSource;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Envelope, Reader, ReaderOptions};
+use crate::reader::Envelope;
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
 use crate::tokens::TokenCounts;
 
 /// How a call in a transcript stands.

@@ -366,7 +366,7 @@ impl Command {
             Self::ReachBreakpoint { .. } | Self::ContinueBreakpoint { .. } => "wait at breakpoints",
             Self::Decide { .. } | Self::SwitchBranch { .. } => "take decisions",
             Self::StartTool { .. } | Self::EndTool { .. } | Self::SettleCall { .. } => "record tool calls",
-            Self::ChooseRecovery(_) | Self::AttemptResume(_) => "be taken up again",
+            Self::ChooseRecovery(_) | Self::AttemptResume(_) => "be resumed",
             Self::UseMemory { .. } | Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
             Self::RecordError { .. } => "record errors",
             Self::CreateCheckpoint { .. } => "be checkpointed",

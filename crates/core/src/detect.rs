@@ -138,7 +138,7 @@ pub fn mismatch(state: &State, wanted: &str) -> String {
     format!("PRP mismatch: session={}, requested={wanted}", state.file.as_deref().unwrap_or("(none)"))
 }
 
-/// Why a session cannot be taken up again; none if it can.
+/// Why a session cannot be resumed; none if it can.
 pub fn refusal(state: &State, reset_breaker: bool) -> Option<&'static str> {
     match state.status {
         Status::Completed => Some("Session already completed"),

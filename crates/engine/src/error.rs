@@ -153,7 +153,7 @@ pub enum Error {
         session: SessionId,
     },
     /// The session has ended for good.
-    #[error("session {} is {status}; an ended session is not taken up again", short(*session))]
+    #[error("session {} is {status}; an ended session cannot be resumed", short(*session))]
     Ended {
         /// Which.
         session: SessionId,
@@ -179,7 +179,7 @@ pub enum Error {
         /// Its process.
         pid: u32,
     },
-    /// The session cannot be taken up again.
+    /// The session cannot be resumed.
     #[error("{why}")]
     NotResumable {
         /// Why, in the words of those who named the cases.

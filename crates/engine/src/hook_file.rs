@@ -25,8 +25,8 @@ use crate::hook::HookAnswer;
 use crate::hook::HookCall;
 use crate::redaction::Redaction;
 use crate::redaction::Rule;
-use crate::run::door;
-use crate::run::door::Knock;
+use crate::run::hook_server;
+use crate::run::hook_server::HookRequest;
 use crate::tree::TreeOptions;
 use crate::view;
 
@@ -106,17 +106,17 @@ impl HookVisit {
     pub fn answer(self) -> Result<HookAnswer, String> {
         let key = fresh_key();
         if let Some(door) = &self.door
-            && self.payload.len() <= door::LARGEST
+            && self.payload.len() <= hook_server::LARGEST
             && self.file.driver_knows(&self.secrets)
         {
-            let knock = Knock {
+            let knock = HookRequest {
                 agent: self.agent.name().to_owned(),
                 session: self.session,
                 store: self.file.store_id,
                 key: key.clone(),
                 bytes: self.payload.len(),
             };
-            if let Some(answer) = door::knock(door, &knock, &self.payload, PATIENCE, CHECKPOINT) {
+            if let Some(answer) = hook_server::send(door, &knock, &self.payload, PATIENCE, CHECKPOINT) {
                 return Ok(answer);
             }
         }

@@ -1,10 +1,16 @@
 //! The table of keywords: which three bytes end one, and which those are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::collections::HashMap;
 
+use crate::put;
+use crate::put_list;
 use crate::spec::RuleSpec;
-use crate::table::{SLOT_BITS, SMALL, TAG_OPENING, slot_of_four, slots};
-use crate::{put, put_list};
+use crate::table::SLOT_BITS;
+use crate::table::SMALL;
+use crate::table::TAG_OPENING;
+use crate::table::slot_of_four;
+use crate::table::slots;
 
 pub(crate) fn write(out: &mut String, rules: &[RuleSpec]) -> Result<(), String> {
     let words = words(rules);

@@ -14,7 +14,8 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-use segno_redact::{Options, Redactor};
+use segno_redact::Options;
+use segno_redact::Redactor;
 
 const TIMES: usize = 200;
 const LENGTH: usize = 2048;

@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
-use segno_redact::{Options, Pieces, Redactor};
+use segno_redact::Options;
+use segno_redact::Pieces;
+use segno_redact::Redactor;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

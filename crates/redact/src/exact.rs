@@ -40,7 +40,8 @@ pub(crate) fn id(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{id, usable};
+    use super::id;
+    use super::usable;
 
     #[test]
     fn common_values_are_no_secrets() {

@@ -288,7 +288,9 @@ fn sayable(word: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{password, placeholder, token};
+    use super::password;
+    use super::placeholder;
+    use super::token;
 
     #[test]
     fn placeholders() {

@@ -136,7 +136,9 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{base64_texts, encode, percent_words};
+    use super::base64_texts;
+    use super::encode;
+    use super::percent_words;
 
     #[test]
     fn base64_of_text_is_found_wherever_it_stands() {

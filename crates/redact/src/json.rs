@@ -1,10 +1,13 @@
 //! Redaction of JSON values, where a member's name says what its value is.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
+use serde_json::Value;
 
-use crate::names::{self, Promise};
+use crate::guess;
+use crate::names::Promise;
+use crate::names::{self};
 use crate::redactor::Redactor;
-use crate::{guess, tag};
+use crate::tag;
 
 /// The rule id of a value that only its member's name gives away.
 const MEMBER: &str = "named-member";
@@ -92,7 +95,8 @@ fn paired(members: &Map<String, Value>) -> Option<(&str, &'static str)> {
 mod tests {
     use serde_json::json;
 
-    use crate::{Options, Redactor};
+    use crate::Options;
+    use crate::Redactor;
 
     #[test]
     fn names_give_values_away() {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::redactor::{Redactor, Span};
+use crate::redactor::Redactor;
+use crate::redactor::Span;
 
 /// How much of what was given out stays in sight: a secret's name, or the beginning of a key, may stand there.
 const CONTEXT: usize = 16 * 1024;
@@ -130,7 +131,8 @@ fn floor(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::Pieces;
-    use crate::{Options, Redactor};
+    use crate::Options;
+    use crate::Redactor;
 
     fn key(count: usize) -> (Vec<String>, String) {
         let line = |n: usize| {

@@ -11,7 +11,11 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use crate::table::{SLOT_BITS, SMALL, slot, slot_of_four, slots};
+use crate::table::SLOT_BITS;
+use crate::table::SMALL;
+use crate::table::slot;
+use crate::table::slot_of_four;
+use crate::table::slots;
 use crate::tables;
 
 /// How many places one load of eight bytes serves, each with the two bytes before it.
@@ -341,7 +345,11 @@ mod tests {
     use aho_corasick::AhoCorasick;
     use proptest::prelude::*;
 
-    use super::{Added, Hits, Keyword, Meaning, lower};
+    use super::Added;
+    use super::Hits;
+    use super::Keyword;
+    use super::Meaning;
+    use super::lower;
     use crate::tables;
 
     /// Words that run into built-in keywords, into each other, and into what a short word is.

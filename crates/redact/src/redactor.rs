@@ -4,13 +4,22 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::assign::{self, Sign};
+use crate::assign::Sign;
+use crate::assign::{self};
+use crate::exact;
+use crate::guess;
 use crate::islands;
-use crate::prefilter::{Added, Hits, Meaning};
-use crate::rule::{self, Rule, RuleError};
-use crate::spec::{Guess, RuleSpec};
+use crate::names;
+use crate::prefilter::Added;
+use crate::prefilter::Hits;
+use crate::prefilter::Meaning;
+use crate::rule::Rule;
+use crate::rule::RuleError;
+use crate::rule::{self};
+use crate::spec::Guess;
+use crate::spec::RuleSpec;
+use crate::tag;
 use crate::unwrap::View;
-use crate::{exact, guess, names, tag};
 
 /// How often a text is looked at again after a replacement; each time finds less, the limit only makes it certain
 /// that this ends.

@@ -3,11 +3,15 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use regex::bytes::{Regex, RegexSet};
+use regex::bytes::Regex;
+use regex::bytes::RegexSet;
 
 use crate::entropy;
 use crate::shape::Shape;
-use crate::spec::{self, Guess, Reason, RuleSpec};
+use crate::spec::Guess;
+use crate::spec::Reason;
+use crate::spec::RuleSpec;
+use crate::spec::{self};
 use crate::tables;
 
 /// How far after a keyword a pattern is searched unless the rule says otherwise.
@@ -126,11 +130,13 @@ pub(crate) fn builtin() -> &'static [Rule] {
 mod tests {
     use std::collections::BTreeMap;
 
-    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::strategy::Strategy;
+    use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     use serde::Deserialize;
 
-    use super::{Terms, builtin};
+    use super::Terms;
+    use super::builtin;
     use crate::spec::RuleSpec;
     use crate::tables;
 

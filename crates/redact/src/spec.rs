@@ -8,7 +8,10 @@
 //! * a *named value*: `near` and a `regex` that the whole value assigned to a name containing one of them must match;
 //! * a *guess*: `near` and `guess`, for values that only their name gives away.
 
-use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex::bytes::Regex;
+use regex::bytes::RegexBuilder;
+use regex::bytes::RegexSet;
+use regex::bytes::RegexSetBuilder;
 use serde::Deserialize;
 
 /// How a rule is written down.
@@ -125,7 +128,8 @@ pub(crate) fn look_alikes<S: AsRef<str>>(patterns: &[S]) -> Result<RegexSet, reg
 
 #[cfg(test)]
 mod tests {
-    use super::{Reason, RuleSpec};
+    use super::Reason;
+    use super::RuleSpec;
 
     #[test]
     fn broken_rules_are_named() {

@@ -40,7 +40,9 @@ pub(crate) fn present(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{at, present, tag};
+    use super::at;
+    use super::present;
+    use super::tag;
 
     #[test]
     fn equal_secrets_share_a_tag_and_keys_matter() {

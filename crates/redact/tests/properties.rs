@@ -3,9 +3,12 @@
 
 mod common;
 
-use common::{Generator, redactor};
+use common::Generator;
+use common::redactor;
 use proptest::prelude::*;
-use segno_redact::{Options, Pieces, Redactor};
+use segno_redact::Options;
+use segno_redact::Pieces;
+use segno_redact::Redactor;
 use serde_json::Value;
 
 /// Pieces of text that are likely to meet in odd ways.

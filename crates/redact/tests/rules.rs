@@ -5,7 +5,8 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Generator, redactor};
+use common::Generator;
+use common::redactor;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

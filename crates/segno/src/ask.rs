@@ -3,15 +3,18 @@
 use std::io::IsTerminal as _;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use segno_engine::core::SessionId;
-use segno_engine::frontend::{Frontend, Question};
+use segno_engine::frontend::Frontend;
+use segno_engine::frontend::Question;
 use signal_hook::consts::SIGINT;
 
+use crate::command_context::short;
 use crate::context::Context;
-use crate::desk::short;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 
 /// How often it is looked whether somebody pressed Ctrl-C, in nanoseconds.

@@ -6,7 +6,12 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::ArgAction;
+use clap::Args;
+use clap::CommandFactory as _;
+use clap::FromArgMatches as _;
+use clap::Parser;
+use clap::Subcommand;
 
 use crate::commands;
 use crate::commands::args::SessionRef;

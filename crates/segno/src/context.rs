@@ -1,20 +1,33 @@
 //! What every command gets: who asks, where, with which settings, and a way to answer.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use segno_engine::core::RunId;
 use segno_engine::core::id::BadId;
 use segno_engine::redact::Redactor;
 
-use crate::cli::{Command, GlobalArgs};
+use crate::cli::Command;
+use crate::cli::GlobalArgs;
 use crate::commands::args::SessionRef;
-use crate::config::env::{self, Environment};
-use crate::config::{self, Config, Loaded, Paths, Project, TimeStyle, Topic};
-use crate::error::{CommandError, Outcome};
+use crate::config::Config;
+use crate::config::Loaded;
+use crate::config::Paths;
+use crate::config::Project;
+use crate::config::TimeStyle;
+use crate::config::Topic;
+use crate::config::env::Environment;
+use crate::config::env::{self};
+use crate::config::{self};
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::output::Printer;
+use crate::output::Text;
+use crate::output::pager;
 use crate::output::printer::Manner;
-use crate::output::{Printer, Text, pager, units};
+use crate::output::units;
 
 /// The surroundings of one command.
 #[derive(Debug)]
@@ -172,7 +185,8 @@ impl Context {
     /// # Errors
     /// If this process is below a run, or that cannot be told.
     pub fn refuse_below_run(&self, what: &str) -> Outcome {
-        use segno_engine::run::ancestry::{Below, below_run};
+        use segno_engine::run::ancestry::Below;
+        use segno_engine::run::ancestry::below_run;
         let marked = self.environment.non_empty(env::RUN).is_some();
         let why = match below_run() {
             _ if marked => format!("an agent cannot {what}"),

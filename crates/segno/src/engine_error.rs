@@ -1,6 +1,7 @@
 //! What went wrong in the engine, as an exit code and a hint at what to do next.
 
-use crate::desk::{extend_hint, tail};
+use crate::command_context::extend_hint;
+use crate::command_context::tail;
 use crate::error::CommandError;
 use crate::exit::ExitCode;
 

@@ -7,7 +7,8 @@ use std::io;
 use serde_json::json;
 
 use crate::exit::ExitCode;
-use crate::output::style::{Meaning, Palette};
+use crate::output::style::Meaning;
+use crate::output::style::Palette;
 use crate::output::text::Text;
 
 /// What a command returns.

@@ -5,18 +5,22 @@
 //! with 0, and a fact that the store cannot take now is kept in the spool.
 
 use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use segno_engine::core::{RunId, SessionId};
+use segno_engine::core::RunId;
+use segno_engine::core::SessionId;
 use segno_engine::hook::HookAnswer;
-use segno_engine::hook_file::{HookFile, HookVisit};
-use segno_engine::run::door;
+use segno_engine::hook_file::HookFile;
+use segno_engine::hook_file::HookVisit;
+use segno_engine::run::hook_server;
 
 use crate::cli::GlobalArgs;
 use crate::config::Paths;
-use crate::config::env::{self, Environment};
+use crate::config::env::Environment;
+use crate::config::env::{self};
 use crate::context::Context;
 use crate::exit::ExitCode;
 
@@ -63,7 +67,7 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
         }
     };
     let (file, door) = match driver_file(&environment) {
-        Some(file) => (file, environment.non_empty(door::DOOR).map(PathBuf::from)),
+        Some(file) => (file, environment.non_empty(hook_server::VARIABLE).map(PathBuf::from)),
         None => (configured(&environment)?, None),
     };
     let visit = HookVisit {

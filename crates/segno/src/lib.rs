@@ -5,10 +5,10 @@
 
 mod ask;
 pub mod cli;
+pub mod command_context;
 pub mod commands;
 pub mod config;
 pub mod context;
-pub mod desk;
 mod engine_error;
 pub mod error;
 pub mod exit;
@@ -26,11 +26,13 @@ use std::ffi::OsString;
 use clap::FromArgMatches as _;
 use jiff::Timestamp;
 
-use cli::{Cli, GlobalArgs};
+use cli::Cli;
+use cli::GlobalArgs;
 use config::Paths;
 use config::env::Environment;
 use context::Context;
-use error::{CommandError, Outcome};
+use error::CommandError;
+use error::Outcome;
 use exit::ExitCode;
 use output::Printer;
 use output::style::Choice;

@@ -4,19 +4,28 @@
 //! `tracing` carries the words; this is the one subscriber. It opens the file when there is something to write, so a
 //! command that has nothing to say pays for nothing. What the user did is in the journal, not here.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
+use std::fmt::{self};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use segno_engine::redact::Redactor;
-use tracing::field::{Field, Visit};
+use tracing::Event;
+use tracing::Level;
+use tracing::Metadata;
+use tracing::Subscriber;
+use tracing::field::Field;
+use tracing::field::Visit;
 use tracing::level_filters::LevelFilter;
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::span::Attributes;
+use tracing::span::Id;
+use tracing::span::Record;
 
 use crate::config::env::Environment;
 use crate::output::sanitize;

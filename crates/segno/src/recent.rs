@@ -1,10 +1,13 @@
 //! What is remembered between commands: the numbers of the last list on a terminal.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use segno_engine::core::SessionId;
 
-use crate::files::{self, Access, Links};
+use crate::files::Access;
+use crate::files::Links;
+use crate::files::{self};
 
 /// Lists of terminals that are gone are forgotten when there are more than this.
 const MOST_LISTS: usize = 64;

@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use segno_engine::Actor;
 use segno_engine::redaction::Redaction;
-use segno_engine::setup::{Opening, Purpose, Setup, store_path};
+use segno_engine::setup::Opening;
+use segno_engine::setup::Purpose;
+use segno_engine::setup::Setup;
+use segno_engine::setup::store_path;
 use segno_engine::tree::TreeOptions;
-use segno_engine::{Actor, view};
+use segno_engine::view;
 
 use crate::config::env;
 use crate::context::Context;
@@ -69,7 +73,8 @@ impl Context {
         let given = agents.filter_map(|agent| agent.get("env").and_then(toml::Value::as_table)).flatten();
         // An agent must not loosen what a run of its own records.
         let below = || {
-            use segno_engine::run::ancestry::{Below, below_run};
+            use segno_engine::run::ancestry::Below;
+            use segno_engine::run::ancestry::below_run;
             self.environment.non_empty(env::RUN).is_some() || below_run() != Below::Nobody
         };
         Ok(Redaction {

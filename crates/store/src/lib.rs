@@ -34,7 +34,7 @@ pub fn boot_id() -> String {
 /// What every backend can do. Calls block; a long-lived process gives them a thread.
 pub trait Store: Send + Sync {
     /// Where it is, for people.
-    fn place(&self) -> String;
+    fn location(&self) -> String;
 
     /// Which store it is.
     fn identity(&self) -> Identity;
@@ -165,7 +165,7 @@ pub trait Store: Send + Sync {
     fn quarantined(&self) -> Result<Vec<Damage>, Error>;
 
     /// A moment for upkeep that may take a while. Nothing that is in a hurry calls it.
-    fn tend(&self) -> Result<(), Error> {
+    fn checkpoint_wal(&self) -> Result<(), Error> {
         Ok(())
     }
 

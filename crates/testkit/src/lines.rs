@@ -4,7 +4,8 @@
 
 /// Claude Code's `stream-json`.
 pub mod claude {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+    use serde_json::json;
 
     /// The first line.
     pub fn init(session: &str) -> Value {
@@ -73,7 +74,8 @@ pub mod claude {
 
 /// Codex's `exec --json`.
 pub mod codex {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+    use serde_json::json;
 
     /// The first line.
     pub fn thread_started(thread: &str) -> Value {

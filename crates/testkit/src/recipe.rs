@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::home::{Home, text};
+use crate::home::Home;
+use crate::home::text;
 use crate::model::Model;
 
 /// A real agent, ready to run.

@@ -1,11 +1,18 @@
 //! Runs a program with a deadline.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::Read;
+use std::io::Seek;
+use std::io::Write;
+use std::io::{self};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Child;
+use std::process::Command;
+use std::process::ExitStatus;
+use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
 /// How a program ended and what it wrote.
 #[derive(Debug)]

@@ -17,15 +17,15 @@ use crate::changes::Node;
 use crate::error::Error;
 use crate::fault::step;
 use crate::id::Kind;
-use crate::place::Done;
-use crate::place::Place;
-use crate::place::beside;
-use crate::place::blocked;
 use crate::plan::Kept;
 use crate::plan::Plan;
 use crate::plan::Why;
 use crate::shadow::Lock;
 use crate::stat::Stat;
+use crate::tree_writer::Done;
+use crate::tree_writer::TreeWriter;
+use crate::tree_writer::beside;
+use crate::tree_writer::blocked;
 
 /// So many files are prepared, made durable together, and put in place.
 const GROUP: usize = 1024;
@@ -92,7 +92,7 @@ impl Workspace {
     /// Does the steps that are not done yet. `again` clears up after an earlier attempt first.
     pub(crate) fn carry_out(&self, steps: &Differences, again: bool) -> Result<Applied, Error> {
         let mut work = Work {
-            place: Place::new(&self.root),
+            place: TreeWriter::new(&self.root),
             workspace: self,
             steps,
             again,
@@ -131,7 +131,7 @@ impl Workspace {
 }
 
 struct Work<'a> {
-    place: Place<'a>,
+    place: TreeWriter<'a>,
     workspace: &'a Workspace,
     steps: &'a Differences,
     again: bool,

@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::git::Git;
 use crate::id::Kind;
 use crate::id::ObjectId;
-use crate::keep::parse_tree;
 use crate::manifest::Exception;
 use crate::manifest::Manifest;
 use crate::manifest::Reason;
@@ -26,6 +25,7 @@ use crate::record::MODE_TREE;
 use crate::record::Snapshot;
 use crate::record::TreeEntry;
 use crate::record::encode_tree;
+use crate::retention::parse_tree;
 use crate::shadow::Shadow;
 
 /// Whether the content of a file is what is looked for.

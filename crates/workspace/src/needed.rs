@@ -6,9 +6,9 @@ use crate::Workspace;
 use crate::batch::Batch;
 use crate::error::Error;
 use crate::id::Kind;
-use crate::keep::parse_tree;
 use crate::manifest::Manifest;
 use crate::plan::Plan;
+use crate::retention::parse_tree;
 
 impl Workspace {
     /// Reads the trees and manifests of both sides, what will be written, and what the way back would need. An error

@@ -17,9 +17,9 @@ use crate::changes::differences;
 use crate::error::Error;
 use crate::intent::Intent;
 use crate::intent::Pending;
-use crate::place::Place;
 use crate::plan::Plan;
 use crate::plan::captive;
+use crate::tree_writer::TreeWriter;
 
 /// What became of a restore that was cut short.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Workspace {
         if let Ok(Some(intent)) = self.read_intent()
             && let Ok(plan) = self.plan_of(&intent)
         {
-            let place = Place::new(&self.root);
+            let place = TreeWriter::new(&self.root);
             for (path, step) in &plan.steps {
                 // What the system refuses here stays beside its place; nothing is lost by that.
                 let _ = place.settle(path, step);
@@ -130,7 +130,7 @@ impl Workspace {
     /// Paths that are not as a restore left them when it was cut short. The lock must be held.
     fn changed_since(&self, plan: &Plan) -> Result<Vec<PathBuf>, Error> {
         let begun = self.read_progress();
-        let place = Place::new(&self.root);
+        let place = TreeWriter::new(&self.root);
         let mut changed = BTreeSet::new();
         for (path, step) in &plan.steps {
             let is_last = begun.last() == Some(path);
@@ -161,7 +161,7 @@ impl Workspace {
 }
 
 /// Whether a path is as a restore left it that had begun to change it or not. Directories come and go with their files.
-fn is_as_left(place: &Place<'_>, path: &[u8], step: &Difference, begun: bool) -> bool {
+fn is_as_left(place: &TreeWriter<'_>, path: &[u8], step: &Difference, begun: bool) -> bool {
     let node = if begun { step.to } else { step.from };
     let has_directory = step.from.iter().chain(&step.to).any(|node| node.is_directory());
     match (place.look(path), node) {

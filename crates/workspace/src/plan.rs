@@ -14,11 +14,11 @@ use crate::changes::Differences;
 use crate::changes::Node;
 use crate::changes::differences;
 use crate::error::Error;
+use crate::historic_ignore::RulesThen;
 use crate::manifest::Manifest;
 use crate::manifest::Reason;
-use crate::place::Place;
 use crate::record::Snapshot;
-use crate::then::RulesThen;
+use crate::tree_writer::TreeWriter;
 
 /// Which paths are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,7 +252,7 @@ impl Workspace {
 
     /// Takes out of a plan what must not be done, going by what is there now.
     fn check(&self, mut plan: Plan, then: &Manifest, rules: &RulesThen) -> Plan {
-        let place = Place::new(&self.root);
+        let place = TreeWriter::new(&self.root);
         let left_out: Vec<(&[u8], Reason)> = then
             .exceptions
             .iter()

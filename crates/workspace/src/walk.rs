@@ -16,12 +16,12 @@ use crate::beneath::Root;
 use crate::beneath::as_path;
 use crate::beneath::is_reserved;
 use crate::beneath::join;
+use crate::historic_ignore::read_rules;
 use crate::manifest::Exception;
 use crate::manifest::Reason;
 use crate::rules::Rules;
 use crate::rules::Wanted;
 use crate::stat::Stat;
-use crate::then::read_rules;
 
 /// A file or a symbolic link that is to be captured.
 #[derive(Debug)]

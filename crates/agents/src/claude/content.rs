@@ -2,9 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::wire::{Block, FileInput, Message, PermissionDecision, ResultMeta, ToolUseResult, User};
+use super::wire::Block;
+use super::wire::FileInput;
+use super::wire::Message;
+use super::wire::PermissionDecision;
+use super::wire::ResultMeta;
+use super::wire::ToolUseResult;
+use super::wire::User;
 use crate::bounds::is_short;
-use crate::event::{AgentEvent, By, ChangeKind, InputSource};
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::event::ChangeKind;
+use crate::event::InputSource;
 use crate::raw::Raw;
 
 /// More open calls than this are not tracked by name; nothing else depends on it.

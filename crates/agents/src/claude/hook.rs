@@ -2,11 +2,19 @@
 
 use serde::Deserialize;
 
-use super::content::{exit_code, writes_file};
-use super::wire::{FileInput, ToolUseResult};
+use super::content::exit_code;
+use super::content::writes_file;
+use super::wire::FileInput;
+use super::wire::ToolUseResult;
 use crate::classify::classify;
-use crate::event::{AgentEvent, ChangeKind, CompactionPhase, HookPhase, InputSource};
-use crate::hook::{Answers, HookError, HookReport};
+use crate::event::AgentEvent;
+use crate::event::ChangeKind;
+use crate::event::CompactionPhase;
+use crate::event::HookPhase;
+use crate::event::InputSource;
+use crate::hook::Answers;
+use crate::hook::HookError;
+use crate::hook::HookReport;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.

@@ -1,7 +1,12 @@
 //! Claude Code with a person at its terminal.
 
-use super::launch::{conversation, hook_settings};
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec, Unsupported, extra_args};
+use super::launch::conversation;
+use super::launch::hook_settings;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
+use crate::launch::Unsupported;
+use crate::launch::extra_args;
 
 pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
     let mut spec = request.spec("claude");

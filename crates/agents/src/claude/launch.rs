@@ -1,11 +1,17 @@
 //! Claude Code's command line.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::launch::{
-    Conversation, LaunchError, LaunchRequest, LaunchSpec, Unsupported, extra_args, plain_value, shell_line,
-    uuid,
-};
+use crate::launch::Conversation;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
+use crate::launch::Unsupported;
+use crate::launch::extra_args;
+use crate::launch::plain_value;
+use crate::launch::shell_line;
+use crate::launch::uuid;
 
 /// Flags that switch off the agent's own permissions. Never passed by us; offered so that callers can refuse them in
 /// configuration they do not trust.
@@ -37,7 +43,7 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
     // `--verbose` is not a choice: without it this output format is refused.
     let mut args: Vec<String> =
         ["-p", "--output-format", "stream-json", "--verbose"].map(str::to_owned).into();
-    if request.asks_us {
+    if request.forwards_permission_prompts {
         let more = ["--input-format", "stream-json", "--permission-prompt-tool", "stdio"];
         args.extend(more.map(str::to_owned));
         spec.stdin = super::permission::prompt(&request.prompt);

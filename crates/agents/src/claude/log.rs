@@ -2,20 +2,35 @@
 //!
 //! It holds much that is only for Claude Code itself (what it was told, what it sent), which is left there.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::collections::VecDeque;
 
 use serde::Deserialize;
 
-use super::content::{Calls, text_of};
-use super::wire::{Message, ModelUsage, PermissionDecision, ResultMeta, User};
+use super::content::Calls;
+use super::content::text_of;
+use super::wire::Message;
+use super::wire::ModelUsage;
+use super::wire::PermissionDecision;
+use super::wire::ResultMeta;
+use super::wire::User;
 use crate::bounds::is_short;
 use crate::classify::classify;
-use crate::conversation_log::{ConversationLog, Live, LogLocation, LogUse};
-use crate::event::{AgentEvent, CompactionPhase, InputSource};
+use crate::conversation_log::ConversationLog;
+use crate::conversation_log::Live;
+use crate::conversation_log::LogLocation;
+use crate::conversation_log::LogUse;
+use crate::event::AgentEvent;
+use crate::event::CompactionPhase;
+use crate::event::InputSource;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Machine, Reader, ReaderOptions, Stamp};
-use crate::tally::{Ending, Tally};
+use crate::reader::LineMeta;
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::reader::StreamParser;
+use crate::tally::Ending;
+use crate::tally::Tally;
 use crate::tokens::TokenCounts;
 
 /// Messages whose numbers are remembered: each is written once per block.
@@ -50,7 +65,7 @@ impl ConversationLog for TranscriptLog {
             // Its output tells all that is in there.
             LogUse::BesideOutput => return None,
         };
-        let ending = if whole { Ending::Silent } else { Ending::Attended };
+        let ending = if whole { Ending::Silent } else { Ending::Interactive };
         let machine = Transcript { live: Live::new(since), whole, ..Transcript::default() };
         Some(Reader::new(Box::new(machine), options, Tally::new(ending, options)))
     }
@@ -367,12 +382,12 @@ fn ended_task(text: &str) -> Option<AgentEvent> {
     })
 }
 
-impl Machine for Transcript {
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+impl StreamParser for Transcript {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         // A shape that is not known here is Claude Code's own affair.
-        let Ok(mut line) = serde_json::from_str::<Line>(json) else { return Stamp::default() };
+        let Ok(mut line) = serde_json::from_str::<Line>(json) else { return LineMeta::default() };
         let sub_agent = line.is_sidechain;
-        let stamp = Stamp { session_id: None, event_id: line.uuid.take(), at: line.timestamp.clone() };
+        let meta = LineMeta { session_id: None, event_id: line.uuid.take(), at: line.timestamp.clone() };
         self.line(line, out);
         // Only what the model said can be gone back to.
         let said = out.iter().any(|event| {
@@ -381,7 +396,7 @@ impl Machine for Transcript {
                 AgentEvent::Text { .. } | AgentEvent::Thinking { .. } | AgentEvent::ToolStarted { .. }
             )
         });
-        Stamp { event_id: stamp.event_id.filter(|_| said && !sub_agent), ..stamp }
+        LineMeta { event_id: meta.event_id.filter(|_| said && !sub_agent), ..meta }
     }
 
     fn knows(&self, _event_type: &str) -> bool {

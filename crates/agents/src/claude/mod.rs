@@ -5,28 +5,34 @@ mod hook;
 mod interactive;
 mod launch;
 mod log;
+mod parser;
 mod permission;
-mod reduce;
 mod result;
 mod system;
 mod wire;
 mod wire_system;
 
-pub use launch::{BYPASS_FLAGS, hook_settings};
+pub use launch::BYPASS_FLAGS;
+pub use launch::hook_settings;
 
 use std::time::Duration;
 
 use crate::agent::Agent;
 use crate::capabilities::Capabilities;
 use crate::conversation_log::ConversationLog;
-use crate::hook::{HookError, HookReport};
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::hook::HookError;
+use crate::hook::HookReport;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
 use crate::permission::Permission;
 use crate::probe::Probe;
 use crate::raw::Raw;
-use crate::reader::{Reader, ReaderOptions};
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
 use crate::stop::Silence;
-use crate::tally::{Ending, Tally};
+use crate::tally::Ending;
+use crate::tally::Tally;
 
 /// Claude Code, run with `-p` and its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,7 +56,7 @@ impl Agent for Claude {
     }
 
     fn reader(&self, options: &ReaderOptions) -> Reader {
-        Reader::new(Box::<reduce::Reduce>::default(), options, Tally::new(Ending::Announced, options))
+        Reader::new(Box::<parser::ClaudeParser>::default(), options, Tally::new(Ending::Announced, options))
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

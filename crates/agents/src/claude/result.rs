@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::wire::{ModelUsage, ResultLine, Usage};
+use super::wire::ModelUsage;
+use super::wire::ResultLine;
+use super::wire::Usage;
 use crate::bounds::is_short;
 use crate::classify::classify;
-use crate::event::{AgentEvent, By};
-use crate::outcome::{ErrorClass, OutcomeKind};
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::outcome::ErrorClass;
+use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
 

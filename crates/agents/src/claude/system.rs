@@ -2,12 +2,20 @@
 
 use std::collections::HashSet;
 
-use super::reduce::Reduce;
-use super::wire_system::{
-    ApiRetry, BackgroundTasks, CompactBoundary, HookLine, Note, PermissionDenied, Status, Task,
-};
+use super::parser::ClaudeParser;
+use super::wire_system::ApiRetry;
+use super::wire_system::BackgroundTasks;
+use super::wire_system::CompactBoundary;
+use super::wire_system::HookLine;
+use super::wire_system::Note;
+use super::wire_system::PermissionDenied;
+use super::wire_system::Status;
+use super::wire_system::Task;
 use crate::bounds::is_short;
-use crate::event::{AgentEvent, By, CompactionPhase, HookPhase};
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::event::CompactionPhase;
+use crate::event::HookPhase;
 use crate::lenient::read;
 
 /// More running sub-agents than this are taken for plain tasks when they end.
@@ -19,7 +27,12 @@ pub(super) struct Tasks {
     agents: HashSet<String>,
 }
 
-pub(super) fn line(state: &mut Reduce, subtype: &str, json: &str, out: &mut Vec<AgentEvent>) -> Option<()> {
+pub(super) fn line(
+    state: &mut ClaudeParser,
+    subtype: &str,
+    json: &str,
+    out: &mut Vec<AgentEvent>,
+) -> Option<()> {
     let event = match subtype {
         "hook_started" => hook(read(json, &mut state.wrong)?, HookPhase::Started),
         "hook_progress" => hook(read(json, &mut state.wrong)?, HookPhase::Running),

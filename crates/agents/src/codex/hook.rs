@@ -3,8 +3,13 @@
 use serde::Deserialize;
 
 use super::patch;
-use crate::event::{AgentEvent, CompactionPhase, HookPhase, InputSource};
-use crate::hook::{Answers, HookError, HookReport};
+use crate::event::AgentEvent;
+use crate::event::CompactionPhase;
+use crate::event::HookPhase;
+use crate::event::InputSource;
+use crate::hook::Answers;
+use crate::hook::HookError;
+use crate::hook::HookReport;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.

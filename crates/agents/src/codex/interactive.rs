@@ -1,6 +1,10 @@
 //! Codex with a person at its terminal.
 
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec, Unsupported, extra_args};
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
+use crate::launch::Unsupported;
+use crate::launch::extra_args;
 
 pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
     let mut spec = request.spec("codex");

@@ -6,9 +6,12 @@ use std::collections::HashSet;
 
 use serde_json::json;
 
-use super::wire::{Change, Item};
+use super::wire::Change;
+use super::wire::Item;
 use crate::bounds::is_short;
-use crate::event::{AgentEvent, By, ChangeKind};
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::event::ChangeKind;
 use crate::raw::Raw;
 
 /// More open items than this are announced twice.

@@ -1,11 +1,17 @@
 //! Codex's command line.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::launch::{
-    Conversation, LaunchError, LaunchRequest, LaunchSpec, Unsupported, extra_args, plain_value, shell_line,
-    uuid,
-};
+use crate::launch::Conversation;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
+use crate::launch::Unsupported;
+use crate::launch::extra_args;
+use crate::launch::plain_value;
+use crate::launch::shell_line;
+use crate::launch::uuid;
 
 /// Flags that switch off the sandbox, the approvals or the review of hooks. Never passed by us; offered so that
 /// callers can refuse them in configuration they do not trust.

@@ -7,17 +7,31 @@
 use std::collections::HashSet;
 
 use super::log_calls::Calls;
-use super::log_wire::{Line, Part, Payload};
+use super::log_wire::Line;
+use super::log_wire::Part;
+use super::log_wire::Payload;
 use super::wire::Usage;
 use crate::bounds::is_short;
-use crate::classify::{classify, status_in};
-use crate::conversation_log::{ConversationLog, Live, LogLocation, LogUse, is_told_by_log};
-use crate::event::{AgentEvent, CompactionPhase, InputSource};
+use crate::classify::classify;
+use crate::classify::status_in;
+use crate::conversation_log::ConversationLog;
+use crate::conversation_log::Live;
+use crate::conversation_log::LogLocation;
+use crate::conversation_log::LogUse;
+use crate::conversation_log::is_told_by_log;
+use crate::event::AgentEvent;
+use crate::event::CompactionPhase;
+use crate::event::InputSource;
 use crate::lenient;
-use crate::outcome::{ErrorClass, OutcomeKind};
+use crate::outcome::ErrorClass;
+use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Machine, Reader, ReaderOptions, Stamp};
-use crate::tally::{Ending, Tally};
+use crate::reader::LineMeta;
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::reader::StreamParser;
+use crate::tally::Ending;
+use crate::tally::Tally;
 use crate::tokens::TokenCounts;
 
 /// More threads than anybody opens in one process are not told apart.
@@ -43,7 +57,7 @@ impl ConversationLog for RolloutLog {
 
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {
         let ending = match usage {
-            LogUse::Alone { .. } => Ending::Attended,
+            LogUse::Alone { .. } => Ending::Interactive,
             LogUse::BesideOutput | LogUse::Whole => Ending::Silent,
         };
         let machine = Rollout::new(options, usage);
@@ -315,14 +329,14 @@ impl Rollout {
     }
 }
 
-impl Machine for Rollout {
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+impl StreamParser for Rollout {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         // A line that nobody understands is no loss: it is in the file, and Codex's own affair.
-        let Some(line) = lenient::read::<Line>(json, &mut Vec::new()) else { return Stamp::default() };
+        let Some(line) = lenient::read::<Line>(json, &mut Vec::new()) else { return LineMeta::default() };
         if self.beside {
             let first = *self.first.get_or_insert(line.ordinal.unwrap_or(0));
             if line.ordinal.is_some_and(|ordinal| ordinal < first) {
-                return Stamp::default();
+                return LineMeta::default();
             }
         }
         let at = line.timestamp.clone();
@@ -332,7 +346,7 @@ impl Machine for Rollout {
             let told: Vec<AgentEvent> = out.drain(before..).filter(is_told_by_log).collect();
             out.extend(told);
         }
-        Stamp { session_id: None, event_id: turn.filter(|_| self.positions), at }
+        LineMeta { session_id: None, event_id: turn.filter(|_| self.positions), at }
     }
 
     fn text(&mut self, _text: &str, _out: &mut Vec<AgentEvent>) {}

@@ -6,12 +6,18 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use super::log_wire::{Change, Item, Payload, Success};
+use super::log_wire::Change;
+use super::log_wire::Item;
+use super::log_wire::Payload;
+use super::log_wire::Success;
 use super::patch;
 use crate::bounds::is_short;
-use crate::event::{AgentEvent, By, ChangeKind};
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::event::ChangeKind;
 use crate::raw::Raw;
 
 /// More open calls than this are not remembered; nobody hears how those end.

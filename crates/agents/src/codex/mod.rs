@@ -7,21 +7,27 @@ mod launch;
 mod log;
 mod log_calls;
 mod log_wire;
+mod parser;
 mod patch;
-mod reduce;
 mod wire;
 
-pub use launch::{BYPASS_FLAGS, hook_settings};
+pub use launch::BYPASS_FLAGS;
+pub use launch::hook_settings;
 pub use log::fork_at;
 
 use crate::agent::Agent;
 use crate::capabilities::Capabilities;
 use crate::conversation_log::ConversationLog;
-use crate::hook::{HookError, HookReport};
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::hook::HookError;
+use crate::hook::HookReport;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
 use crate::probe::Probe;
-use crate::reader::{Reader, ReaderOptions};
-use crate::tally::{Ending, Tally};
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::tally::Ending;
+use crate::tally::Tally;
 
 /// Codex, run with `exec --json`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,7 +59,7 @@ impl Agent for Codex {
     }
 
     fn reader(&self, options: &ReaderOptions) -> Reader {
-        let machine = reduce::Reduce::new(options.baseline);
+        let machine = parser::CodexParser::new(options.baseline);
         Reader::new(Box::new(machine), options, Tally::new(Ending::Announced, options))
     }
 

@@ -1,6 +1,7 @@
 //! The headers of a patch in Codex's own format.
 
-use crate::event::{AgentEvent, ChangeKind};
+use crate::event::AgentEvent;
+use crate::event::ChangeKind;
 
 /// The files a patch touches.
 pub(super) fn changes(patch: &str, call_id: &str) -> Vec<AgentEvent> {

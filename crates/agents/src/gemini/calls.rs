@@ -2,9 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::wire::{Line, ToolInput, writes_file};
+use super::wire::Line;
+use super::wire::ToolInput;
+use super::wire::writes_file;
 use crate::bounds::is_short;
-use crate::event::{AgentEvent, By, ChangeKind, PlanItem};
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::event::ChangeKind;
+use crate::event::PlanItem;
 use crate::raw::Raw;
 
 /// More open calls than this are not tracked by name; nothing else depends on it.

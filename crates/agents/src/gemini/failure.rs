@@ -1,9 +1,12 @@
 //! What Gemini CLI says when something goes wrong.
 
-use super::wire::{Answer, ErrorInfo};
-use crate::classify::{classify, status_in};
+use super::wire::Answer;
+use super::wire::ErrorInfo;
+use crate::classify::classify;
+use crate::classify::status_in;
 use crate::event::AgentEvent;
-use crate::outcome::{ErrorClass, OutcomeKind};
+use crate::outcome::ErrorClass;
+use crate::outcome::OutcomeKind;
 
 /// An error that ended a run.
 pub(super) struct Failure {

@@ -4,22 +4,28 @@ mod calls;
 mod failure;
 mod hook;
 mod launch;
-mod reduce;
+mod parser;
 mod transcript;
 mod wire;
 
 pub use hook::hook_call_id;
-pub use launch::{BYPASS_FLAGS, hook_settings};
+pub use launch::BYPASS_FLAGS;
+pub use launch::hook_settings;
 pub use transcript::cut_at;
 
 use crate::agent::Agent;
 use crate::capabilities::Capabilities;
 use crate::conversation_log::ConversationLog;
-use crate::hook::{HookError, HookReport};
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::hook::HookError;
+use crate::hook::HookReport;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
 use crate::probe::Probe;
-use crate::reader::{Reader, ReaderOptions};
-use crate::tally::{Ending, Tally};
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::tally::Ending;
+use crate::tally::Tally;
 
 /// Gemini CLI, run without a person and with its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,7 +50,7 @@ impl Agent for Gemini {
 
     /// An end by a signal brings no result and yet the exit code 0: without a result it was interrupted.
     fn reader(&self, options: &ReaderOptions) -> Reader {
-        Reader::new(Box::<reduce::Reduce>::default(), options, Tally::new(Ending::Announced, options))
+        Reader::new(Box::<parser::GeminiParser>::default(), options, Tally::new(Ending::Announced, options))
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

@@ -10,7 +10,11 @@ use serde::Deserialize;
 use crate::conversation_log::ConversationLog;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
-use crate::transcript::{CallStatus, Position, Transcript, TranscriptCall, each_line};
+use crate::transcript::CallStatus;
+use crate::transcript::Position;
+use crate::transcript::Transcript;
+use crate::transcript::TranscriptCall;
+use crate::transcript::each_line;
 
 /// The first line, or a change of what stands before. All others are messages.
 #[derive(Debug, Default, Deserialize)]

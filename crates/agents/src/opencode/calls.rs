@@ -1,7 +1,13 @@
 //! Tool calls, which the stream reports when they are over.
 
-use super::wire::{CallState, Metadata, Part, ToolInput};
-use crate::event::{AgentEvent, By, ChangeKind, PlanItem};
+use super::wire::CallState;
+use super::wire::Metadata;
+use super::wire::Part;
+use super::wire::ToolInput;
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::event::ChangeKind;
+use crate::event::PlanItem;
 use crate::raw::Raw;
 
 /// How the error of a call begins that our plug-in refused. It stands in the plug-in's text too.
@@ -15,7 +21,7 @@ pub(super) enum After {
     /// Nobody was there to approve the call: the run ends, as if all were well.
     Ends,
     /// A sub-agent worked: what it used is not told here.
-    Untold,
+    NullParser,
 }
 
 pub(super) fn ended(part: Part, out: &mut Vec<AgentEvent>) -> Option<After> {
@@ -66,7 +72,7 @@ pub(super) fn ended(part: Part, out: &mut Vec<AgentEvent>) -> Option<After> {
     if let Some(agent_id) = sub_agent {
         let status = "completed".to_owned();
         out.push(AgentEvent::SubAgentStopped { agent_id, call_id: Some(call_id), status, summary: None });
-        return Some(After::Untold);
+        return Some(After::NullParser);
     }
     Some(after)
 }

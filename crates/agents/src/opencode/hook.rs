@@ -3,10 +3,17 @@
 use serde::Deserialize;
 
 use super::calls::refusal;
-use super::wire::{Metadata, ToolInput};
+use super::wire::Metadata;
+use super::wire::ToolInput;
 use crate::classify::classify;
-use crate::event::{AgentEvent, ChangeKind, CompactionPhase, HookPhase, InputSource};
-use crate::hook::{Answers, HookError, HookReport};
+use crate::event::AgentEvent;
+use crate::event::ChangeKind;
+use crate::event::CompactionPhase;
+use crate::event::HookPhase;
+use crate::event::InputSource;
+use crate::hook::Answers;
+use crate::hook::HookError;
+use crate::hook::HookReport;
 use crate::raw::Raw;
 
 /// All payloads in one shape: each has its own few of these fields.

@@ -1,11 +1,16 @@
 //! opencode's command line, and the plug-in that stands for hooks.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use super::calls::BY_HOOK;
-use crate::launch::{
-    Conversation, LaunchError, LaunchRequest, LaunchSpec, Unsupported, extra_args, plain_value,
-};
+use crate::launch::Conversation;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
+use crate::launch::Unsupported;
+use crate::launch::extra_args;
+use crate::launch::plain_value;
 
 /// The flag that approves everything that is not forbidden. Never passed by us; offered so that callers can refuse it
 /// in configuration they do not trust.

@@ -3,20 +3,27 @@
 mod calls;
 mod hook;
 mod launch;
-mod reduce;
+mod parser;
 mod transcript;
 mod wire;
 
-pub use launch::{BYPASS_FLAGS, export_args, plugin};
+pub use launch::BYPASS_FLAGS;
+pub use launch::export_args;
+pub use launch::plugin;
 
 use crate::agent::Agent;
 use crate::capabilities::Capabilities;
 use crate::conversation_log::ConversationLog;
-use crate::hook::{HookError, HookReport};
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::hook::HookError;
+use crate::hook::HookReport;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
 use crate::probe::Probe;
-use crate::reader::{Reader, ReaderOptions};
-use crate::tally::{Ending, Tally};
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::tally::Ending;
+use crate::tally::Tally;
 
 /// opencode, run with `run --format json`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,7 +48,7 @@ impl Agent for OpenCode {
 
     /// A step that ends a turn stands for the final event that there is not.
     fn reader(&self, options: &ReaderOptions) -> Reader {
-        Reader::new(Box::<reduce::Reduce>::default(), options, Tally::new(Ending::Announced, options))
+        Reader::new(Box::<parser::OpencodeParser>::default(), options, Tally::new(Ending::Announced, options))
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

@@ -6,11 +6,15 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::wire::{Metadata, Part, Tokens};
+use super::wire::Metadata;
+use super::wire::Part;
+use super::wire::Tokens;
 use crate::conversation_log::ConversationLog;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
-use crate::transcript::{CallStatus, Transcript, TranscriptCall};
+use crate::transcript::CallStatus;
+use crate::transcript::Transcript;
+use crate::transcript::TranscriptCall;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

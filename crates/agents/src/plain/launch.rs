@@ -1,9 +1,15 @@
 //! The command line of a plain command.
 
-use super::config::{OPTIONS, PlainConfig, PromptVia};
-use crate::launch::{
-    Conversation, LaunchError, LaunchRequest, LaunchSpec, Unsupported, extra_args, plain_value,
-};
+use super::config::OPTIONS;
+use super::config::PlainConfig;
+use super::config::PromptVia;
+use crate::launch::Conversation;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
+use crate::launch::Unsupported;
+use crate::launch::extra_args;
+use crate::launch::plain_value;
 
 pub(super) fn launch(config: &PlainConfig, request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
     let mut command = config.command.iter().cloned();

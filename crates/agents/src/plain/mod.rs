@@ -2,19 +2,32 @@
 
 mod config;
 mod launch;
+mod parser;
 mod path;
-mod reduce;
 
-pub use config::{Format, OPTIONS, PlainConfig, PromptVia, Rule, RuleKind, VerdictWord};
-pub use path::{Path, PathError};
+pub use config::Format;
+pub use config::OPTIONS;
+pub use config::PlainConfig;
+pub use config::PromptVia;
+pub use config::Rule;
+pub use config::RuleKind;
+pub use config::VerdictWord;
+pub use path::Path;
+pub use path::PathError;
 
-use crate::agent::{Agent, TextFlow};
+use crate::agent::Agent;
+use crate::agent::TextFlow;
 use crate::capabilities::Capabilities;
-use crate::hook::{HookError, HookReport};
-use crate::launch::{LaunchError, LaunchRequest, LaunchSpec};
+use crate::hook::HookError;
+use crate::hook::HookReport;
+use crate::launch::LaunchError;
+use crate::launch::LaunchRequest;
+use crate::launch::LaunchSpec;
 use crate::probe::Probe;
-use crate::reader::{Reader, ReaderOptions};
-use crate::tally::{Ending, Tally};
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
+use crate::tally::Ending;
+use crate::tally::Tally;
 
 /// A command read as text, or as JSON lines by rules.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +84,7 @@ impl Agent for Plain {
         let PlainConfig { format, rules, .. } = &self.config;
         let announced = *format == Format::Json && rules.iter().any(|rule| rule.kind == RuleKind::Result);
         let ending = if announced { Ending::Announced } else { Ending::Silent };
-        let machine = reduce::Reduce::new(&self.config, options.baseline);
+        let machine = parser::PlainParser::new(&self.config, options.baseline);
         Reader::new(Box::new(machine), options, Tally::new(ending, options))
     }
 

@@ -1,7 +1,13 @@
 //! Properties of the reader on any bytes.
 
 use proptest::prelude::*;
-use segno_agents::{Agent, Envelope, ExitInfo, Outcome, ReaderOptions, by_name, plain};
+use segno_agents::Agent;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::Outcome;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
+use segno_agents::plain;
 
 use crate::support::read_with;
 

@@ -1,8 +1,15 @@
 //! Claude Code's stream.
 
-use segno_agents::{AgentEvent, EndCause, ExitInfo, InputSource, OutcomeKind, ReaderOptions, by_name};
+use segno_agents::AgentEvent;
+use segno_agents::EndCause;
+use segno_agents::ExitInfo;
+use segno_agents::InputSource;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 
-use crate::support::{read, shown};
+use crate::support::read;
+use crate::support::shown;
 
 const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/w","session_id":"s1","tools":["Bash"],"model":"m1","claude_code_version":"2.0.0","permissionMode":"default"}"#;
 

@@ -1,8 +1,16 @@
 //! Codex's stream.
 
-use segno_agents::{AgentEvent, Baseline, ExitInfo, OutcomeKind, ReaderOptions, TokenCounts, by_name};
+use segno_agents::AgentEvent;
+use segno_agents::Baseline;
+use segno_agents::ExitInfo;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::TokenCounts;
+use segno_agents::by_name;
 
-use crate::support::{read, read_with, shown};
+use crate::support::read;
+use crate::support::read_with;
+use crate::support::shown;
 
 const START: &str = "{\"type\":\"thread.started\",\"thread_id\":\"t1\"}\n{\"type\":\"turn.started\"}\n";
 

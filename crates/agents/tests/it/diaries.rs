@@ -1,9 +1,15 @@
 //! The agents' own records, followed while a person works: what is told of them, and what is not.
 
-use segno_agents::{
-    AgentEvent, ExitInfo, InputSource, Outcome, OutcomeKind, ReaderOptions, attended_reader, by_name,
-};
-use serde_json::{Value, json};
+use segno_agents::AgentEvent;
+use segno_agents::ExitInfo;
+use segno_agents::InputSource;
+use segno_agents::Outcome;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::attended_reader;
+use segno_agents::by_name;
+use serde_json::Value;
+use serde_json::json;
 
 const SINCE: &str = "2026-11-16T10:00:00.000000Z";
 

@@ -1,8 +1,15 @@
 //! Gemini CLI's stream.
 
-use segno_agents::{AgentEvent, ErrorClass, ExitInfo, OutcomeKind, ReaderOptions, by_name};
+use segno_agents::AgentEvent;
+use segno_agents::ErrorClass;
+use segno_agents::ExitInfo;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 
-use crate::support::{read, read_with, shown};
+use crate::support::read;
+use crate::support::read_with;
+use crate::support::shown;
 
 const START: &str = r#"{"type":"init","timestamp":"2026-01-01T00:00:00.000Z","session_id":"g1","model":"m1"}
 {"type":"message","timestamp":"2026-01-01T00:00:01.000Z","role":"user","content":"do it"}

@@ -1,6 +1,9 @@
 //! Hook payloads and answers.
 
-use segno_agents::{AgentEvent, Decision, HookReport, by_name};
+use segno_agents::AgentEvent;
+use segno_agents::Decision;
+use segno_agents::HookReport;
+use segno_agents::by_name;
 
 fn hook(agent: &str, payload: &str) -> HookReport {
     by_name(agent).unwrap().hook(payload.as_bytes()).unwrap()

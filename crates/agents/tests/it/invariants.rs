@@ -2,11 +2,18 @@
 
 use std::collections::HashSet;
 
-use segno_agents::plain::{Plain, PlainConfig};
+use segno_agents::Agent;
+use segno_agents::AgentEvent;
+use segno_agents::Decision;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::HookReport;
+use segno_agents::Outcome;
+use segno_agents::ReaderOptions;
+use segno_agents::TokenCounts;
+use segno_agents::plain::Plain;
+use segno_agents::plain::PlainConfig;
 use segno_agents::transcript::Transcript;
-use segno_agents::{
-    Agent, AgentEvent, Decision, Envelope, ExitInfo, HookReport, Outcome, ReaderOptions, TokenCounts,
-};
 
 /// How a stream is read.
 #[derive(Debug, Clone)]

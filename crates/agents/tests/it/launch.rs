@@ -1,7 +1,12 @@
 //! Command lines.
 
-use segno_agents::launch::{LaunchError, Unsupported};
-use segno_agents::{Conversation, LaunchRequest, LaunchSpec, by_name, plain};
+use segno_agents::Conversation;
+use segno_agents::LaunchRequest;
+use segno_agents::LaunchSpec;
+use segno_agents::by_name;
+use segno_agents::launch::LaunchError;
+use segno_agents::launch::Unsupported;
+use segno_agents::plain;
 
 const ID: &str = "11111111-2222-4333-8444-555555555555";
 const NEW: &str = "99999999-2222-4333-8444-555555555555";

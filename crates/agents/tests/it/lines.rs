@@ -1,6 +1,10 @@
 //! Lines as no agent should write them, and some do.
 
-use segno_agents::{AgentEvent, Envelope, ExitInfo, ReaderOptions, by_name};
+use segno_agents::AgentEvent;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 
 use crate::support::read_with;
 

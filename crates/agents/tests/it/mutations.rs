@@ -4,13 +4,21 @@
 //! targets, which learn from what they reach, are run by `scripts/fuzz`.
 #![expect(clippy::disallowed_methods, reason = "a test finds its recordings and settings")]
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::path::PathBuf;
 
+use segno_agents::Agent;
+use segno_agents::EndCause;
+use segno_agents::ExitInfo;
+use segno_agents::NAMES;
+use segno_agents::by_name;
 use segno_agents::plain::Plain;
-use segno_agents::{Agent, EndCause, ExitInfo, NAMES, by_name};
 
-use crate::invariants::{self, Way};
+use crate::invariants::Way;
+use crate::invariants::{self};
 
 /// splitmix64: small, and the same everywhere.
 struct Random(u64);

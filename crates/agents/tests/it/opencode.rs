@@ -1,8 +1,14 @@
 //! opencode's stream.
 
-use segno_agents::{AgentEvent, ErrorClass, ExitInfo, OutcomeKind, ReaderOptions, by_name};
+use segno_agents::AgentEvent;
+use segno_agents::ErrorClass;
+use segno_agents::ExitInfo;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 
-use crate::support::{read, shown};
+use crate::support::read;
+use crate::support::shown;
 
 fn line(kind: &str, part: &str) -> String {
     format!(

@@ -1,10 +1,19 @@
 //! Plain commands.
 
-use segno_agents::launch::{LaunchError, Unsupported};
-use segno_agents::plain::{Plain, PlainConfig};
-use segno_agents::{Agent, Conversation, ExitInfo, LaunchRequest, OutcomeKind, ReaderOptions};
+use segno_agents::Agent;
+use segno_agents::Conversation;
+use segno_agents::ExitInfo;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::launch::LaunchError;
+use segno_agents::launch::Unsupported;
+use segno_agents::plain::Plain;
+use segno_agents::plain::PlainConfig;
 
-use crate::support::{read_with, show, shown};
+use crate::support::read_with;
+use crate::support::show;
+use crate::support::shown;
 
 fn config(json: &str) -> Plain {
     Plain::new(serde_json::from_str::<PlainConfig>(json).unwrap())

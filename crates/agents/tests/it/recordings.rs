@@ -1,7 +1,9 @@
 //! What the real Gemini CLI and opencode printed, driven by the scripted model of `segno-testkit`: its tests of the
 //! same names made these recordings.
 
-use segno_agents::{AgentEvent, ExitInfo, OutcomeKind};
+use segno_agents::AgentEvent;
+use segno_agents::ExitInfo;
+use segno_agents::OutcomeKind;
 
 use crate::support::read;
 

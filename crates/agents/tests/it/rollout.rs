@@ -1,10 +1,17 @@
 //! Codex's rollout while it is written: every call once, and tokens as they are used.
 
-use segno_agents::{
-    AgentEvent, Baseline, Envelope, ExitInfo, LogUse, Outcome, OutcomeKind, ReaderOptions, TokenCounts,
-    by_name,
-};
-use serde_json::{Value, json};
+use segno_agents::AgentEvent;
+use segno_agents::Baseline;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::LogUse;
+use segno_agents::Outcome;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::TokenCounts;
+use segno_agents::by_name;
+use serde_json::Value;
+use serde_json::json;
 
 fn read(lines: &[String], options: &ReaderOptions, chunk: usize) -> (Vec<Envelope>, Outcome) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();

@@ -1,6 +1,11 @@
 //! Helpers for all tests.
 
-use segno_agents::{Agent, Envelope, ExitInfo, Outcome, ReaderOptions, by_name};
+use segno_agents::Agent;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::Outcome;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 
 /// Reads a whole stream.
 pub(crate) fn read_with(

@@ -5,8 +5,8 @@
 //! this program does not know is kept as it came ([`Event::Unknown`]) and skipped by the fold.
 
 mod budget;
+mod checkpoint_events;
 mod fact;
-mod keep;
 mod ledger;
 mod lifecycle;
 mod plan;
@@ -17,8 +17,8 @@ pub(crate) mod samples;
 mod work;
 
 pub use budget::*;
+pub use checkpoint_events::*;
 pub use fact::Fact;
-pub use keep::*;
 pub use ledger::*;
 pub use lifecycle::*;
 pub use plan::*;

@@ -18,7 +18,7 @@ use super::Findings;
 use super::Remedy;
 use super::Wish;
 use super::files;
-use super::look::holds;
+use super::inspect::holds;
 use crate::Engine;
 use crate::Error;
 use crate::act::Acting;

@@ -12,7 +12,7 @@ use super::Findings;
 use super::FoundFile;
 use super::Remedy;
 use super::Wish;
-use super::look::holds;
+use super::inspect::holds;
 use crate::Engine;
 use crate::Error;
 use crate::run::capture;

@@ -5,7 +5,7 @@
 
 mod apply;
 mod files;
-mod look;
+mod inspect;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

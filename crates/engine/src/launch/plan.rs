@@ -76,7 +76,7 @@ pub struct Intent {
     /// A cap on turns, if not the configured one.
     pub max_turns: Option<u32>,
     /// Stop after so long altogether.
-    pub wall: Option<Duration>,
+    pub max_duration: Option<Duration>,
     /// Stop after so long without a sign of life; nothing is never.
     pub silence: Option<Duration>,
     /// How long each step of stopping waits.
@@ -320,7 +320,7 @@ fn launch(
         hook_command,
         private_tmp: None,
         interactive: intent.interactive,
-        asks_us: intent.permissions.is_some(),
+        forwards_permission_prompts: intent.permissions.is_some(),
         outside_git: repository(&settings.project).is_none(),
         env: common.env.clone(),
     }
@@ -334,7 +334,10 @@ fn limits(chosen: &Chosen, intent: &Intent, settings: &LaunchSettings) -> Limits
     Limits {
         // A person may think for as long as they like.
         silence: seconds(silence).filter(|_| !intent.interactive),
-        wall: intent.wall.or_else(|| seconds(settings.wall_seconds)).filter(|wall| !wall.is_zero()),
+        max_duration: intent
+            .max_duration
+            .or_else(|| seconds(settings.wall_seconds))
+            .filter(|limit| !limit.is_zero()),
         grace: intent.grace.unwrap_or(settings.grace),
         turns: max_turns(chosen, intent, settings).filter(|_| !keeps_turns),
     }

@@ -18,4 +18,4 @@ pub use plan::ResumeWish;
 pub use plan::ResumedAgent;
 pub use plan::Resumption;
 pub use segno_core::event::Recovery;
-pub use segno_core::event::WayOffered as Way;
+pub use segno_core::event::WayOffered as RestoreRequest;

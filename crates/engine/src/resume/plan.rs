@@ -16,8 +16,8 @@ use crate::Engine;
 use crate::Error;
 use crate::frontend::Frontend;
 use crate::tree::Checkpoint;
-use crate::tree::Place;
-use crate::tree::Way;
+use crate::tree::RestoreRequest;
+use crate::tree::RestoreTarget;
 
 /// What to do about a repository that is on another branch than the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -283,8 +283,9 @@ impl Engine {
     fn go_back_to(&self, session: SessionId, checkpoint: &Checkpoint) -> Result<String, Error> {
         let files = checkpoint.snapshot.is_some();
         // What others did since, such as a person after a crash, stays as it is.
-        let place = Place::UndoTo(checkpoint.ordinal);
-        let way = Way { place, state: true, files, ..Way::files_of(checkpoint.ordinal) };
+        let place = RestoreTarget::UndoTo(checkpoint.ordinal);
+        let way =
+            RestoreRequest { place, state: true, files, ..RestoreRequest::files_of(checkpoint.ordinal) };
         let gone = self.go(self.preview(session, way)?)?;
         Ok(match files {
             true => format!(

@@ -99,7 +99,7 @@ impl Engine {
             given: 0,
             marks: Marks::default(),
         };
-        // No door: the hooks were told what the dead driver knew of secrets, and this one may know less.
+        // No hook server: the hooks were told what the dead driver knew of secrets, and this one may know less.
         std::thread::scope(|scope| {
             let heart = Heart::start(scope, &driver);
             running.follow(None, &heart, Instant::now())

@@ -63,13 +63,13 @@ pub struct Note {
     pub epoch: u64,
     /// Where the agent's own records are, if it has any that are followed.
     #[serde(default)]
-    pub record: Option<super::log_beside::Place>,
+    pub record: Option<super::log_beside::LogDirectory>,
     /// What its calls and tokens are taken from.
     #[serde(default)]
     pub source: super::log_beside::Source,
     /// For a run with a person at the agent's terminal: what tells of it.
     #[serde(default)]
-    pub attended: Option<super::log_copy::Attended>,
+    pub attended: Option<super::log_copy::InteractiveRun>,
     /// Who started it. Pids mean something only where that was.
     #[serde(default)]
     pub holder: Option<segno_core::event::Holder>,

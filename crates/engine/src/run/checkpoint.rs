@@ -154,7 +154,7 @@ impl<'a> Waiting<'a> {
     fn new(engine: &'a Engine, request: &'a Request, heart: &'a Heart) -> Self {
         let supervisor = Supervisor::new(Rules {
             // Nothing runs yet that could take too long.
-            limits: Limits { silence: None, wall: None, ..request.limits },
+            limits: Limits { silence: None, max_duration: None, ..request.limits },
             resources: Resources::default(),
             ladder: Vec::new(),
             heartbeats: false,

@@ -19,11 +19,11 @@ use super::Stop;
 use super::beside::Beside;
 use super::capture::Capture;
 use super::cgroup::Resources;
-use super::door::Door;
-use super::door::Resident;
 use super::heart::Heart;
+use super::hook_server::HookServer;
+use super::hook_server::RunIdentity;
 use super::interactive;
-use super::interactive::Person;
+use super::interactive::InteractiveTerminal;
 use super::journal::Recorder;
 use super::keeper::Keeping;
 use super::log_beside::LogBeside;
@@ -76,7 +76,7 @@ impl Engine {
         let started = Instant::now();
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
         let now = self.now().to_string();
-        let (store, store_id) = (self.store().place(), self.store_id());
+        let (store, store_id) = (self.store().location(), self.store_id());
         let redactor = self.redactor();
         let epoch = driver.epoch();
         let begin = spawn::Begin { run: &run, epoch, now: &now, store, store_id, redactor: &redactor };
@@ -94,7 +94,7 @@ impl Engine {
                 spawned.capture.discard();
                 spawn::remove(spawned.scratch.as_deref());
                 if let Some(person) = spawned.person {
-                    person.stand_up(true);
+                    person.restore(true);
                 }
                 return Err(why);
             }
@@ -164,7 +164,7 @@ impl Engine {
             given: 0,
             marks: Marks::default(),
         };
-        running.follow(spawned.door, heart, started).map(|report| (report, raw))
+        running.follow(spawned.hook_server, heart, started).map(|report| (report, raw))
     }
 }
 
@@ -199,7 +199,7 @@ pub(super) struct Running<'a> {
     pub(super) recorder: Recorder<'a>,
     pub(super) record: LogBeside,
     /// The one at the agent's terminal, if it has one.
-    pub(super) person: Option<Person>,
+    pub(super) person: Option<InteractiveTerminal>,
     /// What the agent asks about its calls, if it asks us.
     pub(super) asking: Option<Asking>,
     pub(super) agent: Box<dyn Agent>,
@@ -217,26 +217,26 @@ pub(super) struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Follows the agent to its end, and hears its hooks at the door meanwhile.
+    /// Follows the agent to its end, and serves its hooks meanwhile.
     pub(super) fn follow(
         mut self,
-        door: Option<Door>,
+        hook_server: Option<HookServer>,
         heart: &Heart,
         started: Instant,
     ) -> Result<Report, Error> {
         let engine = self.recorder.engine;
         let run = Some(self.recorder.run.clone());
         let actor = Actor { run, epoch: Some(self.driver.epoch()), ..Actor::default() };
-        let resident = Resident { session: self.recorder.session, actor };
+        let identity = RunIdentity { session: self.recorder.session, actor };
         std::thread::scope(|scope| {
-            let porter = door.and_then(|door| door.attend(scope, engine, resident));
+            let handle = hook_server.and_then(|server| server.serve(scope, engine, identity));
             let beside = Beside::start(scope, engine);
             let ended = self.watch(heart, &beside);
             // Whatever it left behind is ended first: it may still be printing. Then what its hooks brought is taken
             // in, so that nothing of the run is recorded after its end.
             self.swept += self.tree.sweep();
-            if let Some(porter) = porter {
-                porter.close();
+            if let Some(handle) = handle {
+                handle.close();
             }
             for done in beside.finish() {
                 self.recorder.hear_done(done);

@@ -42,7 +42,7 @@ impl Running<'_> {
             None => keeper::wait_until_kept(self.capture.dir(), LAST_TRIES),
         };
         if let Some(person) = &mut self.person {
-            person.stand_up(exit.signal.is_some());
+            person.restore(exit.signal.is_some());
             // The last that hooks told may name another conversation.
             let _ = self.recorder.refresh();
             let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
@@ -67,7 +67,8 @@ impl Running<'_> {
         }
         let Self { reader, mut recorder, mut record, capture, .. } = self;
         let at = recorder.at(None);
-        let mut outcome = reader.finish(&exit, &mut |envelope| record.hear(envelope, &mut recorder));
+        let mut outcome =
+            reader.finish(&exit, &mut |envelope| record.on_stdout_event(envelope, &mut recorder));
         record.finish(&exit, &mut outcome, &mut recorder);
         recorder.make_fit(&mut outcome);
         recorder.flush()?;

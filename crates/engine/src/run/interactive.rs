@@ -20,7 +20,7 @@ use segno_agents::StopStep;
 
 use super::Request;
 use super::Stop;
-use super::log_copy::Attended;
+use super::log_copy::InteractiveRun;
 use super::log_copy::LogCopy;
 use super::tree;
 use super::tree::Member;
@@ -33,7 +33,7 @@ const RESET: &[u8] =
 \x1b[?2026l\x1b[<u\x1b[>4m\x1b[0m\r\n";
 
 /// What such a run has beside all others.
-pub(super) struct Person {
+pub(super) struct InteractiveTerminal {
     log: Option<LogCopy>,
     terminal: Option<Lent>,
 }
@@ -54,7 +54,7 @@ struct Lent {
 }
 
 /// What is noted of such a run; none for others.
-pub(super) fn attended(request: &Request, spec: &LaunchSpec, now: &str) -> Option<Attended> {
+pub(super) fn attended(request: &Request, spec: &LaunchSpec, now: &str) -> Option<InteractiveRun> {
     if !request.launch.interactive {
         return None;
     }
@@ -66,14 +66,14 @@ pub(super) fn attended(request: &Request, spec: &LaunchSpec, now: &str) -> Optio
     };
     let location = request.agent.conversation_log().and_then(|log| log.location());
     let records = location.and_then(|location| Some(request.directory.join(location.root(&variable)?)));
-    Some(Attended { since: now.to_owned(), records })
+    Some(InteractiveRun { since: now.to_owned(), records })
 }
 
-impl Person {
+impl InteractiveTerminal {
     /// Before the agent is started.
-    pub(super) fn sit_down(
+    pub(super) fn acquire(
         agent: &dyn Agent,
-        attended: &Attended,
+        attended: &InteractiveRun,
         capture: &std::path::Path,
         terminal: Option<&Terminal>,
     ) -> Self {
@@ -81,7 +81,7 @@ impl Person {
     }
 
     /// For an agent that was started by somebody who died: its terminal is not ours.
-    pub(super) fn is_elsewhere(agent: &dyn Agent, attended: &Attended, capture: &std::path::Path) -> Self {
+    pub(super) fn detached(agent: &dyn Agent, attended: &InteractiveRun, capture: &std::path::Path) -> Self {
         Self { log: LogCopy::open(agent, attended, capture), terminal: None }
     }
 
@@ -120,7 +120,7 @@ impl Person {
     }
 
     /// The terminal as it was, whatever the agent left it like.
-    pub(super) fn stand_up(&self, killed: bool) {
+    pub(super) fn restore(&self, killed: bool) {
         if let Some(terminal) = &self.terminal {
             terminal.restore(killed);
         }

@@ -49,7 +49,7 @@ const OPEN: usize = 10_000;
 
 /// Where the records of an agent are, as far as that is known before it starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Place {
+pub struct LogDirectory {
     /// The directory below which they lie.
     pub directory: PathBuf,
     /// The one of the conversation that is gone on with, and how long it was: what is in it is not of this run.
@@ -85,13 +85,13 @@ pub(super) fn place(
     resumed: Option<&str>,
     directory: &Path,
     variable: impl Fn(&str) -> Option<PathBuf>,
-) -> Option<Place> {
+) -> Option<LogDirectory> {
     let location = location(agent)?;
     let own = |name: &str| variable(name).and_then(|value| value.to_str().map(ToOwned::to_owned));
     let logs = directory.join(location.root(&own)?);
     let known = resumed.and_then(|id| find(&location, &logs, id));
     let known = known.and_then(|path| Some((path.clone(), std::fs::metadata(path).ok()?.len())));
-    Some(Place { directory: logs, known })
+    Some(LogDirectory { directory: logs, known })
 }
 
 /// Where the logs of an agent are that tell more than its output.
@@ -101,7 +101,7 @@ fn location(agent: &dyn Agent) -> Option<LogLocation> {
 
 /// The record of one run.
 pub(super) struct LogBeside {
-    way: Way,
+    mode: Mode,
     /// How many calls the agent itself made.
     calls: u64,
     /// How far the output was heard.
@@ -111,20 +111,20 @@ pub(super) struct LogBeside {
     over: bool,
 }
 
-enum Way {
+enum Mode {
     /// There is none.
     None,
-    Sought(Box<Sought>),
-    Followed(Box<Followed>),
+    Searching(Box<Searching>),
+    Following(Box<Following>),
     /// It could not be had, or was lost.
     Output {
         since: u64,
     },
 }
 
-struct Sought {
+struct Searching {
     location: LogLocation,
-    where_to: Place,
+    directory_of_logs: LogDirectory,
     baseline: Baseline,
     native_id: Option<String>,
     since: Instant,
@@ -134,7 +134,7 @@ struct Sought {
     held_bytes: usize,
 }
 
-struct Followed {
+struct Following {
     tail: LogTail,
     reader: Reader,
     buffer: Vec<u8>,
@@ -149,26 +149,26 @@ impl LogBeside {
         native_id: Option<String>,
         recorder: &mut Recorder<'_>,
     ) -> Self {
-        let mut beside = Self { way: Way::None, calls: 0, heard: 0, passed: HashSet::new(), over: false };
+        let mut beside = Self { mode: Mode::None, calls: 0, heard: 0, passed: HashSet::new(), over: false };
         match (&note.source, location(agent), &note.record) {
             (Source::Output { since, used }, ..) => {
                 recorder.count_ahead(*used);
-                beside.way = Way::Output { since: *since };
+                beside.mode = Mode::Output { since: *since };
             }
             (Source::Record { path, from }, ..) => {
-                match Followed::open(agent, path, *from, baseline) {
-                    Ok(followed) => beside.way = Way::Followed(Box::new(followed)),
+                match Following::open(agent, path, *from, baseline) {
+                    Ok(followed) => beside.mode = Mode::Following(Box::new(followed)),
                     // What was recorded from it stays; what comes now cannot be told apart from it in the output.
                     Err(why) => {
                         told(recorder, "lost", &format!("{}: {why}", path.display()));
-                        beside.way = Way::Output { since: u64::MAX };
+                        beside.mode = Mode::Output { since: u64::MAX };
                     }
                 }
             }
-            (Source::Undecided, Some(location), Some(where_to)) => {
-                beside.way = Way::Sought(Box::new(Sought {
+            (Source::Undecided, Some(location), Some(directory_of_logs)) => {
+                beside.mode = Mode::Searching(Box::new(Searching {
                     location,
-                    where_to: where_to.clone(),
+                    directory_of_logs: directory_of_logs.clone(),
                     baseline,
                     native_id,
                     since: Instant::now(),
@@ -190,7 +190,7 @@ impl LogBeside {
 
     /// Whether something of the output is held back.
     pub(super) fn holds(&self) -> bool {
-        matches!(&self.way, Way::Sought(sought) if !sought.held.is_empty())
+        matches!(&self.mode, Mode::Searching(sought) if !sought.held.is_empty())
     }
 
     /// The agent has ended: nothing more comes.
@@ -199,11 +199,11 @@ impl LogBeside {
     }
 
     /// Takes something from the output.
-    pub(super) fn hear(&mut self, envelope: Envelope, recorder: &mut Recorder<'_>) {
+    pub(super) fn on_stdout_event(&mut self, envelope: Envelope, recorder: &mut Recorder<'_>) {
         self.heard = self.heard.max(envelope.offset + 1);
         let both = is_told_by_log(&envelope.event);
-        match &mut self.way {
-            Way::Sought(sought) => {
+        match &mut self.mode {
+            Mode::Searching(sought) => {
                 if let AgentEvent::SessionStarted { native_id, .. } = &envelope.event
                     && !native_id.is_empty()
                 {
@@ -215,10 +215,10 @@ impl LogBeside {
                     return;
                 }
             }
-            Way::Followed(_) if both => return self.pass(&envelope.event),
-            Way::Output { since } if both => {
+            Mode::Following(_) if both => return self.skip(&envelope.event),
+            Mode::Output { since } if both => {
                 if envelope.offset < *since {
-                    return self.pass(&envelope.event);
+                    return self.skip(&envelope.event);
                 }
                 if self.is_passed(&envelope.event) {
                     return;
@@ -233,16 +233,16 @@ impl LogBeside {
     /// Looks for the record, or reads what is new in it. False when there is nothing new.
     pub(super) fn follow(&mut self, agent: &dyn Agent, dir: &Path, recorder: &mut Recorder<'_>) -> bool {
         let over = self.over;
-        match &mut self.way {
-            Way::Sought(sought) => match sought.look(agent, over) {
+        match &mut self.mode {
+            Mode::Searching(sought) => match sought.look(agent, over) {
                 Look::NotYet => false,
                 Look::Found(followed, from) => {
                     let source = Source::Record { path: followed.tail.path().to_owned(), from };
                     match decide(dir, source) {
                         Ok(()) => {
                             let held = std::mem::take(&mut sought.held);
-                            self.way = Way::Followed(followed);
-                            held.iter().for_each(|envelope| self.pass(&envelope.event));
+                            self.mode = Mode::Following(followed);
+                            held.iter().for_each(|envelope| self.skip(&envelope.event));
                             true
                         }
                         Err(why) => self.give_up(dir, recorder, &why.to_string()),
@@ -250,7 +250,7 @@ impl LogBeside {
                 }
                 Look::InVain(why) => self.give_up(dir, recorder, &why),
             },
-            Way::Followed(followed) => {
+            Mode::Following(followed) => {
                 let mut calls = 0;
                 let read = followed.read(&mut |envelope| {
                     calls += u64::from(is_call(&envelope.event));
@@ -259,19 +259,19 @@ impl LogBeside {
                 self.calls += calls;
                 match read {
                     Ok(read) => read,
-                    Err(why) => self.lose(dir, recorder, &why),
+                    Err(why) => self.fall_back(dir, recorder, &why),
                 }
             }
-            Way::None | Way::Output { .. } => false,
+            Mode::None | Mode::Output { .. } => false,
         }
     }
 
     /// Adds what only the record tells to what the output made of the run.
     pub(super) fn finish(self, exit: &ExitInfo, outcome: &mut Outcome, recorder: &mut Recorder<'_>) {
-        let followed = match self.way {
-            Way::Followed(followed) => followed,
+        let followed = match self.mode {
+            Mode::Following(followed) => followed,
             // Somebody recorded what the record told before it was lost; how much that was, nobody can tell.
-            Way::Output { since: u64::MAX } => return recorder.count_ahead(outcome.tokens),
+            Mode::Output { since: u64::MAX } => return recorder.count_ahead(outcome.tokens),
             _ => return,
         };
         // A last line that is not whole was never told: nothing is made of it.
@@ -294,7 +294,7 @@ impl LogBeside {
         self.calls += u64::from(is_call(event));
     }
 
-    fn pass(&mut self, event: &AgentEvent) {
+    fn skip(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::ToolStarted { call_id, .. } if self.passed.len() < OPEN => {
                 self.passed.insert(call_id.clone());
@@ -314,12 +314,12 @@ impl LogBeside {
 
     /// From now on, and for what was held back, there is only the output.
     fn give_up(&mut self, dir: &Path, recorder: &mut Recorder<'_>, why: &str) -> bool {
-        let Way::Sought(sought) = &mut self.way else { return false };
+        let Mode::Searching(sought) = &mut self.mode else { return false };
         let held = std::mem::take(&mut sought.held);
         // If this cannot be written, whoever takes over may find the record after all; calls would be there twice.
         let written = decide(dir, Source::Output { since: 0, used: TokenCounts::default() });
         let why = written.err().map_or_else(|| why.to_owned(), |bad| format!("{why}; {bad}"));
-        self.way = Way::Output { since: 0 };
+        self.mode = Mode::Output { since: 0 };
         told(recorder, "not followed", &why);
         let some = !held.is_empty();
         for envelope in held {
@@ -329,12 +329,12 @@ impl LogBeside {
         some
     }
 
-    fn lose(&mut self, dir: &Path, recorder: &mut Recorder<'_>, why: &str) -> bool {
+    fn fall_back(&mut self, dir: &Path, recorder: &mut Recorder<'_>, why: &str) -> bool {
         let used = recorder.used();
         let written = decide(dir, Source::Output { since: self.heard, used });
         let why = written.err().map_or_else(|| why.to_owned(), |bad| format!("{why}; {bad}"));
         recorder.count_ahead(used);
-        self.way = Way::Output { since: self.heard };
+        self.mode = Mode::Output { since: self.heard };
         told(recorder, "lost", &why);
         false
     }
@@ -342,11 +342,11 @@ impl LogBeside {
 
 enum Look {
     NotYet,
-    Found(Box<Followed>, u64),
+    Found(Box<Following>, u64),
     InVain(String),
 }
 
-impl Sought {
+impl Searching {
     fn hold(&mut self, envelope: Envelope) {
         self.held_bytes += match &envelope.event {
             AgentEvent::ToolStarted { input, .. } => input.get().len(),
@@ -366,11 +366,13 @@ impl Sought {
         }
         let mut why = "the conversation has no name".to_owned();
         if let Some(id) = &self.native_id {
-            why = format!("no record of {id} below {}", self.where_to.directory.display());
-            let known = self.where_to.known.clone().filter(|(path, _)| is_of(&self.location, path, id));
-            let found = known.or_else(|| Some((find(&self.location, &self.where_to.directory, id)?, 0)));
+            why = format!("no record of {id} below {}", self.directory_of_logs.directory.display());
+            let known =
+                self.directory_of_logs.known.clone().filter(|(path, _)| is_of(&self.location, path, id));
+            let found =
+                known.or_else(|| Some((find(&self.location, &self.directory_of_logs.directory, id)?, 0)));
             if let Some((path, from)) = found {
-                match Followed::open(agent, &path, from, self.baseline) {
+                match Following::open(agent, &path, from, self.baseline) {
                     Ok(followed) => return Look::Found(Box::new(followed), from),
                     Err(problem) => why = format!("{}: {problem}", path.display()),
                 }
@@ -381,7 +383,7 @@ impl Sought {
     }
 }
 
-impl Followed {
+impl Following {
     fn open(agent: &dyn Agent, path: &Path, from: u64, baseline: Baseline) -> std::io::Result<Self> {
         let tail = LogTail::open(path, from)?;
         let options = ReaderOptions {

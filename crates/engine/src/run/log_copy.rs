@@ -35,7 +35,7 @@ const PARTS: &str = "records.json";
 
 /// What whoever follows the record must know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Attended {
+pub struct InteractiveRun {
     /// When the run began: what is older in the record is no part of it.
     pub since: String,
     /// The directory that the agent's records are in.
@@ -73,7 +73,7 @@ pub(super) struct LogCopy {
 impl LogCopy {
     /// Follows the record of an agent into the capture in `dir`, from where an earlier follower got. None if this
     /// agent has no record that can be followed.
-    pub(super) fn open(agent: &dyn Agent, attended: &Attended, dir: &Path) -> Option<Self> {
+    pub(super) fn open(agent: &dyn Agent, attended: &InteractiveRun, dir: &Path) -> Option<Self> {
         let log = agent.conversation_log()?;
         let location = log.location()?;
         let root = attended.records.clone()?;
@@ -265,7 +265,7 @@ mod tests {
 
     impl World {
         fn open(&self) -> LogCopy {
-            let attended = Attended { since: String::new(), records: Some(self.records.clone()) };
+            let attended = InteractiveRun { since: String::new(), records: Some(self.records.clone()) };
             LogCopy::open(self.agent.as_ref(), &attended, &self.capture).unwrap()
         }
 

@@ -31,7 +31,7 @@ pub struct Permissions {
     /// Calls that may not, whatever else is said.
     pub deny: Vec<PermissionRule>,
     /// Asks a person about what no rule settles. Without one it is refused.
-    pub person: Option<Person>,
+    pub person: Option<AskPerson>,
     /// Why it is refused, when nobody is asked.
     pub otherwise: String,
     /// How long a person may take for an answer.
@@ -41,7 +41,7 @@ pub struct Permissions {
 }
 
 /// Puts one question to a person and waits for the answer.
-pub type Person = Box<dyn FnMut(&Question) -> Reply + Send>;
+pub type AskPerson = Box<dyn FnMut(&Question) -> Reply + Send>;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq)]

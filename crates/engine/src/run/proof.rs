@@ -100,7 +100,7 @@ impl Engine {
         if let Some(id) = note.store_id {
             return id == self.store_id();
         }
-        let place = self.store().place();
+        let place = self.store().location();
         let real = |place: &str| std::fs::canonicalize(place).ok();
         note.store == place || real(&note.store).is_some_and(|noted| Some(noted) == real(&place))
     }

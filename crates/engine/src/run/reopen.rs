@@ -15,7 +15,7 @@ use segno_core::state::RunMark;
 use super::Feed;
 use super::capture::Capture;
 use super::capture::Note;
-use super::interactive::Person;
+use super::interactive::InteractiveTerminal;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::log_beside::LogBeside;
@@ -32,7 +32,7 @@ pub(super) struct Reopened<'a> {
     pub(super) recorder: Recorder<'a>,
     pub(super) record: LogBeside,
     /// If a person sits at the agent's terminal.
-    pub(super) person: Option<Person>,
+    pub(super) person: Option<InteractiveTerminal>,
 }
 
 /// What is left of a run when all of it is taken in.
@@ -57,7 +57,8 @@ impl Engine {
         self.learn_secrets_of(capture.dir());
         let agent = agent_of(&note);
         let person = note.attended.as_ref();
-        let person = person.map(|attended| Person::is_elsewhere(agent.as_ref(), attended, capture.dir()));
+        let person =
+            person.map(|attended| InteractiveTerminal::detached(agent.as_ref(), attended, capture.dir()));
         let mut recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, feed)
             .with_lasting_ids(person.is_some())
             .taken_over();
@@ -89,7 +90,8 @@ impl<'a> Reopened<'a> {
         self.record.end();
         self.take_in()?;
         let Self { note, capture, reader, mut recorder, mut record, .. } = self;
-        let mut outcome = reader.finish(exit, &mut |envelope| record.hear(envelope, &mut recorder));
+        let mut outcome =
+            reader.finish(exit, &mut |envelope| record.on_stdout_event(envelope, &mut recorder));
         record.finish(exit, &mut outcome, &mut recorder);
         recorder.make_fit(&mut outcome);
         Ok(Rest { outcome, recorder, files: Some((capture, note)) })
@@ -107,7 +109,7 @@ pub(super) fn read_on(
 ) -> std::io::Result<bool> {
     let mut take = |envelope: segno_agents::Envelope| {
         hear(&envelope.event);
-        record.hear(envelope, recorder);
+        record.on_stdout_event(envelope, recorder);
     };
     let read = capture.read(|bytes| reader.feed(bytes, &mut take));
     // Who the agent is, is in its output: that is read first.

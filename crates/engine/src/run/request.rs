@@ -85,7 +85,7 @@ pub struct Limits {
     /// After so long without a sign of life.
     pub silence: Option<Duration>,
     /// After so long altogether.
-    pub wall: Option<Duration>,
+    pub max_duration: Option<Duration>,
     /// How long each step of stopping waits before the next, harder one.
     pub grace: Duration,
     /// After so many tool calls, for an agent that has no cap on turns of its own.
@@ -97,7 +97,7 @@ impl Default for Limits {
         Self {
             // Claude Code's own timers for a stalled provider are five and six minutes.
             silence: Some(Duration::from_secs(600)),
-            wall: None,
+            max_duration: None,
             grace: Duration::from_secs(5),
             turns: None,
         }

@@ -132,7 +132,7 @@ fn evidence(recorder: &mut Recorder<'_>) {
 
 fn cause_kind(cause: &Cause) -> OutcomeKind {
     match cause {
-        Cause::Silence | Cause::Wall => OutcomeKind::TimedOut,
+        Cause::Silence | Cause::MaxDuration => OutcomeKind::TimedOut,
         Cause::Budget => OutcomeKind::Budget,
         Cause::Turns => OutcomeKind::MaxTurns,
         Cause::Asked(_) | Cause::Request(_) | Cause::Resources(_) | Cause::Replaced(_) => {

@@ -25,9 +25,9 @@ use super::capture;
 use super::capture::Capture;
 use super::capture::Note;
 use super::cgroup;
-use super::door::Door;
+use super::hook_server::HookServer;
 use super::interactive;
-use super::interactive::Person;
+use super::interactive::InteractiveTerminal;
 use super::keeper::Keeping;
 use super::permission::Voice;
 use super::tree;
@@ -43,9 +43,9 @@ pub(super) struct Spawned {
     pub(super) tree: Tree,
     pub(super) capture: Capture,
     pub(super) scratch: Option<PathBuf>,
-    pub(super) door: Option<Door>,
+    pub(super) hook_server: Option<HookServer>,
     pub(super) note: Note,
-    pub(super) person: Option<Person>,
+    pub(super) person: Option<InteractiveTerminal>,
     pub(super) voice: Option<Voice>,
     pub(super) keeping: Option<Keeping>,
 }
@@ -143,9 +143,14 @@ pub(super) fn spawn(
         .env("SEGNO_RUN", run.as_str())
         .env("SEGNO_EPOCH", epoch.to_string())
         .env(tree::MARK, mark)
-        .env_remove(super::door::DOOR);
+        .env_remove(super::hook_server::VARIABLE);
     let person = note.attended.as_ref().map(|attended| {
-        Person::sit_down(request.agent.as_ref(), attended, capture.dir(), request.terminal.as_ref())
+        InteractiveTerminal::acquire(
+            request.agent.as_ref(),
+            attended,
+            capture.dir(),
+            request.terminal.as_ref(),
+        )
     });
     let mut keeping = None;
     if person.is_none() {
@@ -171,9 +176,9 @@ pub(super) fn spawn(
         command.env(super::HOOK, capture::write_private(capture.dir(), "hook.json", content)?);
     }
     // Beside the capture: what the agent's tools may write to is none of its business.
-    let door = request.hook_file.as_ref().and_then(|_| Door::open(capture.dir()));
-    if door.is_some() {
-        command.env(super::door::DOOR, capture.dir().join(super::door::NAME));
+    let hook_server = request.hook_file.as_ref().and_then(|_| HookServer::open(capture.dir()));
+    if hook_server.is_some() {
+        command.env(super::hook_server::VARIABLE, capture.dir().join(super::hook_server::NAME));
     }
     // Orphans of the agent come to us, so that none gets away and none stays a zombie.
     let adopts =
@@ -213,11 +218,11 @@ pub(super) fn spawn(
     }
     let mut tree = Tree::new(run, member, adopts, note.cgroup.clone());
     tree.spare(keeping.as_ref().and_then(Keeping::pid));
-    Ok(Spawned { child, member, tree, capture, scratch, door, note, person, voice, keeping })
+    Ok(Spawned { child, member, tree, capture, scratch, hook_server, note, person, voice, keeping })
 }
 
 /// Where the agent's own records will be, by the environment that it gets.
-fn log_place(request: &Request, spec: &LaunchSpec) -> Option<super::log_beside::Place> {
+fn log_place(request: &Request, spec: &LaunchSpec) -> Option<super::log_beside::LogDirectory> {
     let inherited = |name: &str| request.environment.iter().find(|(known, _)| known == name);
     super::log_beside::place(request.agent.as_ref(), spec.native_id.as_deref(), &request.directory, |name| {
         let set = spec.env_set.get(name).map(PathBuf::from);

@@ -90,7 +90,7 @@ pub(super) enum Cause {
     /// No sign of life.
     Silence,
     /// Too long altogether.
-    Wall,
+    MaxDuration,
     /// Too many turns.
     Turns,
     /// A budget is used up.
@@ -108,7 +108,7 @@ impl Cause {
             Self::Asked(_) | Self::Request(_) | Self::Turns | Self::Resources(_) | Self::Replaced(_) => {
                 EndCause::Stopped
             }
-            Self::Silence | Self::Wall => EndCause::TimedOut,
+            Self::Silence | Self::MaxDuration => EndCause::TimedOut,
             Self::Budget => EndCause::Budget,
         }
     }
@@ -120,7 +120,7 @@ impl Cause {
             Self::Request(open) if open.request == Asked::Kill => "killed from elsewhere".to_owned(),
             Self::Request(_) => "asked to stop from elsewhere".to_owned(),
             Self::Silence => "no sign of life for too long".to_owned(),
-            Self::Wall => "the time is up".to_owned(),
+            Self::MaxDuration => "the time is up".to_owned(),
             Self::Turns => "the number of turns is used up".to_owned(),
             Self::Budget => "the budget is used up".to_owned(),
             Self::Resources(what) | Self::Replaced(what) => what.clone(),
@@ -133,7 +133,7 @@ impl Cause {
             Self::Asked(_) => "signal",
             Self::Request(_) => "request",
             Self::Silence => "silence",
-            Self::Wall => "wall_time",
+            Self::MaxDuration => "wall_time",
             Self::Turns => "turns",
             Self::Budget => "budget",
             Self::Resources(_) => "resources",

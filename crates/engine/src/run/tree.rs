@@ -217,11 +217,11 @@ impl Tree {
 /// Waits for orphans that came to this process and ended. Only those found dead twice in a row: a child that somebody
 /// in this process started is waited for by them, and at once.
 #[derive(Debug, Default)]
-pub struct Undertaker {
+pub struct OrphanReaper {
     seen: BTreeSet<Member>,
 }
 
-impl Undertaker {
+impl OrphanReaper {
     /// Looks once. These have waiters of their own.
     pub fn look(&mut self, waited_for: &[Option<u32>]) {
         let own = std::process::id();

@@ -26,7 +26,7 @@ use super::stop::Cause;
 use super::supervisor::Action;
 use super::supervisor::Input;
 use super::supervisor::Supervisor;
-use super::tree::Undertaker;
+use super::tree::OrphanReaper;
 use crate::Error;
 
 /// How long the loop rests when there is nothing to read. The agent's end wakes it at once.
@@ -47,7 +47,7 @@ impl Running<'_> {
     pub(super) fn watch(&mut self, heart: &Heart, beside: &Beside) -> Ended {
         let begun = Instant::now();
         let mut tended = Instant::now();
-        let mut undertaker = Undertaker::default();
+        let mut reaper = OrphanReaper::default();
         let mut supervisor = Supervisor::new(self.rules());
         let mut inputs: Vec<Input> = Vec::new();
         loop {
@@ -63,7 +63,7 @@ impl Running<'_> {
             if tended.elapsed() >= TEND {
                 tended = Instant::now();
                 if self.reaps {
-                    undertaker.look(&[Some(self.member.pid), self.keeper()]);
+                    reaper.look(&[Some(self.member.pid), self.keeper()]);
                 }
                 inputs.extend(self.tend_keeper());
             }

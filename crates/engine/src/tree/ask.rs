@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use segno_core::SessionId;
 
 use super::checkpoint::Checkpoint;
-use super::go::Gone;
-use super::go::Preview;
-use super::go::Way;
+use super::restore::Preview;
+use super::restore::RestoreRequest;
+use super::restore::Restored;
 use crate::Engine;
 use crate::Error;
 use crate::frontend::Frontend;
@@ -23,10 +23,10 @@ impl Engine {
     pub fn go_back(
         &self,
         session: SessionId,
-        way: &Way,
+        way: &RestoreRequest,
         yes: bool,
         frontend: &dyn Frontend,
-    ) -> Result<(Checkpoint, Gone), Error> {
+    ) -> Result<(Checkpoint, Restored), Error> {
         let mut preview = self.preview(session, way.clone())?;
         let mut takes_unsure = false;
         loop {

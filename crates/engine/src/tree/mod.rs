@@ -1,34 +1,34 @@
 //! The working tree of a session: snapshots at its checkpoints, and going back to them without destroying anything.
 
 mod ask;
+mod attribution;
 mod busy;
 mod checkpoint;
-mod go;
 mod hold;
-mod keep;
-mod look;
+mod inspect;
 mod needed;
 mod outputs;
 mod pending;
 mod project;
+mod restore;
+mod retention;
 pub mod risky;
-mod take;
+mod snapshot;
 mod undo;
-mod whose;
 
+pub use attribution::Whose;
 pub use checkpoint::Checkpoint;
-pub use go::Gone;
-pub use go::Place;
-pub use go::Preview;
-pub use go::Way;
-pub use keep::Collected;
-pub use look::Compared;
-pub use look::Validation;
+pub use inspect::Compared;
+pub use inspect::Validation;
 pub use pending::Decision;
 pub use pending::tell as tell_pending;
-pub use take::At;
-pub(crate) use take::mark;
-pub use whose::Whose;
+pub use restore::Preview;
+pub use restore::RestoreRequest;
+pub use restore::RestoreTarget;
+pub use restore::Restored;
+pub use retention::Collected;
+pub use snapshot::At;
+pub(crate) use snapshot::mark;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -138,7 +138,7 @@ impl Engine {
                 segno_workspace::git::OLDEST
             ))
         })?;
-        let place = project::Place::find(options, &root, state)?;
+        let place = project::RestoreTarget::find(options, &root, state)?;
         let workspace = Workspace::open(&segno_workspace::Options {
             home: options.home.clone(),
             largest_file: options.largest_file,

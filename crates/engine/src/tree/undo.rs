@@ -3,8 +3,8 @@
 use segno_core::State;
 
 use super::checkpoint::Checkpoint;
-use super::go::Place;
-use super::go::Way;
+use super::restore::RestoreRequest;
+use super::restore::RestoreTarget;
 use crate::Engine;
 use crate::Error;
 
@@ -13,13 +13,13 @@ impl Engine {
     pub(super) fn target(
         &self,
         state: &State,
-        way: &Way,
+        way: &RestoreRequest,
         notices: &mut Vec<String>,
     ) -> Result<(Checkpoint, Option<Checkpoint>), Error> {
         let session = state.session_id;
         match way.place {
-            Place::Checkpoint(ordinal) => Ok((self.checkpoint_number(session, ordinal)?, None)),
-            Place::Undo(turns) => {
+            RestoreTarget::Checkpoint(ordinal) => Ok((self.checkpoint_number(session, ordinal)?, None)),
+            RestoreTarget::Undo(turns) => {
                 let all = self.checkpoints(session)?;
                 let (target, from, lost) = back(&all, state.tree.at, turns.max(1))?;
                 if lost {
@@ -30,12 +30,12 @@ impl Engine {
                 }
                 Ok((target, Some(from)))
             }
-            Place::UndoTo(ordinal) => {
+            RestoreTarget::UndoTo(ordinal) => {
                 let at = state.tree.at.filter(|at| *at >= ordinal);
                 let from = at.map(|at| self.checkpoint_number(session, at)).transpose()?;
                 Ok((self.checkpoint_number(session, ordinal)?, from))
             }
-            Place::Redo(turns) => {
+            RestoreTarget::Redo(turns) => {
                 let redo = &state.tree.redo;
                 let nothing = || Error::NoTree("there is nothing to redo".to_owned());
                 let index = redo.len().checked_sub(usize::try_from(turns.max(1)).unwrap_or(usize::MAX));

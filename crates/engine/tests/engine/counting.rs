@@ -38,8 +38,8 @@ impl<S> Counting<S> {
 }
 
 impl<S: Store> Store for Counting<S> {
-    fn place(&self) -> String {
-        self.store.place()
+    fn location(&self) -> String {
+        self.store.location()
     }
     fn identity(&self) -> Identity {
         self.store.identity()

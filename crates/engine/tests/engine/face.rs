@@ -31,9 +31,9 @@ use segno_engine::setup::CatchUp;
 use segno_engine::setup::Opening;
 use segno_engine::setup::Purpose;
 use segno_engine::setup::Setup;
-use segno_engine::tree::Place;
+use segno_engine::tree::RestoreRequest;
+use segno_engine::tree::RestoreTarget;
 use segno_engine::tree::TreeOptions;
-use segno_engine::tree::Way;
 use segno_engine::view;
 use segno_testkit::lines::claude;
 use serde_json::Value;
@@ -134,7 +134,7 @@ impl Face {
     }
 
     fn undo(&self, engine: &Engine, session: SessionId) {
-        let way = Way { place: Place::Undo(1), ..Way::files_of(0) };
+        let way = RestoreRequest { place: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
         engine.go_back(session, &way, false, &self.person).unwrap();
     }
 

@@ -11,8 +11,8 @@ use segno_core::event::TurnCompleted;
 use segno_engine::Engine;
 use segno_engine::EngineOptions;
 use segno_engine::lease::Driver;
+use segno_engine::tree::RestoreRequest;
 use segno_engine::tree::TreeOptions;
-use segno_engine::tree::Way;
 use segno_engine::workspace::git;
 use serde_json::json;
 
@@ -45,7 +45,7 @@ fn driven<'a>(room: &Room, engine: &'a Engine, ledger: Ledger, interactive: bool
 
 /// Whether files may go back now.
 fn may(engine: &Engine, id: SessionId) -> bool {
-    match engine.preview(id, Way::files_of(1)) {
+    match engine.preview(id, RestoreRequest::files_of(1)) {
         Ok(preview) => {
             engine.forget(preview);
             true
@@ -93,7 +93,7 @@ fn an_agent_that_is_only_observed_is_busy_while_its_turn_runs() {
         driver.act(command).unwrap();
         assert_eq!(may(&engine, id), wanted, "{what}");
     }
-    let back = Way { state: true, ..Way::files_of(1) };
+    let back = RestoreRequest { state: true, ..RestoreRequest::files_of(1) };
     assert!(engine.preview(id, back).is_err(), "the session itself does not go back under its agent");
 }
 

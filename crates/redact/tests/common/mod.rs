@@ -1,6 +1,7 @@
 //! Shared by the tests: made-up secrets and wrappings.
 
-use segno_redact::{Options, Redactor};
+use segno_redact::Options;
+use segno_redact::Redactor;
 
 pub(crate) fn redactor() -> Redactor {
     Redactor::new(Options { tag_key: [7; 32], ..Options::default() })

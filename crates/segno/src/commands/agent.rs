@@ -1,13 +1,16 @@
 //! `segno agent`: who works, and what each one remembers.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
 use segno_engine::core::Command as Act;
 
 use super::args::TextSource;
-use super::doing::{look, record};
+use super::doing::look;
+use super::doing::record;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::output::table::{Column, Table};
+use crate::output::table::Column;
+use crate::output::table::Table;
 
 /// The largest state that is read.
 const LIMIT: u64 = 1 << 20;

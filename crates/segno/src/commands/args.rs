@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::ValueEnum;
 
-use crate::error::{CommandError, Outcome};
-use crate::files::{self, Links};
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::files::Links;
+use crate::files::{self};
 use crate::output::units;
 
 /// How a session is named on the command line: its id, a unique end of it, a number from the last list, or `last`.

@@ -1,14 +1,21 @@
 //! What the work produced and where it is: artifacts, files, the place in the code.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
+use segno_engine::core::Command as Act;
+use segno_engine::core::List;
+use segno_engine::core::State;
 use segno_engine::core::event::Change;
-use segno_engine::core::{Command as Act, List, State};
 
-use super::args::{ArtifactChange, FileChange, Page};
-use super::doing::{record, record_for};
+use super::args::ArtifactChange;
+use super::args::FileChange;
+use super::args::Page;
+use super::doing::record;
+use super::doing::record_for;
 use super::lists;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Record and list artifacts
 #[derive(ClapArgs, Clone, Debug)]

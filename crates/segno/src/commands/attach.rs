@@ -5,13 +5,22 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use segno_engine::Acted;
 use segno_engine::core::SessionId;
-use segno_engine::run::{EndedRun, Ending, Feed, Limits, Stop};
+use segno_engine::run::EndedRun;
+use segno_engine::run::Ending;
+use segno_engine::run::Feed;
+use segno_engine::run::Limits;
+use segno_engine::run::Stop;
 
-use super::args::{OneSession, age};
-use super::run::{finish, follow};
+use super::args::OneSession;
+use super::args::age;
+use super::run::finish;
+use super::run::follow;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
+use crate::command_context::tail;
 use crate::context::Context;
-use crate::desk::{Desk, short, tail};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 
 /// Follow a run whose driver died
@@ -61,8 +70,8 @@ pub struct KillArgs {
 /// # Errors
 /// If somebody drives the session, or there is no run.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open_to_stay(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
+    let ctx = CommandContext::open_to_stay(context)?;
+    let id = ctx.session(args.session.id.as_ref())?;
     let config = context.config()?;
     let seconds = config.run.silence_seconds;
     let limits = Limits {
@@ -70,14 +79,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         grace: Duration::from_millis(config.run.grace_ms),
         ..Limits::default()
     };
-    let first = desk.load(id)?.seq;
+    let first = ctx.load(id)?.seq;
     let (feed, stop) = (Feed::default(), Stop::default());
     let (work_feed, work_stop) = (feed.clone(), stop.clone());
     context.printer.talk(format!("following the agent of session {}", short(id)));
-    let followed = follow(&desk, id, first, &feed, false, &stop, move |engine| {
+    let followed = follow(&ctx, id, first, &feed, false, &stop, move |engine| {
         engine.adopt(id, limits, work_stop, work_feed)
     });
-    finish(&desk, id, false, followed)
+    finish(&ctx, id, false, followed)
 }
 
 /// Runs `segno stop`.
@@ -85,13 +94,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 /// # Errors
 /// If there is no run, or it does not end in time.
 pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
-    let Some(acted) = end(&desk, id, Ending::Stop)? else { return Ok(()) };
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session(args.session.id.as_ref())?;
+    let Some(acted) = end(&ctx, id, Ending::Stop)? else { return Ok(()) };
     if !args.no_wait {
-        wait(&desk, id, args.timeout)?;
+        wait(&ctx, id, args.timeout)?;
     }
-    desk.report(&acted, if args.no_wait { "asked to stop" } else { "stopped" })
+    ctx.report(&acted, if args.no_wait { "asked to stop" } else { "stopped" })
 }
 
 /// Runs `segno kill`.
@@ -99,21 +108,21 @@ pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
 /// # Errors
 /// If there is no run.
 pub fn kill(context: &Context, args: &KillArgs) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
-    let Some(acted) = end(&desk, id, Ending::Kill)? else { return Ok(()) };
-    wait(&desk, id, Duration::from_secs(20))?;
-    desk.report(&acted, "killed")
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session(args.session.id.as_ref())?;
+    let Some(acted) = end(&ctx, id, Ending::Kill)? else { return Ok(()) };
+    wait(&ctx, id, Duration::from_secs(20))?;
+    ctx.report(&acted, "killed")
 }
 
 /// Ends a run; none if nobody drove it, and that was said.
-fn end(desk: &Desk<'_>, id: SessionId, how: Ending) -> Outcome<Option<Acted>> {
-    desk.load(id)?;
-    match desk.engine.end_running(id, how, desk.key()?)? {
+fn end(ctx: &CommandContext<'_>, id: SessionId, how: Ending) -> Outcome<Option<Acted>> {
+    ctx.load(id)?;
+    match ctx.engine.end_running(id, how, ctx.key()?)? {
         EndedRun::Asked(acted) => Ok(Some(*acted)),
         EndedRun::Undriven(ended) => {
-            desk.context.printer.talk(format!("ended {ended} of its processes; nobody drove the session"));
-            desk.finish();
+            ctx.context.printer.talk(format!("ended {ended} of its processes; nobody drove the session"));
+            ctx.finish();
             Ok(None)
         }
         EndedRun::Nothing => Err(CommandError::new(
@@ -125,8 +134,8 @@ fn end(desk: &Desk<'_>, id: SessionId, how: Ending) -> Outcome<Option<Acted>> {
     }
 }
 
-fn wait(desk: &Desk<'_>, id: SessionId, patience: Duration) -> Outcome {
-    match desk.engine.wait_until_undriven(id, patience)? {
+fn wait(ctx: &CommandContext<'_>, id: SessionId, patience: Duration) -> Outcome {
+    match ctx.engine.wait_until_undriven(id, patience)? {
         true => Ok(()),
         false => Err(CommandError::failure("still_running", "the run has not ended yet")
             .hint(format!("segno kill {}", tail(id)))),

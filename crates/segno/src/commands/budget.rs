@@ -1,15 +1,20 @@
 //! `segno budget`: caps on tokens and money.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
+use segno_engine::core::Command as Act;
+use segno_engine::core::State;
 use segno_engine::core::budget::Counting;
 use segno_engine::core::event::Unit;
-use segno_engine::core::{Command as Act, State};
 
-use super::args::{count, dollars};
-use super::doing::{look, record};
+use super::args::count;
+use super::args::dollars;
+use super::doing::look;
+use super::doing::record;
+use crate::command_context::extend_hint;
 use crate::context::Context;
-use crate::desk::extend_hint;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::units;
 

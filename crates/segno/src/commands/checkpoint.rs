@@ -2,24 +2,35 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
 use segno_engine::Item;
+use segno_engine::core::Command as Act;
+use segno_engine::core::Event;
+use segno_engine::core::List;
 use segno_engine::core::event::CheckpointReason;
 use segno_engine::core::rows::CheckpointRow;
-use segno_engine::core::{Command as Act, Event, List};
-use segno_engine::tree::{Decision, Way, tell_pending};
+use segno_engine::tree::Decision;
+use segno_engine::tree::RestoreRequest;
+use segno_engine::tree::tell_pending;
 use serde_json::json;
 
 use super::args::Page;
-use super::doing::{look, record};
+use super::doing::look;
+use super::doing::record;
 use super::lists;
-use super::undo::{Going, changes, travel};
+use super::undo::Going;
+use super::undo::changes;
+use super::undo::travel;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::table::{Column, Table};
-use crate::output::{Text, units};
+use crate::output::table::Column;
+use crate::output::table::Table;
+use crate::output::units;
 
 /// Make checkpoints, look at them and go back to them
 ///
@@ -148,8 +159,8 @@ fn check(context: &Context, id: &str) -> Outcome {
     if !context.config()?.checkpoint.files {
         return Ok(());
     }
-    let (desk, state) = look(context)?;
-    let made = desk.engine.find_checkpoint(state.session_id, id)?;
+    let (ctx, state) = look(context)?;
+    let made = ctx.engine.find_checkpoint(state.session_id, id)?;
     match made.problem {
         Some(why) if !made.ready => {
             let text = format!("checkpoint {} is recorded without the files", made.id);
@@ -197,9 +208,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Some(Command::Pin { name }) => pin(context, name, true),
         Some(Command::Unpin { name }) => pin(context, name, false),
         Some(Command::Export { name, file }) => {
-            let (desk, state) = super::undo::session(context)?;
-            let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
-            let bytes = desk.engine.export_checkpoint(state.session_id, &checkpoint, file)?;
+            let (ctx, state) = super::undo::session(context)?;
+            let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
+            let bytes = ctx.engine.export_checkpoint(state.session_id, &checkpoint, file)?;
             if context.printer.is_json() {
                 return context
                     .printer
@@ -209,17 +220,17 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             Ok(())
         }
         Some(Command::Import { file, name }) => {
-            let (desk, state) = look(context)?;
-            let acted = desk.engine.import_checkpoint(state.session_id, file, name)?;
-            desk.report(
+            let (ctx, state) = look(context)?;
+            let acted = ctx.engine.import_checkpoint(state.session_id, file, name)?;
+            ctx.report(
                 &acted,
                 format!("took {} in as checkpoint {}", file.display(), acted.state.counts.checkpoints),
             )
         }
         Some(Command::Gc) => gc(context),
         Some(Command::Claim) => {
-            let (desk, state) = super::undo::session(context)?;
-            desk.engine.claim_project(&state)?;
+            let (ctx, state) = super::undo::session(context)?;
+            ctx.engine.claim_project(&state)?;
             if context.printer.is_json() {
                 return context.printer.json(&json!({ "project": state.project.path, "claimed": true }));
             }
@@ -236,24 +247,28 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             pending(context, decision)
         }
         Some(Command::Restore { name, paths, files, state, going }) => {
-            let (desk, now) = super::undo::session(context)?;
-            let target = desk.engine.find_checkpoint(now.session_id, name)?;
+            let (ctx, now) = super::undo::session(context)?;
+            let target = ctx.engine.find_checkpoint(now.session_id, name)?;
             let selection = super::undo::selection(&now, paths)?;
-            let way =
-                Way { selection, files: *files || !*state, state: *state, ..Way::files_of(target.ordinal) };
-            travel(&desk, now.session_id, way, going)
+            let way = RestoreRequest {
+                selection,
+                files: *files || !*state,
+                state: *state,
+                ..RestoreRequest::files_of(target.ordinal)
+            };
+            travel(&ctx, now.session_id, way, going)
         }
     }
 }
 
 fn list(context: &Context, page: &Page) -> Outcome {
-    let (desk, state) = super::undo::session(context)?;
-    lists::show_at(&desk, state.session_id, List::Checkpoints, page)
+    let (ctx, state) = super::undo::session(context)?;
+    lists::show_at(&ctx, state.session_id, List::Checkpoints, page)
 }
 
 fn diff(context: &Context, before: &str, after: Option<&str>) -> Outcome {
-    let (desk, state) = super::undo::session(context)?;
-    let engine = &desk.engine;
+    let (ctx, state) = super::undo::session(context)?;
+    let engine = &ctx.engine;
     let before = engine.find_checkpoint(state.session_id, before)?;
     let after = after.map(|after| engine.find_checkpoint(state.session_id, after)).transpose()?;
     let compared = engine.compare(state.session_id, &before, after.as_ref(), true)?;
@@ -291,11 +306,11 @@ fn plain(value: &serde_json::Value) -> String {
 }
 
 fn validate(context: &Context, name: Option<&str>) -> Outcome {
-    let (desk, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session(context)?;
     let session = state.session_id;
     let all = match name {
-        Some(name) => vec![desk.engine.find_checkpoint(session, name)?],
-        None => desk.engine.checkpoints(session)?,
+        Some(name) => vec![ctx.engine.find_checkpoint(session, name)?],
+        None => ctx.engine.checkpoints(session)?,
     };
     let (mut table, mut rows, mut bad) = (
         Table::new([Column::left("checkpoint"), Column::left(""), Column::left("").elastic()]),
@@ -303,7 +318,7 @@ fn validate(context: &Context, name: Option<&str>) -> Outcome {
         0,
     );
     for checkpoint in &all {
-        let validation = desk.engine.validate(session, checkpoint)?;
+        let validation = ctx.engine.validate(session, checkpoint)?;
         // One whose files were given up on purpose, or that never was called ready, is not broken; but who asks for
         // that very one wants to rely on it.
         let promised = checkpoint.ready || (name.is_some() && checkpoint.dropped.is_none());
@@ -338,20 +353,20 @@ fn validate(context: &Context, name: Option<&str>) -> Outcome {
 }
 
 fn pin(context: &Context, name: &str, pinned: bool) -> Outcome {
-    let (desk, state) = super::undo::session(context)?;
-    let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
+    let (ctx, state) = super::undo::session(context)?;
+    let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
     let acted =
-        desk.act(state.session_id, vec![Act::PinCheckpoint { ordinal: checkpoint.ordinal, pinned }])?;
+        ctx.act(state.session_id, vec![Act::PinCheckpoint { ordinal: checkpoint.ordinal, pinned }])?;
     let word = if pinned { "pinned" } else { "not pinned any more" };
-    desk.report(&acted, format!("{} {word}", checkpoint.id))
+    ctx.report(&acted, format!("{} {word}", checkpoint.id))
 }
 
 /// A restore that was cut short: shows it, or does with it what was decided.
 fn pending(context: &Context, decision: Option<Decision>) -> Outcome {
-    let (desk, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session(context)?;
     let printer = &context.printer;
     if let Some(decision) = decision {
-        let applied = desk.engine.decide_restore(state.session_id, decision)?;
+        let applied = ctx.engine.decide_restore(state.session_id, decision)?;
         if printer.is_json() {
             return printer.json(&json!({
                 "pending": false, "written": applied.written, "removed": applied.removed,
@@ -367,7 +382,7 @@ fn pending(context: &Context, decision: Option<Decision>) -> Outcome {
         super::undo::show_kept(context, &applied.kept);
         return Ok(());
     }
-    let (waiting, notice) = desk.engine.pending_restore(state.session_id)?;
+    let (waiting, notice) = ctx.engine.pending_restore(state.session_id)?;
     if printer.is_json() {
         return printer.json(&json!({
             "pending": waiting.is_some(), "notice": notice,
@@ -389,8 +404,8 @@ fn pending(context: &Context, decision: Option<Decision>) -> Outcome {
 }
 
 fn gc(context: &Context) -> Outcome {
-    let (desk, state) = super::undo::session(context)?;
-    let collected = desk.engine.collect_snapshots(&state)?;
+    let (ctx, state) = super::undo::session(context)?;
+    let collected = ctx.engine.collect_snapshots(&state)?;
     if context.printer.is_json() {
         return context.printer.json(&json!({
             "dropped": collected.dropped, "before": collected.before, "after": collected.after, "quota": collected.quota,
@@ -408,9 +423,9 @@ fn gc(context: &Context) -> Outcome {
 
 /// The session's state as it was at a checkpoint, folded from the journal.
 fn show(context: &Context, name: &str) -> Outcome {
-    let (desk, state) = super::undo::session(context)?;
-    let checkpoint = desk.engine.find_checkpoint(state.session_id, name)?;
-    let items = desk.engine.items(state.session_id, List::Checkpoints)?;
+    let (ctx, state) = super::undo::session(context)?;
+    let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
+    let items = ctx.engine.items(state.session_id, List::Checkpoints)?;
     let is = |item: &Item| item.row::<CheckpointRow>().id == checkpoint.id;
     let found = items.into_iter().rev().find(is).ok_or_else(|| {
         CommandError::new(ExitCode::Refused, "unknown_item", format!("no checkpoint {name} in this session"))
@@ -418,7 +433,7 @@ fn show(context: &Context, name: &str) -> Outcome {
     })?;
     let row: CheckpointRow = found.row();
     let seq = row.seq;
-    let then = desk.engine.state_at(state.session_id, seq)?;
+    let then = ctx.engine.state_at(state.session_id, seq)?;
     for notice in then.notices {
         context.printer.warn(notice);
     }
@@ -441,7 +456,14 @@ fn show(context: &Context, name: &str) -> Outcome {
         ("conversation", conversation(&checkpoint)),
         ("commit", checkpoint.head.as_ref().and_then(|head| head.commit.clone()).unwrap_or_default()),
         ("pinned", if checkpoint.pinned { "yes".to_owned() } else { String::new() }),
-        ("valid", if checkpoint.valid { String::new() } else { "no: it was rolled back behind".to_owned() }),
+        (
+            "valid",
+            if checkpoint.valid {
+                String::new()
+            } else {
+                "no: invalidated by a rollback to an earlier checkpoint".to_owned()
+            },
+        ),
         ("since then", units::things(state.seq.saturating_sub(seq), "event")),
     ] {
         if !value.is_empty() {

@@ -1,16 +1,21 @@
 //! `segno cleanup`: removes old sessions.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use segno_engine::core::{SessionId, State};
+use segno_engine::core::SessionId;
+use segno_engine::core::State;
 use serde_json::json;
 
+use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::context::Context;
-use crate::desk::{Desk, short};
 use crate::error::Outcome;
-use crate::output::table::{Column, Table};
+use crate::output::table::Column;
+use crate::output::table::Table;
 use crate::output::units;
 
 /// Remove old finished sessions
@@ -40,12 +45,12 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
+    let ctx = CommandContext::open(context)?;
     let config = &context.config()?.cleanup;
     let days = args.days.unwrap_or(config.days);
     let keep = Some(args.keep.unwrap_or(config.keep)).filter(|keep| *keep > 0);
     let only = context.global.project.as_ref().map(|_| context.project.root.as_path());
-    let removals = desk.engine.old_sessions(days, keep.map(|keep| keep as usize), only)?;
+    let removals = ctx.engine.old_sessions(days, keep.map(|keep| keep as usize), only)?;
     let printer = &context.printer;
     if removals.is_empty() {
         if printer.is_json() {
@@ -91,10 +96,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     for removal in &removals {
         let id = removal.summary.session_id;
         if !args.dry_run {
-            if let Ok(loaded) = desk.engine.load(id) {
+            if let Ok(loaded) = ctx.engine.load(id) {
                 trees.entry(loaded.state.project.path.clone()).or_insert(loaded.state);
             }
-            match remove(&desk, id, config.archive.then_some(&archive)) {
+            match remove(&ctx, id, config.archive.then_some(&archive)) {
                 // One session that cannot be archived must not keep the others.
                 Err(error @ segno_engine::Error::NotArchived { .. }) => {
                     if let Some(earlier) = refused.replace(error) {
@@ -107,7 +112,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         removed.push(id);
     }
-    let given_back = give_back(&desk, trees.values());
+    let given_back = give_back(&ctx, trees.values());
     if printer.is_json() {
         let sessions: Vec<_> = removals
             .iter()
@@ -131,29 +136,33 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         };
         printer.talk(format!("removed {}{of}{kept}{room}", units::things(removed.len() as u64, "session")));
     }
-    desk.finish();
+    ctx.finish();
     refused.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Drops the snapshots that no checkpoint speaks of any more. What cannot be done now is done by the next clean-up.
-fn give_back<'a>(desk: &Desk<'_>, states: impl Iterator<Item = &'a State>) -> u64 {
+fn give_back<'a>(ctx: &CommandContext<'_>, states: impl Iterator<Item = &'a State>) -> u64 {
     let mut bytes = 0;
     for state in states {
-        match desk.engine.collect_snapshots(state) {
+        match ctx.engine.collect_snapshots(state) {
             Ok(collected) => bytes += collected.before.saturating_sub(collected.after),
             Err(segno_engine::Error::NoTree(_)) => {}
             Err(why) => {
                 let text = format!("snapshots of {} were not looked at: {why}", state.project.path);
-                desk.context.printer.detail(1, text);
+                ctx.context.printer.detail(1, text);
             }
         }
     }
     bytes
 }
 
-fn remove(desk: &Desk<'_>, id: SessionId, archive: Option<&PathBuf>) -> Result<(), segno_engine::Error> {
+fn remove(
+    ctx: &CommandContext<'_>,
+    id: SessionId,
+    archive: Option<&PathBuf>,
+) -> Result<(), segno_engine::Error> {
     match archive {
-        Some(folder) => segno_engine::transfer::archive_and_remove(&desk.engine, id, folder).map(drop),
-        None => desk.engine.delete(id).map(drop),
+        Some(folder) => segno_engine::transfer::archive_and_remove(&ctx.engine, id, folder).map(drop),
+        None => ctx.engine.delete(id).map(drop),
     }
 }

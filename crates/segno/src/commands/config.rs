@@ -1,14 +1,20 @@
 //! `segno config`: reading and changing settings.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
 use serde_json::json;
 use toml::Value;
 
-use crate::config::set::{self, Target};
-use crate::config::{DEFAULT, Loaded};
+use crate::config::DEFAULT;
+use crate::config::Loaded;
+use crate::config::set::Target;
+use crate::config::set::{self};
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::output::{Column, Meaning, Table, Text};
+use crate::output::Column;
+use crate::output::Meaning;
+use crate::output::Table;
+use crate::output::Text;
 
 /// Show and change settings
 ///

@@ -2,18 +2,21 @@
 
 use std::time::Duration;
 
-use segno_engine::conversation::{Entry, Spoken};
+use segno_engine::conversation::Entry;
+use segno_engine::conversation::Spoken;
+use segno_engine::core::SessionId;
+use segno_engine::core::Text as Content;
 use segno_engine::core::event::CallEnd;
 use segno_engine::core::text::shorten;
-use segno_engine::core::{SessionId, Text as Content};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::args::Page;
+use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::desk::Desk;
 use crate::error::Outcome;
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::{Text, units};
+use crate::output::units;
 
 /// Lines get no wider than they can be read.
 const WIDEST: usize = 100;
@@ -26,9 +29,9 @@ const INDENT: &str = "  ";
 ///
 /// # Errors
 /// If it cannot be read or written.
-pub(super) fn show(desk: &Desk<'_>, session: SessionId, page: &Page) -> Outcome {
-    let context = desk.context;
-    let mut entries = desk.engine.conversation(session)?;
+pub(super) fn show(ctx: &CommandContext<'_>, session: SessionId, page: &Page) -> Outcome {
+    let context = ctx.context;
+    let mut entries = ctx.engine.conversation(session)?;
     if let Some(after) = page.after {
         entries.retain(|entry| entry.seq > after);
     }
@@ -39,7 +42,7 @@ pub(super) fn show(desk: &Desk<'_>, session: SessionId, page: &Page) -> Outcome 
         }
     }
     if page.full {
-        entries.iter_mut().for_each(|entry| make_whole(desk, entry));
+        entries.iter_mut().for_each(|entry| make_whole(ctx, entry));
     }
     if context.printer.is_json() {
         let document = serde_json::json!({ "session_id": session, "conversation": entries });
@@ -54,13 +57,13 @@ pub(super) fn show(desk: &Desk<'_>, session: SessionId, page: &Page) -> Outcome 
 }
 
 /// Puts long texts in whole. One that cannot be read stays as it begins.
-fn make_whole(desk: &Desk<'_>, entry: &mut Entry) {
+fn make_whole(ctx: &CommandContext<'_>, entry: &mut Entry) {
     let text = match &mut entry.what {
         Spoken::Asked { text, .. } | Spoken::Said { text, .. } => text,
         Spoken::Called { output: Some(text), .. } | Spoken::RunEnded { reason: text, .. } => text,
         Spoken::Called { .. } | Spoken::RunStarted { .. } => return,
     };
-    if let Ok(whole) = desk.engine.whole(text) {
+    if let Ok(whole) = ctx.engine.whole(text) {
         *text = Content::Whole(whole);
     }
 }

@@ -3,16 +3,23 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use segno_engine::core::{SessionId, State, Status};
+use segno_engine::core::SessionId;
+use segno_engine::core::State;
+use segno_engine::core::Status;
 use segno_engine::run::start_background;
 
-use crate::config::env::{Environment, variable_of};
+use crate::command_context::CommandContext;
+use crate::command_context::short;
+use crate::command_context::tail;
+use crate::config::env::Environment;
+use crate::config::env::variable_of;
 use crate::context::Context;
-use crate::desk::{Desk, short, tail};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::files;
 use crate::output::Text;
 use crate::output::style::Meaning;
@@ -63,7 +70,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     show.part("1", "An agent starts to work, recorded by segno.");
     show.say(&format!("scratch project {}", project.display()));
     let mut driver = start(context, &project, args.fast, None)?;
-    let (desk, session) = match show.wait_for_session(&project) {
+    let (ctx, session) = match show.wait_for_session(&project) {
         Ok(found) => found,
         Err(why) => {
             let _ = driver.kill();
@@ -71,27 +78,27 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             return Err(why);
         }
     };
-    let state = show.follow(&desk, session);
+    let state = show.follow(&ctx, session);
     show.part("2", "Half-way through a call, the power goes: kill -9 for the agent and for segno itself.");
     let _ = driver.kill();
     let _ = driver.wait();
     let state = state?;
-    desk.engine.kill_run(&state);
-    drop(desk);
+    ctx.engine.kill_run(&state);
+    drop(ctx);
     show.breathe();
     show.part("3", "Somebody comes back and types any segno command.");
     // Opening the store is what finds the dead: there is no daemon.
-    let desk = Desk::open(context)?;
-    let state = desk.load(session)?;
+    let ctx = CommandContext::open(context)?;
+    let state = ctx.load(session)?;
     show.found(&state)?;
-    drop(desk);
+    drop(ctx);
     show.part("4", "segno resume: the agent goes on in its conversation, and is told what is in doubt.");
     let mut driver = start(context, &project, args.fast, Some(session))?;
-    let desk = Desk::open(context)?;
-    let state = show.follow_to_the_end(&desk, &state);
+    let ctx = CommandContext::open(context)?;
+    let state = show.follow_to_the_end(&ctx, &state);
     let _ = driver.wait();
     show.back(&state?)?;
-    desk.finish();
+    ctx.finish();
     Ok(())
 }
 
@@ -118,13 +125,13 @@ impl Show<'_> {
     }
 
     /// The store and the session that the background process has made.
-    fn wait_for_session(&self, project: &Path) -> Outcome<(Desk<'_>, SessionId)> {
+    fn wait_for_session(&self, project: &Path) -> Outcome<(CommandContext<'_>, SessionId)> {
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Ok(desk) = Desk::open(self.context)
-                && let Ok(segno_engine::Choice::One(session)) = desk.engine.open_session(project)
+            if let Ok(ctx) = CommandContext::open(self.context)
+                && let Ok(segno_engine::Choice::One(session)) = ctx.engine.open_session(project)
             {
-                return Ok((desk, session));
+                return Ok((ctx, session));
             }
             if Instant::now() >= until {
                 return Err(CommandError::failure("no_demo", "the demonstration's session did not appear"));
@@ -134,12 +141,12 @@ impl Show<'_> {
     }
 
     /// Shows what happens until a call is open that will not end.
-    fn follow(&self, desk: &Desk<'_>, session: SessionId) -> Outcome<State> {
+    fn follow(&self, ctx: &CommandContext<'_>, session: SessionId) -> Outcome<State> {
         let until = Instant::now() + PATIENCE;
         let mut view = super::run::View::new(self.context);
         let mut after = 0;
         loop {
-            let rows = desk.engine.events(session, after, 100)?;
+            let rows = ctx.engine.events(session, after, 100)?;
             for row in rows {
                 if let segno_engine::EventRow::Whole(stored) = row {
                     after = stored.seq;
@@ -148,7 +155,7 @@ impl Show<'_> {
                     }
                 }
             }
-            let state = desk.load(session)?;
+            let state = ctx.load(session)?;
             if state.calls.total >= 3 && state.calls.open.len() == 1 && state.seq == after {
                 view.show_open();
                 self.breathe();
@@ -165,13 +172,13 @@ impl Show<'_> {
     }
 
     /// Shows what happens until the session is completed.
-    fn follow_to_the_end(&self, desk: &Desk<'_>, before: &State) -> Outcome<State> {
+    fn follow_to_the_end(&self, ctx: &CommandContext<'_>, before: &State) -> Outcome<State> {
         let until = Instant::now() + PATIENCE;
         let mut view = super::run::View::new(self.context);
         let mut after = before.seq;
         loop {
             let session = before.session_id;
-            let rows = desk.engine.events(session, after, 100)?;
+            let rows = ctx.engine.events(session, after, 100)?;
             for row in rows {
                 if let segno_engine::EventRow::Whole(stored) = row {
                     after = stored.seq;
@@ -180,7 +187,7 @@ impl Show<'_> {
                     }
                 }
             }
-            let state = desk.load(session)?;
+            let state = ctx.load(session)?;
             if state.status == Status::Completed && state.driver.is_none() && state.seq == after {
                 return Ok(state);
             }

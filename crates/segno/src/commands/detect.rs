@@ -1,20 +1,26 @@
 //! `segno detect`: the session that is there already, and what to do about it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use segno_engine::core::Summary;
-use segno_engine::core::detect::{Action, detect};
-use serde_json::{Value, json};
+use segno_engine::core::detect::Action;
+use segno_engine::core::detect::detect;
+use serde_json::Value;
+use serde_json::json;
 
 use super::args::OneSession;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
+use crate::command_context::tail;
 use crate::context::Context;
-use crate::desk::{Desk, short, tail};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::output::Text;
 use crate::output::style::Meaning;
 
-/// Say whether there is a session to take up
+/// Say whether there is a session to resume
 ///
 /// Looks at the newest open session of the project, or the one that is named, and says what to do: create_new,
 /// offer_resume, offer_reset or attach. A session never expires by age; it counts no more if its circuit breaker is
@@ -36,21 +42,21 @@ pub struct Args {
 /// If the store cannot be read.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let wanted = work_file(context, args.file.as_deref())?;
-    let desk = match Desk::open_to_look(context) {
-        Ok(desk) => Some(desk),
+    let ctx = match CommandContext::open_to_look(context) {
+        Ok(ctx) => Some(ctx),
         // No store is an empty store to somebody who only looks.
         Err(error) if error.code() == "no_store" => None,
         Err(error) => return Err(error),
     };
-    let found = match &desk {
+    let found = match &ctx {
         None => detect(None, wanted.as_deref()),
-        Some(desk) => match context.session(args.session.id.as_ref())? {
-            Some(named) => desk.engine.detect_session(desk.named(&named)?, wanted.as_deref())?,
-            None => desk.engine.detect(&context.project.root, wanted.as_deref())?,
+        Some(ctx) => match context.session(args.session.id.as_ref())? {
+            Some(named) => ctx.engine.detect_session(ctx.named(&named)?, wanted.as_deref())?,
+            None => ctx.engine.detect(&context.project.root, wanted.as_deref())?,
         },
     };
-    let state = match (&desk, found.session) {
-        (Some(desk), Some(session)) => desk.engine.load(session).ok().map(|loaded| loaded.state),
+    let state = match (&ctx, found.session) {
+        (Some(ctx), Some(session)) => ctx.engine.load(session).ok().map(|loaded| loaded.state),
         _ => None,
     };
     if context.printer.is_json() {

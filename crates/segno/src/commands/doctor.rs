@@ -1,19 +1,25 @@
 //! `segno doctor` and `segno backup`: the health of the store.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use segno_engine::StoreError;
-use segno_engine::doctor::{self, Diagnosis, Salvaged};
+use segno_engine::doctor::Diagnosis;
+use segno_engine::doctor::Salvaged;
+use segno_engine::doctor::{self};
 use serde_json::json;
 
+use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::desk::Desk;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::files;
-use crate::output::style::{Meaning, Symbol};
-use crate::output::{Text, units};
+use crate::output::Text;
+use crate::output::style::Meaning;
+use crate::output::style::Symbol;
+use crate::output::units;
 
 /// Look for problems, and repair them if asked
 ///
@@ -54,13 +60,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let printer = &context.printer;
     let path = context.store_path()?;
     let mut salvaged = None;
-    let desk = match Desk::open(context) {
+    let ctx = match CommandContext::open(context) {
         Err(error) if error.code() == "store_damaged" => {
             if !args.repair {
                 return Err(error);
             }
             salvaged = Some(save(context, &path)?);
-            Desk::open(context)?
+            CommandContext::open(context)?
         }
         // Nothing is wrong with nothing.
         Err(error) if error.code() == "no_store" => {
@@ -74,24 +80,24 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         other => other?,
     };
     if args.adopt {
-        if desk.engine.is_copy() {
-            let id = desk.engine.adopt_store()?;
+        if ctx.engine.is_copy() {
+            let id = ctx.engine.adopt_store()?;
             printer.talk(format!("this store is its own now: {id}"));
         } else {
             printer.talk("nothing to adopt: this store is no copy of another");
         }
     }
-    let examined = match examine(&desk, args) {
+    let examined = match examine(&ctx, args) {
         // Some damage shows only when everything is read.
         Err(error) if error.code() == "store_damaged" && args.repair && salvaged.is_none() => {
-            drop(desk);
+            drop(ctx);
             salvaged = Some(save(context, &path)?);
-            examine(&Desk::open(context)?, args)?
+            examine(&CommandContext::open(context)?, args)?
         }
         Ok(found) if !found.report.store.is_empty() && args.repair && salvaged.is_none() => {
-            drop(desk);
+            drop(ctx);
             salvaged = Some(save(context, &path)?);
-            examine(&Desk::open(context)?, args)?
+            examine(&CommandContext::open(context)?, args)?
         }
         other => other?,
     };
@@ -109,9 +115,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Err(if args.repair { error } else { error.hint("segno doctor --repair") })
 }
 
-fn examine(desk: &Desk<'_>, args: &Args) -> Outcome<Diagnosis> {
-    let context = desk.context;
-    Ok(doctor::examine(&desk.engine, args.deep, args.repair, |done, total| {
+fn examine(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Diagnosis> {
+    let context = ctx.context;
+    Ok(doctor::examine(&ctx.engine, args.deep, args.repair, |done, total| {
         if done % 2_000 == 0 {
             context.printer.talk(format!("looked at {done} of {total} sessions"));
         }
@@ -225,7 +231,7 @@ fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Sal
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn backup(context: &Context, args: &BackupArgs) -> Outcome {
-    let desk = Desk::open(context)?;
+    let ctx = CommandContext::open(context)?;
     let to = match &args.destination {
         Some(path) => path.clone(),
         None => {
@@ -235,7 +241,7 @@ pub fn backup(context: &Context, args: &BackupArgs) -> Outcome {
             folder.join(format!("segno-{}.db", format!("{:.0}", context.now).replace(':', "")))
         }
     };
-    let bytes = desk.engine.back_up(&to).map_err(|error| not_copied(error, &to))?;
+    let bytes = ctx.engine.back_up(&to).map_err(|error| not_copied(error, &to))?;
     if context.printer.is_json() {
         return context.printer.json(&json!({ "file": to, "bytes": bytes }));
     }

@@ -1,10 +1,13 @@
 //! What commands that record something have in common.
 
 use segno_engine::Acted;
-use segno_engine::core::{Command, State, Status};
+use segno_engine::core::Command;
+use segno_engine::core::State;
+use segno_engine::core::Status;
 
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
 use crate::context::Context;
-use crate::desk::{Desk, tail};
 use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::Text;
@@ -24,15 +27,15 @@ pub(super) fn record_for(
     make: impl FnOnce(&State) -> Outcome<Vec<Command>>,
     said: impl FnOnce(&Acted) -> Text,
 ) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session(None)?;
-    let commands = make(&desk.load(id)?)?;
-    let acted = desk.act(id, commands).map_err(|error| {
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session(None)?;
+    let commands = make(&ctx.load(id)?)?;
+    let acted = ctx.act(id, commands).map_err(|error| {
         if !error.hints().is_empty() {
             return error;
         }
         let tail = tail(id);
-        match desk.engine.load(id).map(|loaded| loaded.state.status) {
+        match ctx.engine.load(id).map(|loaded| loaded.state.status) {
             Ok(Status::Paused | Status::Interrupted) => {
                 error.hint(format!("segno resume {tail}   (or: segno abort {tail})"))
             }
@@ -49,13 +52,13 @@ pub(super) fn record_for(
         }
     })?;
     let line = said(&acted);
-    desk.report(&acted, line)
+    ctx.report(&acted, line)
 }
 
 /// Reads the session that is meant.
-pub(super) fn look<'a>(context: &'a Context) -> Outcome<(Desk<'a>, State)> {
-    let desk = Desk::open_to_look(context)?;
-    let id = desk.session_to_read(None)?;
-    let state = desk.load(id)?;
-    Ok((desk, state))
+pub(super) fn look<'a>(context: &'a Context) -> Outcome<(CommandContext<'a>, State)> {
+    let ctx = CommandContext::open_to_look(context)?;
+    let id = ctx.session_to_read(None)?;
+    let state = ctx.load(id)?;
+    Ok((ctx, state))
 }

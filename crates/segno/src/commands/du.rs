@@ -3,10 +3,12 @@
 use clap::Args as ClapArgs;
 use segno_engine::usage::Places;
 
+use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::context::Context;
-use crate::desk::{Desk, short};
 use crate::error::Outcome;
-use crate::output::table::{Column, Table};
+use crate::output::table::Column;
+use crate::output::table::Table;
 use crate::output::units;
 
 /// How many sessions and projects are shown unless somebody says otherwise.
@@ -36,8 +38,8 @@ pub(super) fn places(context: &Context) -> Outcome<Places> {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
-    let usage = desk.engine.disk_usage(&places(context)?)?;
+    let ctx = CommandContext::open(context)?;
+    let usage = ctx.engine.disk_usage(&places(context)?)?;
     let printer = &context.printer;
     if printer.is_json() {
         return printer.json(&usage);

@@ -1,18 +1,28 @@
 //! `segno export` and `segno import`: sessions as files.
 
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::BufWriter;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
+use clap::ValueEnum;
 use segno_engine::core::SessionId;
 use segno_engine::core::event::Project;
-use segno_engine::transfer::{self, Options, Packing, Source, export, import_from as take_in};
+use segno_engine::transfer::Options;
+use segno_engine::transfer::Packing;
+use segno_engine::transfer::Source;
+use segno_engine::transfer::export;
+use segno_engine::transfer::import_from as take_in;
+use segno_engine::transfer::{self};
 use serde_json::json;
 
 use super::args::OneSession;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::context::Context;
-use crate::desk::{Desk, short};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::units;
 
@@ -74,13 +84,13 @@ pub struct ImportArgs {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session_to_read(args.session.id.as_ref())?;
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session_to_read(args.session.id.as_ref())?;
     let Some(path) = &args.output else {
         let format = args.format.unwrap_or_default().into();
         let mut sink = Sink { context, closed: false };
         let mut buffered = BufWriter::with_capacity(1 << 16, &mut sink);
-        let written = export(&desk.engine, id, format, &mut buffered);
+        let written = export(&ctx.engine, id, format, &mut buffered);
         let flushed = buffered.flush();
         drop(buffered);
         if sink.closed {
@@ -90,9 +100,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         return flushed.map_err(|error| CommandError::io("cannot write the export", error));
     };
     let (format, packing) = guess(path, args.format);
-    let bytes = write_file(&desk, id, format, packing, path)?;
+    let bytes = write_file(&ctx, id, format, packing, path)?;
     let beside = transfer::files_beside(path);
-    let files = args.with_files.then(|| transfer::export_files(&desk.engine, id, &beside)).transpose()?;
+    let files = args.with_files.then(|| transfer::export_files(&ctx.engine, id, &beside)).transpose()?;
     if context.printer.is_json() {
         let mut said = json!({ "session_id": id, "file": path, "bytes": bytes });
         if let Some((checkpoints, bytes)) = files {
@@ -128,7 +138,13 @@ fn guess(path: &Path, format: Option<Format>) -> (Format, Packing) {
 }
 
 /// Writes an export to a file that is there whole or not at all.
-fn write_file(desk: &Desk<'_>, id: SessionId, format: Format, packing: Packing, path: &Path) -> Outcome<u64> {
+fn write_file(
+    ctx: &CommandContext<'_>,
+    id: SessionId,
+    format: Format,
+    packing: Packing,
+    path: &Path,
+) -> Outcome<u64> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let unfit = |why: String| {
         CommandError::failure("unwritable", format!("cannot write {}: {why}", path.display()))
@@ -140,7 +156,7 @@ fn write_file(desk: &Desk<'_>, id: SessionId, format: Format, packing: Packing, 
     if path.is_dir() {
         return Err(unfit("it is a directory".to_owned()));
     }
-    Ok(transfer::write_file(&desk.engine, id, format.into(), packing, path)?)
+    Ok(transfer::write_file(&ctx.engine, id, format.into(), packing, path)?)
 }
 
 /// Standard output as a stream for exports.
@@ -183,7 +199,7 @@ impl From<Format> for segno_engine::transfer::Format {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
-    let desk = Desk::open_or_make(context)?;
+    let ctx = CommandContext::open_or_make(context)?;
     let config = context.config()?;
     let root = &context.project.root;
     let mut taken = Vec::new();
@@ -205,14 +221,14 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
             keep_budget: args.keep_budget,
             budget: config.token_budget(None, false),
         };
-        let imported = take_in(&desk.engine, &Source::file(path), &options).map_err(untaken)?;
+        let imported = take_in(&ctx.engine, &Source::file(path), &options).map_err(untaken)?;
         for notice in &imported.notices {
             context.printer.warn(notice.clone());
         }
         let beside = transfer::files_beside(path);
         if beside.is_file() {
             // The session is there; without files its checkpoints still have their state.
-            match transfer::import_files(&desk.engine, &imported.state, &beside) {
+            match transfer::import_files(&ctx.engine, &imported.state, &beside) {
                 Ok(notices) => notices.into_iter().for_each(|notice| context.printer.warn(notice)),
                 Err(why) => context
                     .printer
@@ -225,7 +241,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
     if context.printer.is_json() {
         context.printer.json(&json!({ "imported": taken }))?;
     }
-    desk.finish();
+    ctx.finish();
     Ok(())
 }
 

@@ -1,15 +1,22 @@
 //! `segno forget`: takes a secret, or a session's texts, out of everything that segno keeps.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
+use std::io::Read as _;
 
 use clap::Args as ClapArgs;
-use segno_engine::forget::{Findings, Remedy, Wish};
-use segno_engine::redact::forget::{Forget, SHORTEST_SECRET, Secret};
+use segno_engine::forget::Findings;
+use segno_engine::forget::Remedy;
+use segno_engine::forget::Wish;
+use segno_engine::redact::forget::Forget;
+use segno_engine::redact::forget::SHORTEST_SECRET;
+use segno_engine::redact::forget::Secret;
 use serde_json::json;
 
+use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::context::Context;
-use crate::desk::{Desk, short};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::units;
 
@@ -46,11 +53,11 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     // The session must be named here: a variable of the surroundings is not a wish.
     let named = context.global.session.as_ref();
     let what = if named.is_some() { Forget::Texts } else { Forget::Secret(ask(context)?) };
-    let desk = Desk::open(context)?;
-    let session = named.map(|named| desk.named(named)).transpose()?;
+    let ctx = CommandContext::open(context)?;
+    let session = named.map(|named| ctx.named(named)).transpose()?;
     let wish =
         Wish { what, session, places: super::du::places(context)?, state: context.paths.state.clone() };
-    let found = desk.engine.look_to_forget(&wish)?;
+    let found = ctx.engine.look_to_forget(&wish)?;
     if !printer.is_json() {
         show(context, &found)?;
     }
@@ -67,7 +74,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Forget::Texts => "take out every text of this session? It cannot be undone.",
     };
     super::rm::confirm(context, args.yes, "forgotten", question)?;
-    let left = desk.engine.forget_found(&wish, &found)?;
+    let left = ctx.engine.forget_found(&wish, &found)?;
     let done = left.is_empty();
     if printer.is_json() {
         printer.json(
@@ -77,7 +84,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         printer.talk("forgotten");
         printer.hint("segno doctor --deep   and change the secret: others may have seen it");
     }
-    desk.finish();
+    ctx.finish();
     if done {
         return Ok(());
     }

@@ -4,7 +4,8 @@ use clap::Args as ClapArgs;
 use clap::builder::StyledStr;
 
 use crate::cli;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Explain a command, or list all of them
 ///

@@ -1,14 +1,19 @@
 //! The commands that change the status of a session.
 
 use clap::Args as ClapArgs;
+use segno_engine::core::Command;
+use segno_engine::core::Status;
 use segno_engine::core::event::PauseReason;
-use segno_engine::core::{Command, Status};
 
 use super::args::OneSession;
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
+use crate::command_context::title;
 use crate::context::Context;
-use crate::desk::{Desk, tail, title};
-use crate::error::{CommandError, Outcome};
-use crate::output::{Text, units};
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::output::Text;
+use crate::output::units;
 
 /// Pause a session
 ///
@@ -38,7 +43,7 @@ pub struct CompleteArgs {
     pub summary: Option<String>,
 }
 
-/// Give a session up
+/// Abort a session
 ///
 /// Its record stays.
 #[derive(ClapArgs, Clone, Debug)]
@@ -52,7 +57,7 @@ pub struct AbortArgs {
     pub reason: Option<String>,
 }
 
-/// Give a session up without a reason
+/// Abandon a session without a reason
 ///
 /// The same as abort, under the name other tools use.
 #[derive(ClapArgs, Clone, Debug)]
@@ -95,11 +100,11 @@ pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session(args.session.id.as_ref())?;
-    let before = desk.load(id)?;
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session(args.session.id.as_ref())?;
+    let before = ctx.load(id)?;
     let command = Command::Complete { summary: text(args.summary.as_deref()) };
-    let acted = desk.act(id, vec![command]).map_err(|error| explain(&desk, id, error))?;
+    let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
     let state = &acted.state;
     let mut line = Text::new().plain("completed ").then(title(state));
     if let Some(ended) = state.completed_at {
@@ -109,7 +114,7 @@ pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
     if !state.metrics.is_empty() {
         line = line.plain(format!("   {}", super::resume::metrics(state)));
     }
-    desk.report(&acted, line)?;
+    ctx.report(&acted, line)?;
     if state.status == Status::Completed && !acted.repeated {
         warn_open(context, &before);
     }
@@ -162,36 +167,36 @@ fn text(words: Option<&str>) -> Option<segno_engine::core::Text> {
 }
 
 fn change(context: &Context, session: &OneSession, command: Command, said: &str) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session(session.id.as_ref())?;
-    let acted = desk.act(id, vec![command]).map_err(|error| explain(&desk, id, error))?;
-    desk.report(&acted, Text::new().plain(format!("{said} ")).then(title(&acted.state)))
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session(session.id.as_ref())?;
+    let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
+    ctx.report(&acted, Text::new().plain(format!("{said} ")).then(title(&acted.state)))
 }
 
 /// The most recently changed session of the project that can be resumed.
-pub(super) fn waiting(desk: &Desk<'_>) -> Outcome<segno_engine::core::SessionId> {
+pub(super) fn waiting(ctx: &CommandContext<'_>) -> Outcome<segno_engine::core::SessionId> {
     let filter = segno_engine::Filter {
-        project: Some(desk.context.project.root.display().to_string()),
+        project: Some(ctx.context.project.root.display().to_string()),
         statuses: vec![Status::Paused, Status::Interrupted, Status::Halted],
         limit: Some(1),
         ..segno_engine::Filter::default()
     };
-    match desk.engine.list(&filter)?.first() {
+    match ctx.engine.list(&filter)?.first() {
         Some(summary) => Ok(summary.session_id),
-        None => desk.session(None),
+        None => ctx.session(None),
     }
 }
 
 /// What to type next depends on where the session stands.
 pub(super) fn explain(
-    desk: &Desk<'_>,
+    ctx: &CommandContext<'_>,
     id: segno_engine::core::SessionId,
     error: CommandError,
 ) -> CommandError {
     if !error.hints().is_empty() {
         return error;
     }
-    let Ok(loaded) = desk.engine.load(id) else { return error };
+    let Ok(loaded) = ctx.engine.load(id) else { return error };
     let tail = tail(id);
     let hint = match loaded.state.status {
         Status::Active => format!("segno pause {tail}   (or: segno complete {tail})"),

@@ -2,20 +2,31 @@
 
 use std::time::Duration;
 
+use segno_engine::EventRow;
+use segno_engine::Item;
+use segno_engine::ItemPlace;
+use segno_engine::Items;
+use segno_engine::core::Event;
+use segno_engine::core::List;
+use segno_engine::core::SessionId;
 use segno_engine::core::event::ToolEnded;
-use segno_engine::core::rows::{ArtifactRow, OutputRow, Row as _, ToolRow};
-use segno_engine::core::{Event, List, SessionId};
+use segno_engine::core::rows::ArtifactRow;
+use segno_engine::core::rows::OutputRow;
+use segno_engine::core::rows::Row as _;
+use segno_engine::core::rows::ToolRow;
 use segno_engine::transfer::inline;
-use segno_engine::{EventRow, Item, ItemPlace, Items};
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use super::args::Page;
+use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::desk::Desk;
 use crate::error::Outcome;
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::table::{Column, Table};
-use crate::output::{Text, units};
+use crate::output::table::Column;
+use crate::output::table::Table;
+use crate::output::units;
 
 /// How many rows are shown unless somebody says otherwise.
 const ROWS: usize = 100;
@@ -25,31 +36,31 @@ const ROWS: usize = 100;
 /// # Errors
 /// If it cannot be read or written.
 pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, page: &Page) -> Outcome {
-    let desk = Desk::open_to_look(context)?;
+    let ctx = CommandContext::open_to_look(context)?;
     let id = match session {
         Some(id) => id,
-        None => desk.session_to_read(None)?,
+        None => ctx.session_to_read(None)?,
     };
-    show_at(&desk, id, list, page)
+    show_at(&ctx, id, list, page)
 }
 
 /// The artifacts of one phase.
 pub(super) fn artifacts_of_phase(context: &Context, page: &Page, phase: &str) -> Outcome {
     let list = List::Artifacts;
-    let desk = Desk::open_to_look(context)?;
-    let id = desk.session(None)?;
-    show_some(&desk, id, list, page, |item| item.row::<ArtifactRow>().phase.as_deref() == Some(phase))
+    let ctx = CommandContext::open_to_look(context)?;
+    let id = ctx.session(None)?;
+    show_some(&ctx, id, list, page, |item| item.row::<ArtifactRow>().phase.as_deref() == Some(phase))
 }
 
 /// The same for some of the rows.
 pub(super) fn show_some(
-    desk: &Desk<'_>,
+    ctx: &CommandContext<'_>,
     id: SessionId,
     list: List,
     page: &Page,
     wanted: impl Fn(&Item) -> bool,
 ) -> Outcome {
-    let mut items = desk.engine.items(id, list)?;
+    let mut items = ctx.engine.items(id, list)?;
     items.retain(wanted);
     let total = items.len() as u64;
     let limit = page.limit.map_or(ROWS, |limit| limit as usize);
@@ -60,11 +71,11 @@ pub(super) fn show_some(
         }
         None => drop(items.drain(..items.len().saturating_sub(limit))),
     }
-    print(desk, id, list, page, &Items { items, total })
+    print(ctx, id, list, page, &Items { items, total })
 }
 
 /// The same for a store that is open already.
-pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -> Outcome {
+pub(super) fn show_at(ctx: &CommandContext<'_>, id: SessionId, list: List, page: &Page) -> Outcome {
     let limit = page.limit.map_or(ROWS, |limit| limit as usize);
     // Without a place to start from, the newest rows are what people want; with one, what came after it.
     let asked = match page.after {
@@ -75,22 +86,22 @@ pub(super) fn show_at(desk: &Desk<'_>, id: SessionId, list: List, page: &Page) -
         },
         None => segno_engine::Page::newest(limit),
     };
-    let mut found = desk.engine.page(id, list, &asked)?;
+    let mut found = ctx.engine.page(id, list, &asked)?;
     if page.after.is_none() {
         found.items.reverse();
     }
     if page.full && list == List::Tools {
-        whole_outputs(desk, id, &mut found.items)?;
+        whole_outputs(ctx, id, &mut found.items)?;
     }
-    print(desk, id, list, page, &found)
+    print(ctx, id, list, page, &found)
 }
 
 /// The rows of calls have only how their output begins; the journal has all of it.
-fn whole_outputs(desk: &Desk<'_>, id: SessionId, items: &mut [Item]) -> Outcome {
+fn whole_outputs(ctx: &CommandContext<'_>, id: SessionId, items: &mut [Item]) -> Outcome {
     let calls: Vec<String> = items.iter().map(|item| item.row::<ToolRow>().call).collect();
     let mut after = items.iter().map(|item| item.seq).min().unwrap_or(u64::MAX).saturating_sub(1);
     loop {
-        let rows = desk.engine.events(id, after, 500)?;
+        let rows = ctx.engine.events(id, after, 500)?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.seq();
         for row in rows {
@@ -105,10 +116,10 @@ fn whole_outputs(desk: &Desk<'_>, id: SessionId, items: &mut [Item]) -> Outcome 
 }
 
 /// Rows one below the other, each with its texts whole.
-fn print_full(desk: &Desk<'_>, list: List, items: &[Item]) -> Outcome {
-    let printer = &desk.context.printer;
+fn print_full(ctx: &CommandContext<'_>, list: List, items: &[Item]) -> Outcome {
+    let printer = &ctx.context.printer;
     for item in items {
-        let Value::Object(members) = inline(&desk.engine, item.body.clone()) else { continue };
+        let Value::Object(members) = inline(&ctx.engine, item.body.clone()) else { continue };
         let mut first = Text::new().painted(Meaning::Dim, format!("{:>6}  ", item.seq));
         let mut texts = Vec::new();
         let columns = columns(list).iter().map(|(_, field)| *field);
@@ -122,7 +133,7 @@ fn print_full(desk: &Desk<'_>, list: List, items: &[Item]) -> Outcome {
             match members.get(field) {
                 Some(Value::String(text)) if is_long(field, text) => texts.push((field, text.clone())),
                 Some(value @ (Value::Object(_) | Value::Array(_))) => texts.push((field, value.to_string())),
-                _ => first = first.then(cell(desk.context, &item.body, field)).plain("  "),
+                _ => first = first.then(cell(ctx.context, &item.body, field)).plain("  "),
             }
         }
         printer.data(first)?;
@@ -141,16 +152,16 @@ fn is_long(field: &str, text: &str) -> bool {
     matches!(field, "input" | "output" | "content" | "details" | "message") || text.len() > 80
 }
 
-fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &Items) -> Outcome {
+fn print(ctx: &CommandContext<'_>, id: SessionId, list: List, page: &Page, found: &Items) -> Outcome {
     let limit = page.limit.map_or(ROWS, |limit| limit as usize);
-    let printer = &desk.context.printer;
+    let printer = &ctx.context.printer;
     if printer.is_json() {
         let items: Vec<Value> = found
             .items
             .iter()
             .map(|item| {
                 let body = item.body.clone();
-                let mut body = if page.full { inline(&desk.engine, body) } else { body };
+                let mut body = if page.full { inline(&ctx.engine, body) } else { body };
                 if let Value::Object(members) = &mut body {
                     members.insert("seq".to_owned(), json!(item.seq));
                 }
@@ -166,9 +177,9 @@ fn print(desk: &Desk<'_>, id: SessionId, list: List, page: &Page, found: &Items)
         return Ok(());
     }
     if page.full {
-        print_full(desk, list, &found.items)?;
+        print_full(ctx, list, &found.items)?;
     } else {
-        printer.table(&table(desk.context, list, &found.items))?;
+        printer.table(&table(ctx.context, list, &found.items))?;
     }
     let shown = found.items.len() as u64;
     // What came after a place is less than everything, but it is everything that was asked for.

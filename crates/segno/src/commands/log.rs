@@ -3,18 +3,23 @@
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use segno_engine::core::{Event, List};
-use segno_engine::transfer::{event_json, inline};
-use segno_engine::{Engine, EventRow};
+use segno_engine::Engine;
+use segno_engine::EventRow;
+use segno_engine::core::Event;
+use segno_engine::core::List;
+use segno_engine::transfer::event_json;
+use segno_engine::transfer::inline;
 use serde_json::Value;
 
-use super::args::{OneSession, Page};
+use super::args::OneSession;
+use super::args::Page;
 use super::lists;
+use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::desk::Desk;
 use crate::error::Outcome;
 use crate::output::Text;
-use crate::output::event_words::{Line, Teller};
+use crate::output::event_words::Line;
+use crate::output::event_words::Teller;
 use crate::output::style::Meaning;
 
 /// A text that is no longer than this is on the line of its event.
@@ -64,13 +69,13 @@ pub struct HistoryArgs {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open_to_look(context)?;
-    let id = desk.session_to_read(args.session.id.as_ref())?;
-    let state = desk.load(id)?;
+    let ctx = CommandContext::open_to_look(context)?;
+    let id = ctx.session_to_read(args.session.id.as_ref())?;
+    let state = ctx.load(id)?;
     let mut teller = Teller::new(&state.project.path);
     let head = state.seq;
     let limit = args.page.limit.map(u64::from);
-    let full = args.page.full.then_some(&desk.engine);
+    let full = args.page.full.then_some(&ctx.engine);
     let mut after = match (args.page.after, args.follow, limit) {
         (Some(after), ..) => after,
         // Without a place to start from, the newest are what people want.
@@ -80,13 +85,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     };
     let mut left = if args.follow { u64::MAX } else { limit.unwrap_or(u64::MAX) };
     loop {
-        let rows = desk.engine.events(id, after, PAGE)?;
+        let rows = ctx.engine.events(id, after, PAGE)?;
         if rows.is_empty() {
             if !args.follow {
                 return Ok(());
             }
             context.printer.flush()?;
-            desk.engine.wait_for_events(id, after, WAIT)?;
+            ctx.engine.wait_for_events(id, after, WAIT)?;
             continue;
         }
         for row in rows {
@@ -197,7 +202,7 @@ fn one_line(text: &str) -> String {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn history(context: &Context, args: &HistoryArgs) -> Outcome {
-    let desk = Desk::open_to_look(context)?;
-    let id = desk.session_to_read(args.session.id.as_ref())?;
-    lists::show_at(&desk, id, List::History, &args.page)
+    let ctx = CommandContext::open_to_look(context)?;
+    let id = ctx.session_to_read(args.session.id.as_ref())?;
+    lists::show_at(&ctx, id, List::History, &args.page)
 }

@@ -2,19 +2,25 @@
 
 use std::time::Duration;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
+use clap::ValueEnum;
+use segno_engine::Filter;
+use segno_engine::Listing;
 use segno_engine::core::Summary;
-use segno_engine::{Filter, Listing};
 use serde_json::json;
 
 use super::args::age;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::config::TimeStyle;
 use crate::context::Context;
-use crate::desk::{Desk, short};
 use crate::error::Outcome;
-use crate::output::style::{Meaning, Symbol};
-use crate::output::table::{Column, Table};
-use crate::output::{Text, units};
+use crate::output::Text;
+use crate::output::style::Meaning;
+use crate::output::style::Symbol;
+use crate::output::table::Column;
+use crate::output::table::Table;
+use crate::output::units;
 use crate::recent;
 
 /// How many sessions that have ended are shown below the open ones.
@@ -38,7 +44,7 @@ pub enum Status {
     /// Given up
     #[value(alias = "abandoned")]
     Aborted,
-    /// Gone wrong for good
+    /// Restored wrong for good
     Failed,
 }
 
@@ -81,8 +87,8 @@ pub struct Args {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let printer = &context.printer;
-    let desk = match Desk::open_to_list(context) {
-        Ok(desk) => desk,
+    let ctx = match CommandContext::open_to_list(context) {
+        Ok(ctx) => ctx,
         // No store is an empty store to somebody who only looks.
         Err(error) if error.code() == "no_store" => {
             if printer.is_json() {
@@ -94,13 +100,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         Err(error) => return Err(error),
     };
-    print(&desk, args)?;
-    desk.finish();
+    print(&ctx, args)?;
+    ctx.finish();
     Ok(())
 }
 
-fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
-    let context = desk.context;
+fn print(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
+    let context = ctx.context;
     let printer = &context.printer;
     let everywhere = args.everywhere || args.project_filter.is_some();
     let filter = Filter {
@@ -108,7 +114,7 @@ fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
         statuses: statuses(args),
         since: args
             .since
-            .map(|age| desk.engine.now().plus_seconds(-i64::try_from(age.as_secs()).unwrap_or(i64::MAX))),
+            .map(|age| ctx.engine.now().plus_seconds(-i64::try_from(age.as_secs()).unwrap_or(i64::MAX))),
         // A filter on the path is applied afterwards, so everything must be read for it. Programs get everything.
         limit: match (args.limit, args.project_filter.is_some() || printer.is_json()) {
             (Some(limit), false) => Some(limit as usize),
@@ -118,7 +124,7 @@ fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
         },
         ..Filter::default()
     };
-    let listing = list(desk, filter, args)?;
+    let listing = list(ctx, filter, args)?;
     for (id, _) in &listing.unreadable {
         let whose = id.map_or("a session".to_owned(), |id| format!("session {id}"));
         printer
@@ -158,7 +164,7 @@ fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
         printer.hint(format!("segno new \"what it is about\"{wider}"));
         return Ok(());
     }
-    show(desk, &sessions, everywhere)?;
+    show(ctx, &sessions, everywhere)?;
     let shown = sessions.len() as u64;
     if shown < total {
         printer
@@ -169,14 +175,14 @@ fn print(desk: &Desk<'_>, args: &Args) -> Outcome {
 
 /// The sessions that match, as they are stored. Without a wish, the open ones come first and then the newest of those
 /// that ended: right after a run, that run is what somebody looks for.
-fn list(desk: &Desk<'_>, filter: Filter, args: &Args) -> Outcome<Listing> {
-    let mut listing = desk.engine.listing(&filter)?;
+fn list(ctx: &CommandContext<'_>, filter: Filter, args: &Args) -> Outcome<Listing> {
+    let mut listing = ctx.engine.listing(&filter)?;
     if args.all || args.open || !args.status.is_empty() {
         return Ok(listing);
     }
     let room = filter.limit.unwrap_or(usize::MAX).saturating_sub(listing.sessions.len()).min(RECENT);
     let ended = segno_engine::core::Status::ALL.into_iter().filter(|status| !status.is_open()).collect();
-    let ended = desk.engine.listing(&Filter { statuses: ended, limit: Some(room.max(1)), ..filter })?;
+    let ended = ctx.engine.listing(&Filter { statuses: ended, limit: Some(room.max(1)), ..filter })?;
     listing.sessions.extend(ended.sessions.into_iter().take(room));
     listing.total += ended.total;
     listing.unreadable.extend(ended.unreadable);
@@ -212,9 +218,9 @@ fn as_json(context: &Context, sessions: &[Summary], total: u64) -> Outcome {
     context.printer.json_text(&text)
 }
 
-fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
-    let context = desk.context;
-    let driven = desk.engine.driven_sessions().unwrap_or_default();
+fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
+    let context = ctx.context;
+    let driven = ctx.engine.driven_sessions().unwrap_or_default();
     let iso = context.config()?.ui.time == TimeStyle::Iso;
     let mut columns = vec![
         Column::right("#"),
@@ -243,7 +249,7 @@ fn show(desk: &Desk<'_>, sessions: &[Summary], everywhere: bool) -> Outcome {
         let age = if iso {
             context.moment(summary.updated_at)
         } else {
-            units::age(Duration::from_micros(desk.engine.now().micros_since(summary.updated_at)))
+            units::age(Duration::from_micros(ctx.engine.now().micros_since(summary.updated_at)))
         };
         let mut row = vec![
             (index + 1).to_string().into(),

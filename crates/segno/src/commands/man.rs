@@ -1,14 +1,17 @@
 //! `segno man`: manual pages.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Command};
+use clap::Args as ClapArgs;
+use clap::Command;
 use clap_mangen::Man;
 
 use crate::cli;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Write the manual pages
 ///

@@ -1,10 +1,12 @@
 //! Marks along the way: milestones, breakpoints, errors, notes.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
 use segno_engine::core::Command;
 use segno_engine::core::event::PauseReason;
 
-use super::doing::{look, record};
+use super::doing::look;
+use super::doing::record;
 use crate::context::Context;
 use crate::error::Outcome;
 
@@ -19,7 +21,7 @@ pub struct MilestoneArgs {
     pub details: Option<String>,
 }
 
-/// Stop for someone to look, and go on
+/// Wait at a breakpoint, and go on
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno breakpoint wait \"review the plan\"")]
 pub struct BreakpointArgs {
@@ -117,8 +119,8 @@ pub fn breakpoint(context: &Context, args: &BreakpointArgs) -> Outcome {
 }
 
 fn is_driven(context: &Context) -> Outcome<bool> {
-    let (desk, state) = look(context)?;
-    let lease = desk.engine.lease(state.session_id)?;
+    let (ctx, state) = look(context)?;
+    let lease = ctx.engine.lease(state.session_id)?;
     Ok(lease.is_some() && state.driver.is_some())
 }
 

@@ -1,14 +1,19 @@
 //! `segno memory`: what was looked up, and a cache.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
+use segno_engine::core::Command as Act;
+use segno_engine::core::List;
 use segno_engine::core::event::MemoryUse;
-use segno_engine::core::{Command as Act, List};
 
-use super::args::{Page, TextSource};
-use super::doing::{look, record};
+use super::args::Page;
+use super::args::TextSource;
+use super::doing::look;
+use super::doing::record;
 use super::lists;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 
 /// The largest text that is read.

@@ -1,13 +1,17 @@
 //! `segno metric`: numbers kept with the session.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
 use segno_engine::core::Command as Act;
 use segno_engine::core::event::Metric;
 
-use super::doing::{look, record};
+use super::doing::look;
+use super::doing::record;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
-use crate::output::table::{Column, Table};
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::output::table::Column;
+use crate::output::table::Table;
 
 /// Keep numbers with the session
 #[derive(ClapArgs, Clone, Debug)]

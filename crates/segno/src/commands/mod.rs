@@ -2,7 +2,8 @@
 
 use crate::cli::Command;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 pub mod agent;
 pub mod args;

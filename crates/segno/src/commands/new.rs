@@ -2,18 +2,25 @@
 
 use clap::Args as ClapArgs;
 use segno_engine::NewSession;
-use segno_engine::core::event::{Maker, Workflow};
-use segno_engine::core::{Status, Summary};
+use segno_engine::core::Status;
+use segno_engine::core::Summary;
+use segno_engine::core::event::Maker;
+use segno_engine::core::event::Workflow;
 use segno_engine::launch::project_at;
 
-use super::args::{count, dollars};
+use super::args::count;
+use super::args::dollars;
 use super::run::Next;
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
+use crate::command_context::title;
 use crate::context::Context;
-use crate::desk::{Desk, tail, title};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::{Text, units};
+use crate::output::units;
 
 /// Start a session
 ///
@@ -62,11 +69,11 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open_or_make(context)?;
-    let next = if args.parallel { None } else { super::run::ask_about_waiting(&desk)? };
+    let ctx = CommandContext::open_or_make(context)?;
+    let next = if args.parallel { None } else { super::run::ask_about_waiting(&ctx)? };
     if let Some(Next::Resume(id)) = next {
-        drop(desk);
-        return super::resume::take_up_session(&Desk::open_to_stay(context)?, id);
+        drop(ctx);
+        return super::resume::take_up_session(&CommandContext::open_to_stay(context)?, id);
     }
     let config = context.config()?;
     let name = args
@@ -83,7 +90,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None => Some(Workflow { name: "custom".to_owned(), phases: args.phases.clone() }),
     };
     let file = work_file(context, args.file.as_deref())?;
-    let acted = desk.engine.create(NewSession {
+    let acted = ctx.engine.create(NewSession {
         topic: args.topic.clone().or_else(|| file.as_deref().and_then(topic_of)),
         intent: args.intent.as_deref().map(Into::into),
         project: project_at(&context.project.root),
@@ -96,8 +103,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         file,
         alone: !args.parallel && next != Some(Next::Beside),
     });
-    let acted = acted.map_err(|error| in_the_way(&desk, error))?;
-    desk.engine.begin_branch(acted.state.clone(), args.branch.as_deref())?;
+    let acted = acted.map_err(|error| in_the_way(&ctx, error))?;
+    ctx.engine.begin_branch(acted.state.clone(), args.branch.as_deref())?;
     let printer = &context.printer;
     for notice in &acted.notices {
         printer.warn(notice.clone());
@@ -112,7 +119,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             tail(acted.state.session_id)
         ));
     }
-    desk.finish();
+    ctx.finish();
     Ok(())
 }
 
@@ -135,9 +142,9 @@ fn topic_of(file: &str) -> Option<String> {
 }
 
 /// What to do with the session that is open already depends on where it stands.
-fn in_the_way(desk: &Desk<'_>, error: segno_engine::Error) -> CommandError {
+fn in_the_way(ctx: &CommandContext<'_>, error: segno_engine::Error) -> CommandError {
     let segno_engine::Error::SessionAlreadyActive { session } = error else { return error.into() };
-    let active = desk.engine.load(session).is_ok_and(|loaded| loaded.state.status == Status::Active);
+    let active = ctx.engine.load(session).is_ok_and(|loaded| loaded.state.status == Status::Active);
     let first = if active { "complete" } else { "resume" };
     CommandError::new(ExitCode::AlreadyActive, error.code(), error.to_string())
         .hint(format!("segno {first} {0}   (or: segno abort {0}, or: segno new --parallel)", tail(session)))

@@ -1,16 +1,22 @@
 //! `segno output`: results kept with the session.
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
+use clap::ValueEnum;
 use segno_engine::Item;
+use segno_engine::core::Command as Act;
+use segno_engine::core::List;
 use segno_engine::core::event::OutputKind;
 use segno_engine::core::rows::OutputRow;
-use segno_engine::core::{Command as Act, List};
 
-use super::args::{Page, TextSource};
-use super::doing::{look, record};
+use super::args::Page;
+use super::args::TextSource;
+use super::doing::look;
+use super::doing::record;
 use super::lists;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::units;
 
@@ -88,13 +94,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 
 /// What a rollback took back is in the record, and is no output any more.
 fn list(context: &Context) -> Outcome {
-    let (desk, state) = look(context)?;
+    let (ctx, state) = look(context)?;
     let is_there = |item: &Item| state.outputs.contains_key(&item.key);
-    lists::show_some(&desk, state.session_id, List::Outputs, &Page::default(), is_there)
+    lists::show_some(&ctx, state.session_id, List::Outputs, &Page::default(), is_there)
 }
 
 fn get(context: &Context, name: &str) -> Outcome {
-    let (desk, state) = look(context)?;
+    let (ctx, state) = look(context)?;
     let missing = || {
         CommandError::new(ExitCode::Refused, "unknown_item", format!("no output {name} in this session"))
             .hint("segno output list")
@@ -102,13 +108,13 @@ fn get(context: &Context, name: &str) -> Outcome {
     if !state.outputs.contains_key(name) {
         return Err(missing());
     }
-    let items = desk.engine.items(state.session_id, List::Outputs)?;
+    let items = ctx.engine.items(state.session_id, List::Outputs)?;
     let item = items.into_iter().find(|item| item.key == name).ok_or_else(missing)?;
     let row: OutputRow = item.row();
     let text = row.content.ok_or_else(|| {
         CommandError::failure("session_corrupted", format!("the output {name} cannot be read"))
     })?;
-    let whole = desk.engine.whole(&text)?;
+    let whole = ctx.engine.whole(&text)?;
     if context.printer.is_json() {
         return context
             .printer

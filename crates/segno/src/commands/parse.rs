@@ -4,15 +4,24 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use segno_engine::agents::Agent;
+use segno_engine::agents::AgentEvent;
+use segno_engine::agents::Envelope;
+use segno_engine::agents::ExitInfo;
+use segno_engine::agents::Outcome as Ended;
+use segno_engine::agents::ReaderOptions;
 use segno_engine::agents::plain::Plain;
-use segno_engine::agents::{self, Agent, AgentEvent, Envelope, ExitInfo, Outcome as Ended, ReaderOptions};
+use segno_engine::agents::{self};
 use serde_json::json;
 
 use crate::config::agents::settings;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
-use crate::output::style::{Meaning, Symbol};
-use crate::output::{Text, units};
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::output::Text;
+use crate::output::style::Meaning;
+use crate::output::style::Symbol;
+use crate::output::units;
 
 /// Understand a recorded stream of an agent
 ///

@@ -1,11 +1,15 @@
 //! The commands that say where the work is: phase, attempt, iteration, progress, intent.
 
-use clap::{Args as ClapArgs, ValueEnum};
-use segno_engine::core::{Command, Event, event as ev};
+use clap::Args as ClapArgs;
+use clap::ValueEnum;
+use segno_engine::core::Command;
+use segno_engine::core::Event;
+use segno_engine::core::event as ev;
 
-use super::doing::{look, record};
+use super::doing::look;
+use super::doing::record;
+use crate::command_context::title;
 use crate::context::Context;
-use crate::desk::title;
 use crate::error::Outcome;
 use crate::output::Text;
 use crate::output::style::Meaning;

@@ -5,9 +5,11 @@ use std::io::IsTerminal as _;
 use clap::Args as ClapArgs;
 
 use super::args::SessionRef;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::context::Context;
-use crate::desk::{Desk, short};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::units;
 
@@ -30,17 +32,17 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
+    let ctx = CommandContext::open(context)?;
     let mut ids = Vec::new();
     for named in &args.ids {
-        let id = desk.named(named)?;
+        let id = ctx.named(named)?;
         if !ids.contains(&id) {
             ids.push(id);
         }
     }
     for id in &ids {
         // Named things that are not there are an error before anything is removed.
-        desk.engine.lease(*id)?;
+        ctx.engine.lease(*id)?;
     }
     let names = ids.iter().map(|id| short(*id)).collect::<Vec<_>>().join(", ");
     confirm(
@@ -51,7 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     )?;
     let mut removed = Vec::new();
     for id in ids {
-        if desk.engine.delete(id)? {
+        if ctx.engine.delete(id)? {
             removed.push(id);
         }
     }
@@ -60,7 +62,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     } else {
         context.printer.talk(format!("removed {names}"));
     }
-    desk.finish();
+    ctx.finish();
     Ok(())
 }
 

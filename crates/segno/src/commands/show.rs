@@ -2,16 +2,25 @@
 
 use clap::Args as ClapArgs;
 use segno_engine::Lease;
-use segno_engine::core::{List, State, Status, Summary};
+use segno_engine::core::List;
+use segno_engine::core::State;
+use segno_engine::core::Status;
+use segno_engine::core::Summary;
 
-use super::args::{OneSession, Page};
+use super::args::OneSession;
+use super::args::Page;
 use super::lists;
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
 use crate::context::Context;
-use crate::desk::{Desk, tail};
 use crate::error::Outcome;
-use crate::output::style::{Meaning, Symbol};
-use crate::output::table::{Column, Table};
-use crate::output::{Text, phase_words, units};
+use crate::output::Text;
+use crate::output::phase_words;
+use crate::output::style::Meaning;
+use crate::output::style::Symbol;
+use crate::output::table::Column;
+use crate::output::table::Table;
+use crate::output::units;
 
 /// Show a session
 ///
@@ -83,24 +92,24 @@ pub struct Part {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open_to_look(context)?;
-    let id = desk.session_to_read(args.session.id.as_ref())?;
+    let ctx = CommandContext::open_to_look(context)?;
+    let id = ctx.session_to_read(args.session.id.as_ref())?;
     if args.part.conversation {
-        return super::conversation::show(&desk, id, &args.page);
+        return super::conversation::show(&ctx, id, &args.page);
     }
     if let Some(list) = args.part.list() {
         if list == List::Memory && !context.printer.is_json() {
-            let state = desk.load(id)?;
+            let state = ctx.load(id)?;
             for (key, value) in &state.cache {
                 context.printer.data(format!("cache {key} = {value}"))?;
             }
         }
-        return lists::show_at(&desk, id, list, &args.page);
+        return lists::show_at(&ctx, id, list, &args.page);
     }
-    let state = desk.load(id)?;
-    let lease = desk.engine.lease(id)?;
-    let last_run = desk.engine.newest_run(id)?;
-    let recovery = desk.engine.recovery_report(&state)?;
+    let state = ctx.load(id)?;
+    let lease = ctx.engine.lease(id)?;
+    let last_run = ctx.engine.newest_run(id)?;
+    let recovery = ctx.engine.recovery_report(&state)?;
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({
             "session": Summary::from(&state),
@@ -254,8 +263,8 @@ fn stopped(context: &Context, report: &segno_engine::resume::RecoveryReport) -> 
     }
     let target = report.target.as_deref().map_or(String::new(), |target| format!(" {target}"));
     match (report.recovery_type, report.recommended) {
-        (Some(taken), _) => text.plain(format!("; taken up from {}{target}", taken.as_str())),
-        (None, Some(best)) => text.painted(Meaning::Dim, format!("; best taken up from {}", best.as_str())),
+        (Some(taken), _) => text.plain(format!("; resumed from {}{target}", taken.as_str())),
+        (None, Some(best)) => text.painted(Meaning::Dim, format!("; best resumed from {}", best.as_str())),
         (None, None) => text,
     }
 }

@@ -3,9 +3,10 @@
 use clap::Args as ClapArgs;
 
 use super::args::OneSession;
+use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::desk::Desk;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Print the state of a session as a document
 ///
@@ -27,10 +28,10 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session_to_read(args.session.id.as_ref())?;
-    let state = desk.load(id)?;
-    let live = if args.live { Some(desk.engine.live_state(&state)?) } else { None };
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session_to_read(args.session.id.as_ref())?;
+    let state = ctx.load(id)?;
+    let live = if args.live { Some(ctx.engine.live_state(&state)?) } else { None };
     if context.printer.is_json() {
         return match &live {
             Some(live) => context.printer.json(live),

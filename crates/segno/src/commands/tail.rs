@@ -9,8 +9,9 @@ use segno_engine::core::Event;
 use super::args::OneSession;
 use super::log::print_line;
 use super::run::View;
+use crate::command_context::CommandContext;
+use crate::command_context::title;
 use crate::context::Context;
-use crate::desk::{Desk, title};
 use crate::error::Outcome;
 use crate::output::Text;
 
@@ -42,15 +43,15 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
-    let id = desk.session_to_read(args.session.id.as_ref())?;
-    let state = desk.load(id)?;
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session_to_read(args.session.id.as_ref())?;
+    let state = ctx.load(id)?;
     context.printer.talk(Text::new().plain("session ").then(title(&state)));
     let mut view = View::new(context);
     let mut after = state.seq.saturating_sub(args.lines);
     let mut driven = state.driver.is_some();
     loop {
-        let rows = desk.engine.events(id, after, 500)?;
+        let rows = ctx.engine.events(id, after, 500)?;
         for row in &rows {
             after = match row {
                 row if context.printer.is_json() => print_line(context, row)?,
@@ -73,17 +74,17 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             continue;
         }
         if context.printer.is_json() {
-            driven = desk.load(id)?.driver.is_some();
+            driven = ctx.load(id)?.driver.is_some();
         }
         if !args.follow || !driven {
             break;
         }
         view.tick();
-        desk.engine.wait_for_events(id, after, WAIT)?;
+        ctx.engine.wait_for_events(id, after, WAIT)?;
         // A driver that died says nothing: whoever watches finds out.
-        desk.engine.settle()?;
+        ctx.engine.settle()?;
     }
-    let state = desk.load(id)?;
+    let state = ctx.load(id)?;
     if let Some(run) = state.run.as_ref().filter(|_| !context.printer.is_json()) {
         let how = run.outcome.as_deref().map_or("runs", |outcome| outcome).replace('_', " ");
         context.printer.talk(format!("  {} {how}; the session is {}", run.agent, state.status));

@@ -1,13 +1,17 @@
 //! `segno task`: what is left to do.
 
-use clap::{Args as ClapArgs, Subcommand};
-use segno_engine::core::{Command as Act, List};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
+use segno_engine::core::Command as Act;
+use segno_engine::core::List;
 
 use super::args::Page;
-use super::doing::{look, record};
+use super::doing::look;
+use super::doing::record;
 use super::lists;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 
 /// Keep a list of what is left to do
@@ -63,8 +67,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 fn show(context: &Context) -> Outcome {
-    let (desk, state) = look(context)?;
-    let task = desk.engine.task(&state)?;
+    let (ctx, state) = look(context)?;
+    let task = ctx.engine.task(&state)?;
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({ "session_id": state.session_id, "task": task }));
     }

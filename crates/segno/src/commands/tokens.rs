@@ -1,11 +1,14 @@
 //! `segno tokens`: what was used.
 
 use clap::Args as ClapArgs;
+use segno_engine::core::Command;
+use segno_engine::core::TokenUse;
 use segno_engine::core::budget::estimate_tokens;
 use segno_engine::core::event::Source;
-use segno_engine::core::{Command, TokenUse};
 
-use super::args::{TextSource, count, dollars};
+use super::args::TextSource;
+use super::args::count;
+use super::args::dollars;
 use super::doing::record;
 use crate::context::Context;
 use crate::error::Outcome;

@@ -6,13 +6,20 @@ use clap::Args as ClapArgs;
 use serde_json::json;
 
 use crate::config::content::Content;
-use crate::config::file::{self, Level};
+use crate::config::file::Level;
+use crate::config::file::{self};
 use crate::config::paths;
-use crate::config::trust::{Status, Trust};
+use crate::config::trust::Status;
+use crate::config::trust::Trust;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
-use crate::output::{Column, Meaning, Table, Text, units};
+use crate::output::Column;
+use crate::output::Meaning;
+use crate::output::Table;
+use crate::output::Text;
+use crate::output::units;
 
 /// Trust the files of this project
 ///

@@ -4,18 +4,31 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use segno_engine::core::rows::{FileRow, ToolRow};
-use segno_engine::core::{List, SessionId, State};
-use segno_engine::tree::{Checkpoint, Gone, Place, Way};
-use segno_engine::workspace::{Change, ChangeKind, Kept, Selection};
-use serde_json::{Value, json};
+use segno_engine::core::List;
+use segno_engine::core::SessionId;
+use segno_engine::core::State;
+use segno_engine::core::rows::FileRow;
+use segno_engine::core::rows::ToolRow;
+use segno_engine::tree::Checkpoint;
+use segno_engine::tree::RestoreRequest;
+use segno_engine::tree::RestoreTarget;
+use segno_engine::tree::Restored;
+use segno_engine::workspace::Change;
+use segno_engine::workspace::ChangeKind;
+use segno_engine::workspace::Kept;
+use segno_engine::workspace::Selection;
+use serde_json::Value;
+use serde_json::json;
 
 use crate::ask::Terminal;
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
 use crate::context::Context;
-use crate::desk::{Desk, tail};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::{Text, units};
+use crate::output::units;
 
 /// How many paths are shown.
 const SHOWN: usize = 40;
@@ -110,14 +123,14 @@ pub struct RollbackArgs {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn undo(context: &Context, args: &UndoArgs) -> Outcome {
-    let (desk, state) = session(context)?;
+    let (ctx, state) = session(context)?;
     let selection = selection(&state, &args.paths)?;
     let place = match &args.to {
-        Some(to) => Place::UndoTo(desk.engine.find_checkpoint(state.session_id, to)?.ordinal),
-        None => Place::Undo(args.turns),
+        Some(to) => RestoreTarget::UndoTo(ctx.engine.find_checkpoint(state.session_id, to)?.ordinal),
+        None => RestoreTarget::Undo(args.turns),
     };
-    let way = Way { place, selection, all: args.all, ..Way::files_of(0) };
-    travel(&desk, state.session_id, way, &args.going)
+    let way = RestoreRequest { place, selection, all: args.all, ..RestoreRequest::files_of(0) };
+    travel(&ctx, state.session_id, way, &args.going)
 }
 
 /// Runs `segno redo`.
@@ -125,9 +138,9 @@ pub fn undo(context: &Context, args: &UndoArgs) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn redo(context: &Context, args: &RedoArgs) -> Outcome {
-    let (desk, state) = session(context)?;
-    let way = Way { place: Place::Redo(args.turns), ..Way::files_of(0) };
-    travel(&desk, state.session_id, way, &args.going)
+    let (ctx, state) = session(context)?;
+    let way = RestoreRequest { place: RestoreTarget::Redo(args.turns), ..RestoreRequest::files_of(0) };
+    travel(&ctx, state.session_id, way, &args.going)
 }
 
 /// Runs `segno rollback`.
@@ -135,22 +148,27 @@ pub fn redo(context: &Context, args: &RedoArgs) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn rollback(context: &Context, args: &RollbackArgs) -> Outcome {
-    let (desk, state) = session(context)?;
+    let (ctx, state) = session(context)?;
     let target = match args.to.as_slice() {
-        [word, step] if word == "step" => step_target(&desk, &state, step)?,
-        [name] => desk.engine.find_checkpoint(state.session_id, name)?,
+        [word, step] if word == "step" => step_target(&ctx, &state, step)?,
+        [name] => ctx.engine.find_checkpoint(state.session_id, name)?,
         _ => return Err(CommandError::usage("say one checkpoint, or: step N")),
     };
-    let way = Way { state: true, rollback: true, git: args.git, ..Way::files_of(target.ordinal) };
-    travel(&desk, state.session_id, way, &args.going)
+    let way = RestoreRequest {
+        state: true,
+        rollback: true,
+        git: args.git,
+        ..RestoreRequest::files_of(target.ordinal)
+    };
+    travel(&ctx, state.session_id, way, &args.going)
 }
 
 /// The checkpoint at the end of a step, which is made when the next one begins; for the step that work is in, the
 /// newest one in it.
-fn step_target(desk: &Desk<'_>, state: &State, step: &str) -> Outcome<Checkpoint> {
+fn step_target(ctx: &CommandContext<'_>, state: &State, step: &str) -> Outcome<Checkpoint> {
     let step: u32 =
         step.parse().map_err(|_| CommandError::usage(format!("{step} is no number of a step")))?;
-    let all = desk.engine.checkpoints(state.session_id)?;
+    let all = ctx.engine.checkpoints(state.session_id)?;
     let counts = |checkpoint: &&Checkpoint| checkpoint.valid && checkpoint.ready && !checkpoint.aside;
     let left =
         all.iter().rev().filter(counts).find(|checkpoint| {
@@ -173,8 +191,8 @@ fn step_target(desk: &Desk<'_>, state: &State, step: &str) -> Outcome<Checkpoint
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
-    let (desk, state) = session(context)?;
-    let engine = &desk.engine;
+    let (ctx, state) = session(context)?;
+    let engine = &ctx.engine;
     let session = state.session_id;
     let before = match &args.since {
         Some(name) => engine.find_checkpoint(session, name)?,
@@ -186,7 +204,7 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
         let mut compared = engine.compare(session, &before, after.as_ref(), true)?;
         compared.files.retain(|change| selection.has_path(&change.path));
         if context.printer.is_json() {
-            let by = by_whom(&desk, session)?;
+            let by = by_whom(&ctx, session)?;
             let files: Vec<Value> = compared
                 .files
                 .iter()
@@ -199,7 +217,7 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
             return context.printer.json(&json!({ "since": before.id, "files": files }));
         }
         context.printer.talk(format!("since {}", before.id));
-        return changes_by(context, &compared.files, &by_whom(&desk, session)?);
+        return changes_by(context, &compared.files, &by_whom(&ctx, session)?);
     }
     let text = engine.diff_text(session, &before, after.as_ref(), &selection)?;
     if text.is_empty() {
@@ -242,11 +260,11 @@ fn coloured(diff: &str) -> Text {
 }
 
 /// The session that is meant: the one named, the open one of the project, or with none open its newest.
-pub(super) fn session(context: &Context) -> Outcome<(Desk<'_>, State)> {
-    let desk = Desk::open(context)?;
-    let id = desk.session_to_read(None)?;
-    let state = desk.load(id)?;
-    Ok((desk, state))
+pub(super) fn session(context: &Context) -> Outcome<(CommandContext<'_>, State)> {
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session_to_read(None)?;
+    let state = ctx.load(id)?;
+    Ok((ctx, state))
 }
 
 /// Paths as typed, from where they were typed, as paths from the top of the tree.
@@ -274,23 +292,28 @@ pub(super) fn selection(state: &State, paths: &[PathBuf]) -> Outcome<Selection> 
 }
 
 /// Looks, asks unless that is not wanted, and goes.
-pub(super) fn travel(desk: &Desk<'_>, session: SessionId, way: Way, going: &Going) -> Outcome {
-    let context = desk.context;
+pub(super) fn travel(
+    ctx: &CommandContext<'_>,
+    session: SessionId,
+    way: RestoreRequest,
+    going: &Going,
+) -> Outcome {
+    let context = ctx.context;
     let printer = &context.printer;
     if going.dry_run {
-        return look(desk, session, way);
+        return look(ctx, session, way);
     }
-    let (target, gone) = desk.engine.go_back(session, &way, going.yes, &Terminal::new(context))?;
+    let (target, gone) = ctx.engine.go_back(session, &way, going.yes, &Terminal::new(context))?;
     for notice in &gone.notices {
         printer.warn(notice.clone());
     }
-    arrived(desk, session, &target, &gone)
+    arrived(ctx, session, &target, &gone)
 }
 
 /// Only shows what would be done.
-fn look(desk: &Desk<'_>, session: SessionId, way: Way) -> Outcome {
-    let printer = &desk.context.printer;
-    let mut preview = desk.engine.preview(session, way)?;
+fn look(ctx: &CommandContext<'_>, session: SessionId, way: RestoreRequest) -> Outcome {
+    let printer = &ctx.context.printer;
+    let mut preview = ctx.engine.preview(session, way)?;
     for notice in std::mem::take(&mut preview.notices) {
         printer.warn(notice);
     }
@@ -313,12 +336,12 @@ fn look(desk: &Desk<'_>, session: SessionId, way: Way) -> Outcome {
         }
         Ok(())
     };
-    desk.engine.forget(preview);
+    ctx.engine.forget(preview);
     shown
 }
 
-fn arrived(desk: &Desk<'_>, session: SessionId, target: &Checkpoint, gone: &Gone) -> Outcome {
-    let printer = &desk.context.printer;
+fn arrived(ctx: &CommandContext<'_>, session: SessionId, target: &Checkpoint, gone: &Restored) -> Outcome {
+    let printer = &ctx.context.printer;
     let applied = &gone.applied;
     if printer.is_json() {
         printer.json(&json!({
@@ -335,7 +358,7 @@ fn arrived(desk: &Desk<'_>, session: SessionId, target: &Checkpoint, gone: &Gone
         applied.removed.len(),
         applied.kept.len()
     ));
-    show_kept(desk.context, &applied.kept);
+    show_kept(ctx.context, &applied.kept);
     if let Some(branch) = &gone.branch {
         printer.talk(format!("  {branch}"));
     }
@@ -343,7 +366,7 @@ fn arrived(desk: &Desk<'_>, session: SessionId, target: &Checkpoint, gone: &Gone
         let tail = tail(session);
         printer.hint(format!("what was there before: segno checkpoint restore {safety} --session {tail}"));
     }
-    desk.finish();
+    ctx.finish();
     Ok(())
 }
 
@@ -378,18 +401,18 @@ fn more(context: &Context, count: usize) {
 }
 
 /// Which call last said that it changed a file: its tool and what it was given.
-fn by_whom(desk: &Desk<'_>, session: SessionId) -> Outcome<BTreeMap<PathBuf, String>> {
+fn by_whom(ctx: &CommandContext<'_>, session: SessionId) -> Outcome<BTreeMap<PathBuf, String>> {
     let mut tools = BTreeMap::new();
-    for row in desk.engine.items(session, List::Tools)? {
+    for row in ctx.engine.items(session, List::Tools)? {
         let ToolRow { call, tool, input, .. } = row.row();
         if !call.is_empty() && !tool.is_empty() {
             let subject = segno_engine::core::call::subject(&input.unwrap_or_default());
             tools.insert(call, format!("{tool} {}", segno_engine::core::text::shorten(&subject, 60)));
         }
     }
-    let root = desk.load(session)?.project.path;
+    let root = ctx.load(session)?.project.path;
     let mut by = BTreeMap::new();
-    for row in desk.engine.items(session, List::Files)? {
+    for row in ctx.engine.items(session, List::Files)? {
         let row: FileRow = row.row();
         let path = PathBuf::from(&row.path);
         if let Some(tool) =

@@ -1,12 +1,15 @@
 //! `segno workflow-state`: what a workflow remembers.
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::Args as ClapArgs;
+use clap::Subcommand;
 use segno_engine::core::Command as Act;
 
 use super::args::TextSource;
-use super::doing::{look, record};
+use super::doing::look;
+use super::doing::record;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// The largest state that is read.
 const LIMIT: u64 = 1 << 20;

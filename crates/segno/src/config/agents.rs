@@ -1,8 +1,10 @@
 //! The sections `[agents.NAME]`: how an agent is run, and for any other command how it is read.
 
 use segno_engine::agents::plain::PlainConfig;
-pub use segno_engine::launch::{AgentSettings, Common};
-use toml::{Table, Value};
+pub use segno_engine::launch::AgentSettings;
+pub use segno_engine::launch::Common;
+use toml::Table;
+use toml::Value;
 
 /// The keys of [`Common`].
 const COMMON: &[&str] =

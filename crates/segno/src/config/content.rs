@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::paths::{CONFIG_FILE, PROJECT_DIRECTORY, is_real_directory};
-use crate::files::{self, Links, ReadError};
+use super::paths::CONFIG_FILE;
+use super::paths::PROJECT_DIRECTORY;
+use super::paths::is_real_directory;
+use crate::files::Links;
+use crate::files::ReadError;
+use crate::files::{self};
 
 /// The largest single file.
 pub const MAX_FILE: u64 = 1024 * 1024;

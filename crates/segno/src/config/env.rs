@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::schema::{self, KEYS};
+use super::schema::KEYS;
+use super::schema::{self};
 use super::suggest;
 
 /// A variable with a name of its own.
@@ -63,7 +64,7 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "The fencing number of the driver. Set for agents by the program that drives them.",
     },
     Variable {
-        name: segno_engine::run::door::DOOR,
+        name: segno_engine::run::hook_server::VARIABLE,
         key: None,
         meaning: "Where the hooks of a run find its driver. Set for agents by the program that drives them.",
     },

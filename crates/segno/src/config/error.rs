@@ -1,7 +1,8 @@
 //! What can be wrong with the configuration, each with its place and a hint.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use crate::error::CommandError;
 use crate::exit::ExitCode;
@@ -9,7 +10,7 @@ use crate::files::ReadError;
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceSpan {
     /// The file.
     pub path: PathBuf,
     /// The line, from 1.
@@ -18,7 +19,7 @@ pub struct Place {
     pub column: usize,
 }
 
-impl Place {
+impl SourceSpan {
     /// The place of a byte offset in a text.
     pub fn at(path: &Path, text: &str, offset: usize) -> Self {
         let mut offset = offset.min(text.len());
@@ -35,7 +36,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.path.display(), self.line, self.column)
     }
@@ -64,13 +65,13 @@ pub enum Error {
     #[error("{place}: the file is not UTF-8 text")]
     Encoding {
         /// Where it stops being UTF-8.
-        place: Place,
+        place: SourceSpan,
     },
     /// A file is not TOML.
     #[error("{place}: {message}")]
     Syntax {
         /// Where.
-        place: Place,
+        place: SourceSpan,
         /// What the parser says.
         message: String,
     },
@@ -78,7 +79,7 @@ pub enum Error {
     #[error("{place}: tables are nested deeper than {limit} levels")]
     TooDeep {
         /// Where.
-        place: Place,
+        place: SourceSpan,
         /// How deep is allowed.
         limit: usize,
     },

@@ -3,13 +3,21 @@
 use std::ops::Range;
 use std::path::Path;
 
-use toml::{Table, Value};
-use toml_edit::{Document, Item, TableLike};
+use toml::Table;
+use toml::Value;
+use toml_edit::Document;
+use toml_edit::Item;
+use toml_edit::TableLike;
 
-use super::error::{Error, Place};
-use super::layers::{Origin, Setting};
-use super::schema::{Class, KEYS};
-use super::{Config, DEFAULT, suggest};
+use super::Config;
+use super::DEFAULT;
+use super::error::Error;
+use super::error::SourceSpan;
+use super::layers::Origin;
+use super::layers::Setting;
+use super::schema::Class;
+use super::schema::KEYS;
+use super::suggest;
 
 /// Deeper tables than this have no place in a configuration file.
 pub const MAX_DEPTH: usize = 16;
@@ -64,10 +72,10 @@ pub struct FileLayer {
 pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        Error::Encoding { place: Place::at(path, &valid, valid.len()) }
+        Error::Encoding { place: SourceSpan::at(path, &valid, valid.len()) }
     })?;
     let (document, mut table) = parse(path, text)?;
-    let place = |span: Option<Range<usize>>| Place::at(path, text, span.map_or(0, |span| span.start));
+    let place = |span: Option<Range<usize>>| SourceSpan::at(path, text, span.map_or(0, |span| span.start));
     let mut layer = FileLayer::default();
     let mut waiting = Vec::new();
     for key in KEYS {
@@ -159,12 +167,12 @@ pub fn known_like(key: &str) -> Option<&'static str> {
 
 fn parse<'a>(path: &Path, text: &'a str) -> Result<(Document<&'a str>, Table), Error> {
     let syntax = |message: &str, span: Option<Range<usize>>| Error::Syntax {
-        place: Place::at(path, text, span.map_or(0, |span| span.start)),
+        place: SourceSpan::at(path, text, span.map_or(0, |span| span.start)),
         message: message.trim().replace('\n', ", "),
     };
     let document = Document::parse(text).map_err(|error| syntax(error.message(), error.span()))?;
     if let Some(span) = too_deep(document.as_item(), 0) {
-        return Err(Error::TooDeep { place: Place::at(path, text, span.start), limit: MAX_DEPTH });
+        return Err(Error::TooDeep { place: SourceSpan::at(path, text, span.start), limit: MAX_DEPTH });
     }
     let table = toml::from_str(text).map_err(|error| syntax(error.message(), error.span()))?;
     Ok((document, table))

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize as _;
-use toml::{Table, Value};
+use toml::Table;
+use toml::Value;
 
-use super::error::{Error, Place};
-use super::schema::{KEYS, Key, Kind};
-use super::{Config, DEFAULT};
+use super::Config;
+use super::DEFAULT;
+use super::error::Error;
+use super::error::SourceSpan;
+use super::schema::KEYS;
+use super::schema::Key;
+use super::schema::Kind;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +21,9 @@ pub enum Origin {
     /// The embedded defaults.
     Default,
     /// The user's file.
-    User(Place),
+    User(SourceSpan),
     /// The project's file.
-    Project(Place),
+    Project(SourceSpan),
     /// A variable.
     Variable(String),
     /// A flag.

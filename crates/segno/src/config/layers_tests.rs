@@ -1,6 +1,7 @@
 use std::path::Path;
 
-use super::super::file::{self, Level};
+use super::super::file::Level;
+use super::super::file::{self};
 use super::super::schema;
 use super::*;
 

@@ -15,7 +15,8 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
 pub mod agents;
 pub mod content;
@@ -30,17 +31,26 @@ mod suggest;
 pub mod trust;
 
 pub use error::Error;
-pub use file::{Level, Notice, Topic};
-pub use layers::{Layers, Origin, Setting};
-pub use paths::{Paths, Project};
+pub use file::Level;
+pub use file::Notice;
+pub use file::Topic;
+pub use layers::Layers;
+pub use layers::Origin;
+pub use layers::Setting;
+pub use paths::Paths;
+pub use paths::Project;
 
-use crate::files::{self, Links, ReadError};
+use crate::files::Links;
+use crate::files::ReadError;
+use crate::files::{self};
 use crate::output::style::Choice;
 use content::Content;
 use env::Environment;
+use segno_engine::core::CostBudget;
+use segno_engine::core::TokenBudget;
 use segno_engine::core::budget::Counting;
-use segno_engine::core::{CostBudget, TokenBudget};
-use trust::{Status, Trust};
+use trust::Status;
+use trust::Trust;
 
 /// The embedded defaults, commented.
 pub const DEFAULT: &str = include_str!("default.toml");

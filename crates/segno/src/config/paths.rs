@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 use etcetera::base_strategy::Xdg;
 
-use super::env::{self, Environment};
+use super::env::Environment;
+use super::env::{self};
 use super::error::Error;
 
 /// The directory of segno in a project.

@@ -1,18 +1,30 @@
 //! Changing one key of a configuration file. Comments, order and everything else in it stay.
 
-use std::fs::{self, File};
+use std::fs::File;
+use std::fs::{self};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use toml::Value;
-use toml_edit::{DocumentMut, Item, Table};
+use toml_edit::DocumentMut;
+use toml_edit::Item;
+use toml_edit::Table;
 
-use super::error::{Error, Place};
+use super::MAX_SIZE;
+use super::Paths;
+use super::Project;
+use super::error::Error;
+use super::error::SourceSpan;
 use super::file::known_like;
 use super::paths::is_real_directory;
-use super::schema::{self, Class, Key};
-use super::{MAX_SIZE, Paths, Project};
-use crate::files::{self, Access, Links, ReadError};
+use super::schema::Class;
+use super::schema::Key;
+use super::schema::{self};
+use crate::files::Access;
+use crate::files::Links;
+use crate::files::ReadError;
+use crate::files::{self};
 
 /// A file that can be changed.
 #[derive(Clone, Debug)]
@@ -143,10 +155,10 @@ impl Target {
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid =
                 String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
-            Error::Encoding { place: Place::at(path, &valid, valid.len()) }
+            Error::Encoding { place: SourceSpan::at(path, &valid, valid.len()) }
         })?;
         text.parse().map_err(|error: toml_edit::TomlError| Error::Syntax {
-            place: Place::at(path, &text, error.span().map_or(0, |span| span.start)),
+            place: SourceSpan::at(path, &text, error.span().map_or(0, |span| span.start)),
             message: error.message().trim().replace('\n', ", "),
         })
     }

@@ -1,4 +1,5 @@
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::symlink;
 
 use super::*;
 

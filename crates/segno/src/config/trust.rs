@@ -4,18 +4,26 @@
 //! project can influence it, and a damaged list is put aside and reported, never quietly started anew.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
+use std::fs::{self};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
-use super::content::{Content, Unsafe};
+use super::content::Content;
+use super::content::Unsafe;
 use crate::error::CommandError;
 use crate::exit::ExitCode;
-use crate::files::{self, Access, Links, ReadError};
+use crate::files::Access;
+use crate::files::Links;
+use crate::files::ReadError;
+use crate::files::{self};
 
 const VERSION: u32 = 1;
 const MAX_SIZE: u64 = 4 * 1024 * 1024;

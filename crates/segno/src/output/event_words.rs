@@ -5,11 +5,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use segno_engine::core::Event;
+use segno_engine::core::Text as Content;
+use segno_engine::core::Timestamp;
 use segno_engine::core::call::subject;
-use segno_engine::core::event::{
-    CallEnd, Channel, CheckpointReason, Forgotten, TextsForgotten, ToolEnded, ToolStarted, Unit, UnknownEvent,
-};
-use segno_engine::core::{Event, Text as Content, Timestamp};
+use segno_engine::core::event::CallEnd;
+use segno_engine::core::event::Channel;
+use segno_engine::core::event::CheckpointReason;
+use segno_engine::core::event::Forgotten;
+use segno_engine::core::event::TextsForgotten;
+use segno_engine::core::event::ToolEnded;
+use segno_engine::core::event::ToolStarted;
+use segno_engine::core::event::Unit;
+use segno_engine::core::event::UnknownEvent;
 use serde_json::Value;
 
 use super::style::Meaning;

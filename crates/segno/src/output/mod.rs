@@ -15,6 +15,8 @@ pub mod text;
 pub mod units;
 
 pub use printer::Printer;
-pub use style::{Meaning, Palette};
-pub use table::{Column, Table};
+pub use style::Meaning;
+pub use style::Palette;
+pub use table::Column;
+pub use table::Table;
 pub use text::Text;

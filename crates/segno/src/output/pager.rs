@@ -1,12 +1,15 @@
 //! Long output through the user's pager: only on a terminal, and only if `ui.pager` names one.
 
-use std::io::{self, Write as _};
-use std::process::{Command, Stdio};
+use std::io::Write as _;
+use std::io::{self};
+use std::process::Command;
+use std::process::Stdio;
 
 use super::printer::Printer;
 use super::text::Text;
 use crate::config::env::Environment;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Shows a text that may be longer than the screen.
 ///

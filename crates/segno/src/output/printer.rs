@@ -2,18 +2,23 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::IsTerminal as _;
+use std::io::Write;
+use std::io::{self};
 
 use clap::builder::StyledStr;
 use serde::Serialize;
 use serde_json::json;
 
 use super::json as json_text;
-use super::style::{Choice, Meaning, Palette};
+use super::style::Choice;
+use super::style::Meaning;
+use super::style::Palette;
 use super::table::Table;
 use super::text::Text;
 use crate::config::env::Environment;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// How much is said, and in which form.
 #[derive(Clone, Copy, Debug, Default)]

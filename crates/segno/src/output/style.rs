@@ -2,8 +2,10 @@
 //!
 //! Nothing depends on colour: wherever a colour or a symbol is used, a word stands beside it.
 
-use anstyle::{AnsiColor, Style};
-use serde::{Deserialize, Serialize};
+use anstyle::AnsiColor;
+use anstyle::Style;
+use serde::Deserialize;
+use serde::Serialize;
 
 use crate::config::env::Environment;
 

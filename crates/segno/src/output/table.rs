@@ -1,10 +1,13 @@
 //! A small aligned table: no borders, two spaces between columns, numbers to the right, and one elastic column that
 //! gives way when the terminal is narrow.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthChar as _;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::sanitize;
-use super::style::{Meaning, Palette, Symbol};
+use super::style::Meaning;
+use super::style::Palette;
+use super::style::Symbol;
 use super::text::Text;
 
 const GAP: usize = 2;

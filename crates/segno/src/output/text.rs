@@ -2,7 +2,8 @@
 //! something raw by mistake; only the palette adds escape sequences.
 
 use super::sanitize;
-use super::style::{Meaning, Palette};
+use super::style::Meaning;
+use super::style::Palette;
 
 /// Some text to show: pieces, each with a meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

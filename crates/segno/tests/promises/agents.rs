@@ -1,10 +1,14 @@
 //! What an agent did is read from its own words in one way.
 
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{Shape, SignalName, Step};
-use serde_json::{Value, json};
+use segno_testkit::scripted::Shape;
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Said};
+use crate::lab::Lab;
+use crate::lab::Said;
 
 /// The stream that an early description of Claude Code's output has as its example.
 const EARLY_STREAM: &str = r#"{"type":"system","subtype":"init","model":"opus","tools":["Bash","Read"]}

@@ -1,14 +1,19 @@
 //! Files go back beside an agent that waits: its next call is held, and it is told what was taken back.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use segno_testkit::lines::claude;
 use segno_testkit::scripted::Step;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use crate::driver::data;
-use crate::lab::{Lab, Live, Said, until};
+use crate::lab::Lab;
+use crate::lab::Live;
+use crate::lab::Said;
+use crate::lab::until;
 
 fn payload(call: &str) -> Value {
     json!({ "tool_name": "Bash", "tool_use_id": call, "tool_input": { "command": format!("sh {call}.sh") } })

@@ -2,10 +2,13 @@
 
 use rustix::process::Signal;
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{SignalName, Step};
-use serde_json::{Value, json};
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, until};
+use crate::lab::Lab;
+use crate::lab::until;
 
 const DYING: [Step; 1] = [Step::Kill(SignalName::Kill)];
 

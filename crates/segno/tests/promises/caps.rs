@@ -1,10 +1,13 @@
 //! A cap stops: it is looked at before every start, goes along whatever way work goes on, and shows whenever one looks.
 
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{SignalName, Step};
-use serde_json::{Value, json};
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Said};
+use crate::lab::Lab;
+use crate::lab::Said;
 
 /// An agent that reads its prompt, says who it is, and dies in the middle of a call.
 fn dies() -> Vec<Step> {

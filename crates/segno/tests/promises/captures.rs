@@ -2,8 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::driver::{begun, let_go, patient, said};
-use crate::lab::{Lab, program, skip, until};
+use crate::driver::begun;
+use crate::driver::let_go;
+use crate::driver::patient;
+use crate::driver::said;
+use crate::lab::Lab;
+use crate::lab::program;
+use crate::lab::skip;
+use crate::lab::until;
 
 fn captured(lab: &Lab, name: &str) -> Option<PathBuf> {
     let runs = std::fs::read_dir(lab.home.path().join(".local/state/segno/runs")).ok()?;

@@ -6,7 +6,11 @@ use std::path::PathBuf;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::lab::{Lab, Live, program, skip, until};
+use crate::lab::Lab;
+use crate::lab::Live;
+use crate::lab::program;
+use crate::lab::skip;
+use crate::lab::until;
 
 /// Where the store of a lab is.
 pub(crate) fn data(lab: &Lab) -> PathBuf {

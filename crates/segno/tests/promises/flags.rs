@@ -1,10 +1,14 @@
 //! A flag does what it says or is refused, with every kind of session.
 
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{SignalName, Step};
-use serde_json::{Value, json};
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Said, program};
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::lab::program;
 
 fn ok(lab: &Lab, args: &[&str]) -> Said {
     let said = lab.run(args);

@@ -3,15 +3,19 @@
 //!
 //! `SEGNO_FLIPS` says how many bits and bytes are changed, each in a world that was whole before; `SEGNO_SEED` which.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::common::{SEGNO, TestEnv};
-use crate::lab::{skip, variable};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
+use crate::lab::skip;
+use crate::lab::variable;
 use crate::repair::three_sessions;
 
 /// What kinds of files there are to damage, each as likely as it is often in the list.

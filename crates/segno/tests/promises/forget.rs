@@ -1,6 +1,7 @@
 //! What is forgotten is gone, to the byte, and the record is whole without it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::Output;
 
 use crate::common::TestEnv;

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use crate::common::TestEnv;
-use crate::lab::{Lab, Said};
-use crate::terminal::{ENTER, Terminal};
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 /// A world in which checkpoints hold files.
 fn world() -> TestEnv {

@@ -1,11 +1,19 @@
 //! What a hook answers when the store is busy, and when nobody drives any more.
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::Connection;
+use rusqlite::Transaction;
+use rusqlite::TransactionBehavior;
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::driver::{begun, data, let_go, patient};
-use crate::lab::{Lab, Said, until};
+use crate::driver::begun;
+use crate::driver::data;
+use crate::driver::let_go;
+use crate::driver::patient;
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::lab::until;
 
 fn before(call: &str) -> Vec<u8> {
     let input = json!({ "command": "echo hi" });

@@ -6,15 +6,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::common::{SEGNO, TestEnv};
-use crate::lab::{program, skip, until, variable};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
+use crate::lab::program;
+use crate::lab::skip;
+use crate::lab::until;
+use crate::lab::variable;
 
 /// Most kilobytes that a command may take.
 const MEMORY: u64 = 300 * 1024;

@@ -6,7 +6,8 @@ use rustix::process::Signal;
 use segno_testkit::scripted::Step;
 use serde_json::Value;
 
-use crate::lab::{Lab, until};
+use crate::lab::Lab;
+use crate::lab::until;
 
 fn state_directory(lab: &Lab) -> PathBuf {
     lab.home.path().join(".local/state/segno")

@@ -4,8 +4,14 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::driver::{begun, let_go, patient, said};
-use crate::lab::{Lab, program, skip, until};
+use crate::driver::begun;
+use crate::driver::let_go;
+use crate::driver::patient;
+use crate::driver::said;
+use crate::lab::Lab;
+use crate::lab::program;
+use crate::lab::skip;
+use crate::lab::until;
 
 /// A run of [`patient`] whose driver was killed and whose session was looked at once; with its agent's pid.
 fn left_alone() -> (Lab, u32) {

@@ -9,9 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, skip, variable};
+use crate::lab::Lab;
+use crate::lab::skip;
+use crate::lab::variable;
 
 /// What stands in the place of a secret.
 const TAG: &str = "[redacted:";

@@ -1,7 +1,8 @@
 //! The list of promises that do not hold yet.
 
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 /// The promises that do not hold yet, one `module::name` per line.
 const RED: &str = include_str!("red.txt");

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::lab::{Lab, Said, signal, until};
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::lab::signal;
+use crate::lab::until;
 
 /// Lines of a key that opens nothing, made anew for every test.
 fn key_lines(seed: u64, count: usize) -> Vec<String> {

@@ -5,7 +5,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{SEGNO, TestEnv};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
 use crate::lab::skip;
 
 /// Three sessions with a few notes each, all in the database's own file.

@@ -1,11 +1,19 @@
 //! Going on: every flag does what it says for every kind of session, or is refused.
 
-use segno_testkit::lines::{claude, codex};
-use segno_testkit::scripted::{SignalName, Step};
-use serde_json::{Value, json};
+use segno_testkit::lines::claude;
+use segno_testkit::lines::codex;
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Said, program, until};
-use crate::terminal::{CTRL_C, ENTER, Terminal};
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::lab::program;
+use crate::lab::until;
+use crate::terminal::CTRL_C;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 /// An agent that dies unless it is told that it is resuming.
 fn comes_back() -> Vec<Step> {

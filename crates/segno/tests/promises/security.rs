@@ -1,18 +1,26 @@
 //! What comes from outside is never believed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::Child;
 
 use rustix::process::Signal;
-use segno_engine::core::event::{Holder, RunStarted};
-use segno_engine::core::{Command, SessionId};
-use segno_engine::{Engine, EngineOptions, NewSession, view};
+use segno_engine::Engine;
+use segno_engine::EngineOptions;
+use segno_engine::NewSession;
+use segno_engine::core::Command;
+use segno_engine::core::SessionId;
+use segno_engine::core::event::Holder;
+use segno_engine::core::event::RunStarted;
+use segno_engine::view;
 use segno_store::Store as _;
-use segno_store::sqlite::{Options, SqliteStore};
+use segno_store::sqlite::Options;
+use segno_store::sqlite::SqliteStore;
 use serde_json::json;
 
 use crate::common::TestEnv;
-use crate::lab::{Lab, program};
+use crate::lab::Lab;
+use crate::lab::program;
 
 /// A run id as segno makes them.
 const RUN: &str = "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f";

@@ -1,6 +1,7 @@
 //! Sessions travel whole: exports, archives, imports.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::Value;
 

@@ -1,12 +1,19 @@
 //! Undo means what this session did, and goes nowhere while somebody works in the tree.
 
 use segno_testkit::scripted::Step;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use crate::common::TestEnv;
-use crate::driver::{begun, let_go, patient};
-use crate::lab::{Lab, Live, Said, until};
-use crate::terminal::{ENTER, Terminal};
+use crate::driver::begun;
+use crate::driver::let_go;
+use crate::driver::patient;
+use crate::lab::Lab;
+use crate::lab::Live;
+use crate::lab::Said;
+use crate::lab::until;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 const MINE: &str = r#"
 [agents.mine]

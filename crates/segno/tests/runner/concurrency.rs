@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use segno::config::env::Environment;
 
-use crate::common::{SEGNO, TestEnv};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
 
 fn full() -> bool {
     Environment::capture().get("SEGNO_FULL") == Some("1")

@@ -2,13 +2,16 @@
 //!
 //! `SEGNO_KILLS` says how often (20), `SEGNO_SEED` at which moments. What fails prints its seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{SEGNO, TestEnv};
-use crate::going_back::{tree, world};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
+use crate::going_back::tree;
+use crate::going_back::world;
 
 type Tree = Vec<(String, String)>;
 

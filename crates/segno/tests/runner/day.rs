@@ -1,11 +1,13 @@
 //! A whole working day: everything that can be recorded, and every way to look at it.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::BufRead as _;
+use std::io::BufReader;
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::common::{SEGNO, TestEnv};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
 
 /// A session with something of everything in it.
 pub(crate) fn work(env: &TestEnv) -> String {

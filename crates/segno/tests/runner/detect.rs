@@ -47,9 +47,7 @@ fn what_waits_is_shown_before_something_new_begins() {
         String::from_utf8_lossy(&said.stderr).into_owned()
     };
     let said = run(&[]);
-    for part in
-        ["1 session of this project can be taken up again", "login form", "1/3", "paused", "segno resume"]
-    {
+    for part in ["1 session of this project can be resumed", "login form", "1/3", "paused", "segno resume"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!run(&["--json"]).contains("taken up again"), "programs are not told");

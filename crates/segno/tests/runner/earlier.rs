@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
+use std::process::Output;
+use std::process::Stdio;
 
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! Faces are thin: what they know of the record goes through the engine, and the engine talks to nobody by itself.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 fn sources(below: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

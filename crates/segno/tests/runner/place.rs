@@ -1,9 +1,14 @@
 //! Where the store may be, and who may look into it.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::fs::Permissions;
+use std::fs::{self};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::chown;
+use std::os::unix::fs::symlink;
 
-use crate::common::{SEGNO, TestEnv};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
 
 #[test]
 fn named_places() {

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
-use crate::common::{TestEnv, another_uid};
+use crate::common::TestEnv;
+use crate::common::another_uid;
 use crate::day;
 
 fn text(path: &std::path::Path) -> String {

@@ -1,5 +1,6 @@
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::symlink;
 
 use crate::common::TestEnv;
 

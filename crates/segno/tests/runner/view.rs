@@ -1,7 +1,8 @@
 //! The readable copy in the project.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::symlink;
 
 use crate::common::TestEnv;
 

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::common::{SEGNO, TestEnv, another_uid};
+use crate::common::SEGNO;
+use crate::common::TestEnv;
+use crate::common::another_uid;
 
 #[test]
 fn argument_flag_variable_project() {

@@ -2,11 +2,15 @@
 
 use rstest::rstest;
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{How, Step};
-use serde_json::{Value, json};
+use segno_testkit::scripted::How;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Said};
-use crate::terminal::{ENTER, Terminal};
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 /// A lab in which `claude` writes down what it is asked.
 fn listener() -> Lab {

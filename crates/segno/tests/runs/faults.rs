@@ -5,10 +5,20 @@ use std::time::Duration;
 use rstest::rstest;
 use rustix::process::Signal;
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{How, Shape, Step};
-use serde_json::{Value, json};
+use segno_testkit::scripted::How;
+use segno_testkit::scripted::Shape;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Live, Said, program, signal, skip, until, variable};
+use crate::lab::Lab;
+use crate::lab::Live;
+use crate::lab::Said;
+use crate::lab::program;
+use crate::lab::signal;
+use crate::lab::skip;
+use crate::lab::until;
+use crate::lab::variable;
 
 /// What segno may take at most, whatever an agent prints.
 const MEMORY: u64 = 64 * 1024 * 1024;

@@ -5,7 +5,10 @@ use rustix::process::Signal;
 use segno_testkit::scripted::Step;
 use serde_json::json;
 
-use crate::lab::{Lab, Said, signal, until};
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::lab::signal;
+use crate::lab::until;
 
 /// Starts a run whose driver dies at a moment of its start. The agent goes on until the file `go` is there.
 fn dies(lab: &Lab, at: &str) -> Said {

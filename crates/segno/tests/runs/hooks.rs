@@ -6,9 +6,13 @@ use rstest::rstest;
 use rustix::process::Signal;
 use segno_testkit::lines::claude;
 use segno_testkit::scripted::Step;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Said, signal, until};
+use crate::lab::Lab;
+use crate::lab::Said;
+use crate::lab::signal;
+use crate::lab::until;
 
 /// What Claude Code sends before it runs a command.
 fn before(call: &str) -> Vec<u8> {

@@ -4,14 +4,23 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use segno_testkit::programs::scripted_agent;
-use segno_testkit::scripted::{How, SignalName, Step};
+use segno_testkit::scripted::How;
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
 use serde_json::json;
 
-use crate::lab::{Lab, SEGNO, program, signal, skip, until, variable};
+use crate::lab::Lab;
+use crate::lab::SEGNO;
+use crate::lab::program;
+use crate::lab::signal;
+use crate::lab::skip;
+use crate::lab::until;
+use crate::lab::variable;
 
 /// The user `nobody`.
 const NOBODY: u32 = 65534;

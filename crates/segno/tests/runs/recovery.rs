@@ -6,10 +6,18 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use segno_testkit::lines::claude;
-use segno_testkit::scripted::{SignalName, Step};
-use serde_json::{Value, json};
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::lab::{Lab, Live, Said, program, skip, until, variable};
+use crate::lab::Lab;
+use crate::lab::Live;
+use crate::lab::Said;
+use crate::lab::program;
+use crate::lab::skip;
+use crate::lab::until;
+use crate::lab::variable;
 
 /// What every agent here begins with: it reads its prompt and says who it is.
 fn begin() -> Vec<Step> {

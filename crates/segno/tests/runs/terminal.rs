@@ -1,15 +1,21 @@
 //! A terminal with a shell in it, as a person has one.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use std::io::Read as _;
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::Mutex;
 
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 
-use crate::lab::{Lab, program, until};
+use crate::lab::Lab;
+use crate::lab::program;
+use crate::lab::until;
 
 /// The keys that matter.
 pub(crate) const CTRL_C: &str = "\u{3}";

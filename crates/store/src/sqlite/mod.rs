@@ -102,7 +102,7 @@ impl Direct {
     fn connection(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
         busy::patience(self.options.busy);
         if self.connection.is_some() && self.file.has_moved() {
-            self.distrust();
+            self.invalidate_connection();
         }
         if self.connection.is_none() {
             self.cache.clear();
@@ -140,7 +140,7 @@ impl Direct {
     }
 
     /// After a failed write nothing that this connection remembers can be trusted.
-    fn distrust(&mut self) {
+    fn invalidate_connection(&mut self) {
         self.connection = None;
         self.cache.clear();
     }
@@ -153,14 +153,14 @@ impl Direct {
             // Where even that cannot be written, this process still knows.
             let _ = open::private_file(&open::beside(&self.path, IN_DOUBT));
         }
-        self.distrust();
+        self.invalidate_connection();
         error
     }
 
     /// An error that nobody expected may have left anything behind, an open transaction too.
     fn distrust_after<T>(&mut self, result: &Result<T, Error>) {
         if matches!(result, Err(Error::Failed { .. })) {
-            self.distrust();
+            self.invalidate_connection();
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::types::*;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Store for SqliteStore {
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.place.clone()
     }
 
@@ -268,11 +268,11 @@ impl Store for SqliteStore {
         self.read(|connection, place, _| upkeep::quarantined(connection, place))
     }
 
-    fn tend(&self) -> Result<(), Error> {
+    fn checkpoint_wal(&self) -> Result<(), Error> {
         if self.purpose != super::Purpose::Inspect {
             super::heads::shorten(&self.path);
         }
-        upkeep::tend(&mut self.direct(), &self.path)
+        upkeep::checkpoint_wal(&mut self.direct(), &self.path)
     }
 
     fn backup(&self, to: &Path) -> Result<u64, Error> {

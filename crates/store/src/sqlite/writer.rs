@@ -97,7 +97,7 @@ impl Drop for Writer {
 fn guarded<T>(direct: &mut Direct, job: impl FnOnce(&mut Direct) -> T) -> Option<T> {
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(direct)));
     if done.is_err() {
-        direct.distrust();
+        direct.invalidate_connection();
     }
     done.ok()
 }

@@ -5,12 +5,16 @@
 //! Prints its address, then serves until its stdin is closed, its time is over (600 seconds), or it is killed. The log
 //! gets one line of JSON per request when the server ends.
 
-use std::io::{self, Read, Write};
+use std::io::Read;
+use std::io::Write;
+use std::io::{self};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use segno_testkit::model::{Limits, Model, Script};
+use segno_testkit::model::Limits;
+use segno_testkit::model::Model;
+use segno_testkit::model::Script;
 
 fn main() -> ExitCode {
     match serve(std::env::args().skip(1)) {

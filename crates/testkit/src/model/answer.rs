@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::query::Query;
 use super::substitute::substitute;
 use super::tools::resolve;
-use super::turn::{Turn, Usage};
+use super::turn::Turn;
+use super::turn::Usage;
 
 /// A part of an answer.
 #[derive(Debug, Clone, PartialEq)]

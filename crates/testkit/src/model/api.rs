@@ -1,12 +1,16 @@
 //! The interfaces, and what each must be able to do.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
 
-use super::answer::{Answer, Event};
+use super::answer::Answer;
+use super::answer::Event;
 use super::anthropic::Anthropic;
 use super::chat::Chat;
-use super::gemini::{self, Gemini};
+use super::gemini::Gemini;
+use super::gemini::{self};
 use super::query::Query;
 use super::responses::Responses;
 

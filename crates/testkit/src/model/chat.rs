@@ -1,10 +1,16 @@
 //! OpenAI chat completions.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use super::answer::{Answer, Event, Piece};
-use super::api::{Api, Wire};
-use super::query::{Declared, Query, text_of};
+use super::answer::Answer;
+use super::answer::Event;
+use super::answer::Piece;
+use super::api::Api;
+use super::api::Wire;
+use super::query::Declared;
+use super::query::Query;
+use super::query::text_of;
 use super::responses;
 
 pub(super) struct Chat;

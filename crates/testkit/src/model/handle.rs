@@ -1,12 +1,17 @@
 //! Starts, watches and ends a server.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::Ipv4Addr;
+use std::net::SocketAddr;
+use std::net::TcpListener;
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
+use std::thread::{self};
 use std::time::Duration;
 
-use super::log::{End, Request};
+use super::log::End;
+use super::log::Request;
 use super::pick::Picker;
 use super::script::Script;
 use super::server;

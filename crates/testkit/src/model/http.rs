@@ -1,7 +1,10 @@
 //! As much of HTTP/1.1 as agents use.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read, Write};
+use std::io::BufRead;
+use std::io::Read;
+use std::io::Write;
+use std::io::{self};
 
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! What the model does in a turn.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::short::string_or_object;

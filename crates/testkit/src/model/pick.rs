@@ -3,8 +3,13 @@
 use regex::Regex;
 
 use super::query::Query;
-use super::script::{Index, Script, Then, Track, When};
-use super::turn::{Fault, Turn};
+use super::script::Index;
+use super::script::Script;
+use super::script::Then;
+use super::script::Track;
+use super::script::When;
+use super::turn::Fault;
+use super::turn::Turn;
 
 /// A script being played.
 #[derive(Debug)]

@@ -1,16 +1,21 @@
 //! Plays one turn to one client.
 
-use std::io::{self, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::Write;
+use std::io::{self};
+use std::net::Shutdown;
+use std::net::TcpStream;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
-use super::answer::{Answer, Event};
+use super::answer::Answer;
+use super::answer::Event;
 use super::http;
 use super::log::End;
 use super::query::Query;
 use super::state::Shared;
-use super::turn::{Fault, Turn};
+use super::turn::Fault;
+use super::turn::Turn;
 
 /// How often a waiting answer looks whether its client is still there.
 const TICK: Duration = Duration::from_millis(10);

@@ -1,6 +1,7 @@
 //! The script: which turns the model takes, and for whom.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
 use super::api::Api;
 use super::turn::Turn;

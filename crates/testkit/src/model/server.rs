@@ -1,16 +1,22 @@
 //! Accepts connections and answers their requests.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::io::BufReader;
+use std::io::{self};
+use std::net::TcpListener;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use super::api::{Api, Route, route};
-use super::http::{Head, respond};
+use super::api::Api;
+use super::api::Route;
+use super::api::route;
+use super::http::Head;
+use super::http::respond;
 use super::log::End;
 use super::play::Play;
 use super::state::Shared;

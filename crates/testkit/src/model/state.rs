@@ -1,15 +1,24 @@
 //! What all connections of a server share.
 
-use std::collections::{BTreeSet, HashMap};
-use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::net::Shutdown;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use super::handle::Limits;
-use super::log::{End, Request};
-use super::pick::{Picked, Picker};
+use super::log::End;
+use super::log::Request;
+use super::pick::Picked;
+use super::pick::Picker;
 use super::query::Query;
 
 /// Shared by the handle, the thread that accepts, and the threads that answer.

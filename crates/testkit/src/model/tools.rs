@@ -1,9 +1,11 @@
 //! Portable ops become calls of the tools that a request declares.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use super::answer::Piece;
-use super::op::{Op, Sh};
+use super::op::Op;
+use super::op::Sh;
 use super::query::Query;
 
 /// Where Codex keeps its tools for sub-agents.

@@ -4,10 +4,14 @@
 
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
 
-use super::step::{How, SignalName, Step};
+use super::step::How;
+use super::step::SignalName;
+use super::step::Step;
 
 /// First arguments of a child.
 pub(super) const SETSID: &str = "--setsid";

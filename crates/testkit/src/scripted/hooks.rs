@@ -1,10 +1,14 @@
 //! Calling hooks as real agents do, and playing one.
 
-use std::io::{self, Write};
+use std::io::Write;
+use std::io::{self};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::process::Stdio;
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
 
 use super::children::write_whole;
 use super::scene::Scene;

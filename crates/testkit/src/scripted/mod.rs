@@ -31,4 +31,7 @@ mod signals;
 mod step;
 
 pub use play::main;
-pub use step::{How, Shape, SignalName, Step};
+pub use step::How;
+pub use step::Shape;
+pub use step::SignalName;
+pub use step::Step;

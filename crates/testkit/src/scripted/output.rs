@@ -1,11 +1,13 @@
 //! Printing much, and printing badly.
 
-use std::io::{self, Write};
+use std::io::Write;
+use std::io::{self};
 
 use serde_json::Value;
 
 use super::step::Shape;
-use crate::lines::{claude, codex};
+use crate::lines::claude;
+use crate::lines::codex;
 
 /// Prints bytes and makes sure that they are out.
 pub(super) fn print(bytes: &[u8]) -> io::Result<()> {

@@ -1,16 +1,24 @@
 //! Plays a script.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::BufRead;
+use std::io::Read;
+use std::io::Write;
+use std::io::{self};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use regex::Regex;
 
-use super::children::{self, DETACH, PID_FILE, SETSID};
+use super::children::DETACH;
+use super::children::PID_FILE;
+use super::children::SETSID;
+use super::children::{self};
+use super::hooks;
+use super::output;
 use super::scene::Scene;
+use super::signals;
 use super::step::Step;
-use super::{hooks, output, signals};
 
 const IN_VAIN: u8 = 97;
 const OUT_OF_TIME: u8 = 98;

@@ -1,6 +1,8 @@
 //! What a script can refer to.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
 use regex::Regex;
 use serde_json::Value;

@@ -2,10 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::Signal;
+use rustix::process::getpid;
+use rustix::process::kill_process;
 use signal_hook::consts;
 
 use super::step::SignalName;

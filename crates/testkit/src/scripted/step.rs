@@ -1,6 +1,7 @@
 //! What a scripted agent can do.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Value;
 
 /// One step of a script.

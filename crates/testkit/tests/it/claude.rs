@@ -1,7 +1,11 @@
 //! Claude Code, for real: how runs go and fail.
 
-use segno_agents::{ErrorClass, OutcomeKind};
-use segno_testkit::model::{End, Script, Then, Turn};
+use segno_agents::ErrorClass;
+use segno_agents::OutcomeKind;
+use segno_testkit::model::End;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
 use segno_testkit::recipe::Patience;
 
 use crate::support::Lab;

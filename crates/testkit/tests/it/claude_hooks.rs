@@ -1,13 +1,21 @@
 //! Claude Code, for real: hooks given on the command line.
 
+use segno_agents::AgentEvent;
+use segno_agents::Conversation;
+use segno_agents::Decision;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
 use segno_agents::claude::hook_settings;
-use segno_agents::{AgentEvent, Conversation, Decision, LaunchRequest, OutcomeKind};
-use segno_testkit::model::{Op, Script, Turn};
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
 use segno_testkit::recipe::Patience;
 use segno_testkit::scripted::Step;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::support::{Lab, names};
+use crate::support::Lab;
+use crate::support::names;
 
 fn lab(turns: impl IntoIterator<Item = Turn>) -> Option<Lab> {
     Lab::new("claude", Script::new(turns), Patience::default())

@@ -1,6 +1,9 @@
 //! Claude Code, for real: caps and conversations.
 
-use segno_agents::{AgentEvent, Conversation, LaunchRequest, OutcomeKind};
+use segno_agents::AgentEvent;
+use segno_agents::Conversation;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
 use segno_testkit::model::Script;
 use segno_testkit::recipe::Patience;
 

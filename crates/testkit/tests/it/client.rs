@@ -1,11 +1,15 @@
 //! A small HTTP client that sees exactly what the server sends.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
 use segno_testkit::model::Model;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 /// A response; `cut` when the connection ended before it did.
 #[derive(Debug)]

@@ -1,12 +1,18 @@
 //! Codex, for real: notes, hooks and conversations.
 
+use segno_agents::Conversation;
+use segno_agents::Decision;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
 use segno_agents::codex::hook_settings;
-use segno_agents::{Conversation, Decision, LaunchRequest, OutcomeKind};
-use segno_testkit::model::{Op, Script, Turn};
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
 use segno_testkit::recipe::Patience;
 use segno_testkit::scripted::Step;
 
-use crate::support::{Lab, names};
+use crate::support::Lab;
+use crate::support::names;
 
 fn lab(turns: impl IntoIterator<Item = Turn>) -> Option<Lab> {
     Lab::new("codex", Script::new(turns), Patience::default())

@@ -1,8 +1,18 @@
 //! Gemini CLI, for real: how runs go and fail.
 
+use segno_agents::AgentEvent;
+use segno_agents::Conversation;
+use segno_agents::ErrorClass;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
 use segno_agents::transcript::CallStatus;
-use segno_agents::{AgentEvent, Conversation, ErrorClass, LaunchRequest, OutcomeKind};
-use segno_testkit::model::{End, Fault, Op, Script, Then, Turn, When};
+use segno_testkit::model::End;
+use segno_testkit::model::Fault;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 
 use crate::support::Lab;

@@ -1,14 +1,23 @@
 //! Gemini CLI, for real: caps, conversations, hooks.
 
-use segno_agents::gemini::{cut_at, hook_settings};
-use segno_agents::{AgentEvent, Conversation, Decision, LaunchRequest, OutcomeKind};
-use segno_testkit::model::{Op, Script, Then, Turn};
+use segno_agents::AgentEvent;
+use segno_agents::Conversation;
+use segno_agents::Decision;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
+use segno_agents::gemini::cut_at;
+use segno_agents::gemini::hook_settings;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
 use segno_testkit::recipe::Patience;
 use segno_testkit::scripted::Step;
 use serde_json::Value;
 
 use crate::gemini::record;
-use crate::support::{Lab, names};
+use crate::support::Lab;
+use crate::support::names;
 
 fn lab(turns: impl IntoIterator<Item = Turn>) -> Option<Lab> {
     Lab::new("gemini", Script::new(turns), Patience::default())

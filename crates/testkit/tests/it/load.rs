@@ -2,9 +2,16 @@
 
 use std::time::Instant;
 
-use segno_testkit::model::{End, Model, Op, Script, Then, Turn};
+use segno_testkit::model::End;
+use segno_testkit::model::Model;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
 
-use crate::client::{Client, messages, responses};
+use crate::client::Client;
+use crate::client::messages;
+use crate::client::responses;
 
 #[test]
 fn sixty_four_clients_with_ten_requests_each() {

@@ -2,10 +2,18 @@
 
 use std::time::Duration;
 
+use segno_agents::AgentEvent;
+use segno_agents::Conversation;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
 use segno_agents::opencode::export_args;
-use segno_agents::transcript::{CallStatus, Transcript};
-use segno_agents::{AgentEvent, Conversation, LaunchRequest, OutcomeKind};
-use segno_testkit::model::{Fault, Op, Script, Turn, When};
+use segno_agents::transcript::CallStatus;
+use segno_agents::transcript::Transcript;
+use segno_testkit::model::Fault;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 use segno_testkit::run::run;
 

@@ -1,14 +1,23 @@
 //! opencode, for real: conversations, and the plug-in that stands for hooks.
 
+use segno_agents::AgentEvent;
+use segno_agents::Conversation;
+use segno_agents::Decision;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
 use segno_agents::opencode::plugin;
-use segno_agents::{AgentEvent, Conversation, Decision, LaunchRequest, OutcomeKind};
-use segno_testkit::model::{Op, Script, Turn, When};
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 use segno_testkit::scripted::Step;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use crate::opencode::configure;
-use crate::support::{Lab, names};
+use crate::support::Lab;
+use crate::support::names;
 
 fn lab(turns: impl IntoIterator<Item = Turn>) -> Option<Lab> {
     Lab::new("opencode", Script::new(turns), Patience::default())

@@ -1,8 +1,12 @@
 //! The programs, and the skipping of tests.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::io::Write;
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::process::Stdio;
 
 use segno_testkit::agents::find;
 use segno_testkit::home::Home;

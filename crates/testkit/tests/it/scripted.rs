@@ -2,15 +2,28 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
 
-use segno_agents::{Decision, ExitInfo, LaunchRequest, OutcomeKind, ReaderOptions, by_name};
+use segno_agents::Decision;
+use segno_agents::ExitInfo;
+use segno_agents::LaunchRequest;
+use segno_agents::OutcomeKind;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 use segno_testkit::home::Home;
-use segno_testkit::lines::{claude, codex};
+use segno_testkit::lines::claude;
+use segno_testkit::lines::codex;
 use segno_testkit::programs::scripted_agent;
-use segno_testkit::run::{Finished, run};
-use segno_testkit::scripted::{How, Shape, SignalName, Step};
+use segno_testkit::run::Finished;
+use segno_testkit::run::run;
+use segno_testkit::scripted::How;
+use segno_testkit::scripted::Shape;
+use segno_testkit::scripted::SignalName;
+use segno_testkit::scripted::Step;
 use serde_json::json;
 
 fn command(home: &Home, steps: &[Step]) -> Command {

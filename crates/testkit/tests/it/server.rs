@@ -1,11 +1,25 @@
 //! The scripted model server, seen from a client.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
-use segno_testkit::model::{End, Fault, Gate, Index, Limits, Model, Op, Script, Then, Turn, When};
-use serde_json::{Value, json};
+use segno_testkit::model::End;
+use segno_testkit::model::Fault;
+use segno_testkit::model::Gate;
+use segno_testkit::model::Index;
+use segno_testkit::model::Limits;
+use segno_testkit::model::Model;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
+use segno_testkit::model::When;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::client::{Client, messages, responses};
+use crate::client::Client;
+use crate::client::messages;
+use crate::client::responses;
 
 const MESSAGES: &str = "/v1/messages?beta=true";
 const RESPONSES: &str = "/v1/responses";

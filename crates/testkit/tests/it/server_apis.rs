@@ -2,10 +2,22 @@
 
 use std::time::Duration;
 
-use segno_testkit::model::{Api, End, Fault, Gate, Model, Op, Script, Turn, Usage, When};
-use serde_json::{Value, json};
+use segno_testkit::model::Api;
+use segno_testkit::model::End;
+use segno_testkit::model::Fault;
+use segno_testkit::model::Gate;
+use segno_testkit::model::Model;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
+use segno_testkit::model::Usage;
+use segno_testkit::model::When;
+use serde_json::Value;
+use serde_json::json;
 
-use crate::client::{Client, chat, contents};
+use crate::client::Client;
+use crate::client::chat;
+use crate::client::contents;
 
 const CHAT: &str = "/v1/chat/completions";
 const WHOLE: &str = "/v1beta/models/gem:generateContent";

@@ -3,16 +3,26 @@
 use std::process::Command;
 use std::time::Duration;
 
-use segno_agents::{
-    Agent, AgentEvent, Decision, Envelope, ExitInfo, LaunchRequest, LaunchSpec, Outcome, ReaderOptions,
-    by_name,
-};
+use segno_agents::Agent;
+use segno_agents::AgentEvent;
+use segno_agents::Decision;
+use segno_agents::Envelope;
+use segno_agents::ExitInfo;
+use segno_agents::LaunchRequest;
+use segno_agents::LaunchSpec;
+use segno_agents::Outcome;
+use segno_agents::ReaderOptions;
+use segno_agents::by_name;
 use segno_testkit::agents::find_or_skip;
 use segno_testkit::home::Home;
-use segno_testkit::model::{Model, Script};
+use segno_testkit::model::Model;
+use segno_testkit::model::Script;
 use segno_testkit::programs::scripted_agent;
-use segno_testkit::recipe::{self, Patience, Recipe};
-use segno_testkit::run::{Finished, run};
+use segno_testkit::recipe::Patience;
+use segno_testkit::recipe::Recipe;
+use segno_testkit::recipe::{self};
+use segno_testkit::run::Finished;
+use segno_testkit::run::run;
 use segno_testkit::scripted::Step;
 use serde_json::Value;
 

@@ -247,7 +247,7 @@ impl Supervisor {
         let text = cause.text();
         actions.push(Action::Warn(format!("{text}; the agent is stopped")));
         let what = match cause {
-            Cause::Silence | Cause::Wall => "watchdog",
+            Cause::Silence | Cause::MaxDuration => "watchdog",
             _ => "stopping",
         };
         let body = json!({ "cause": cause.word(), "why": text, "did": "stop" });

@@ -89,7 +89,7 @@ pub(super) type Policy = fn(&Known, &Rules) -> Verdict;
 /// Who has no right to drive stops first; then the user's own word counts, then what others ask for, then caps, then
 /// limits, and last of all what is only guessed.
 pub(super) const POLICIES: &[Policy] =
-    &[replaced, asked, request, caps, turns, resources, wall, silence, lease_unknown];
+    &[replaced, asked, request, caps, turns, resources, max_duration, silence, lease_unknown];
 
 fn replaced(known: &Known, _: &Rules) -> Verdict {
     match &known.lease {
@@ -114,8 +114,11 @@ fn turns(known: &Known, rules: &Rules) -> Verdict {
     Verdict::stop_if(rules.limits.turns.is_some_and(|most| known.turns > u64::from(most)), Cause::Turns)
 }
 
-fn wall(known: &Known, rules: &Rules) -> Verdict {
-    Verdict::stop_if(rules.limits.wall.is_some_and(|wall| known.now >= wall), Cause::Wall)
+fn max_duration(known: &Known, rules: &Rules) -> Verdict {
+    Verdict::stop_if(
+        rules.limits.max_duration.is_some_and(|max_duration| known.now >= max_duration),
+        Cause::MaxDuration,
+    )
 }
 
 fn resources(known: &Known, rules: &Rules) -> Verdict {
@@ -188,7 +191,7 @@ mod tests {
         Rules {
             limits: Limits {
                 silence: Some(Duration::from_secs(600)),
-                wall: Some(Duration::from_secs(3_600)),
+                max_duration: Some(Duration::from_secs(3_600)),
                 grace: Duration::from_secs(5),
                 turns: Some(3),
             },
@@ -298,8 +301,11 @@ mod tests {
     #[case::shared_and_heard_of(true, 44, "go on")]
     #[case::shared_and_unknown(true, 45, "replaced")]
     fn a_lease_nobody_can_read(#[case] shared_store: bool, #[case] now: u64, #[case] expected: &str) {
-        let rules =
-            Rules { shared_store, limits: Limits { silence: None, wall: None, ..rules().limits }, ..rules() };
+        let rules = Rules {
+            shared_store,
+            limits: Limits { silence: None, max_duration: None, ..rules().limits },
+            ..rules()
+        };
         assert_eq!(verdict(&known(|k| k.now = at(now)), &rules), expected);
         let renewed = known(|k| {
             k.now = at(now + 10);

@@ -1,19 +1,29 @@
 //! Taking an agent up again by itself when it dies, so many times and no more.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
 use segno_engine::agents::OutcomeKind;
 use segno_engine::agents::is_command;
+use segno_engine::core::Command;
+use segno_engine::core::SessionId;
+use segno_engine::core::State;
+use segno_engine::core::Status;
 use segno_engine::core::event::ResumeAttempted;
-use segno_engine::core::{Command, SessionId, State, Status};
-use segno_engine::resume::{BranchWish, Recovery, ResumeWish};
-use segno_engine::run::{Report, Stop};
+use segno_engine::resume::BranchWish;
+use segno_engine::resume::Recovery;
+use segno_engine::resume::ResumeWish;
+use segno_engine::run::Report;
+use segno_engine::run::Stop;
 
 use super::take_up;
 use crate::ask::Terminal;
-use crate::commands::run::{Args as RunArgs, Resumed, has_terminal, in_between};
+use crate::command_context::CommandContext;
+use crate::commands::run::Args as RunArgs;
+use crate::commands::run::Resumed;
+use crate::commands::run::has_terminal;
+use crate::commands::run::in_between;
 use crate::context::Context;
-use crate::desk::Desk;
 use crate::error::Outcome;
 use crate::output::units;
 
@@ -43,43 +53,43 @@ fn policy(context: &Context, flag: Option<Option<u32>>) -> Outcome<Option<Policy
 /// Takes the agent of a run that ended up again as long as it dies of itself and attempts are left. Answers with how
 /// the last run went.
 pub(crate) fn again(
-    desk: &Desk<'_>,
+    ctx: &CommandContext<'_>,
     base: &RunArgs,
     session: SessionId,
     mut report: Report,
     stop: &Stop,
 ) -> Outcome<Report> {
-    let Some(policy) = policy(desk.context, base.auto_resume)? else { return Ok(report) };
-    let printer = &desk.context.printer;
+    let Some(policy) = policy(ctx.context, base.auto_resume)? else { return Ok(report) };
+    let printer = &ctx.context.printer;
     let mut attempt = 0;
     loop {
-        let state = desk.load(session)?;
+        let state = ctx.load(session)?;
         let printed = state.seq;
         if !died(&report, &state, stop) {
             return Ok(report);
         }
         if let Some(why) = hindrance(&state) {
-            printer.warn(format!("the agent died and is not taken up again by itself: {why}"));
+            printer.warn(format!("the agent died and is not restarted: {why}"));
             return Ok(report);
         }
         if attempt == policy.attempts {
             let attempts = units::things(policy.attempts, "attempt");
             let reason = format!("{attempts} to take it up again used up: {}", report.outcome.reason);
-            let acted = desk.engine.act(session, Command::Fail { reason: Some(reason.as_str().into()) })?;
+            let acted = ctx.engine.act(session, Command::Fail { reason: Some(reason.as_str().into()) })?;
             printer.warn(format!("the session has failed: {reason}"));
             report.state = acted.state;
             return Ok(report);
         }
         attempt += 1;
-        in_between(desk, base, &report);
+        in_between(ctx, base, &report);
         printer.warn(format!(
-            "the agent died ({}); it is taken up again in {}, attempt {attempt} of {}",
+            "the agent died ({}); it restarts in {}, attempt {attempt} of {}",
             report.outcome.reason,
             units::duration(policy.delay),
             policy.attempts
         ));
-        if !wait(desk, &state, policy.delay, stop)? {
-            printer.warn("it is not taken up again: somebody decided otherwise");
+        if !wait(ctx, &state, policy.delay, stop)? {
+            printer.warn("it is not restarted: the session was stopped meanwhile");
             return Ok(report);
         }
         let attempted = ResumeAttempted {
@@ -88,7 +98,7 @@ pub(crate) fn again(
             delay_ms: u64::try_from(policy.delay.as_millis()).unwrap_or(u64::MAX),
             why: report.outcome.reason.as_str().into(),
         };
-        desk.engine.act(session, Command::AttemptResume(attempted))?;
+        ctx.engine.act(session, Command::AttemptResume(attempted))?;
         let run = state.run.as_ref();
         let wish = ResumeWish {
             from: Some(Recovery::Live),
@@ -97,11 +107,11 @@ pub(crate) fn again(
             automatic: true,
             ..ResumeWish::default()
         };
-        let resumption = desk.engine.prepare_resume(session, &wish, &Terminal::new(desk.context))?;
+        let resumption = ctx.engine.prepare_resume(session, &wish, &Terminal::new(ctx.context))?;
         let Some(agent) = resumption.agent else { return Ok(report) };
         let interactive = wish.interactive;
         let resumed = Resumed { session, agent, reset_breaker: false, interactive, printed: Some(printed) };
-        report = take_up(desk, base, resumed, stop)?;
+        report = take_up(ctx, base, resumed, stop)?;
     }
 }
 
@@ -125,12 +135,12 @@ fn hindrance(state: &State) -> Option<&'static str> {
 }
 
 /// Waits; false if somebody asks to stop, or does something else with the session meanwhile.
-fn wait(desk: &Desk<'_>, before: &State, delay: Duration, stop: &Stop) -> Outcome<bool> {
+fn wait(ctx: &CommandContext<'_>, before: &State, delay: Duration, stop: &Stop) -> Outcome<bool> {
     let _signals = crate::commands::run::listen(stop)?;
     let until = Instant::now() + delay;
     loop {
-        let state = desk.load(before.session_id)?;
-        let taken = desk.engine.lease(before.session_id)?;
+        let state = ctx.load(before.session_id)?;
+        let taken = ctx.engine.lease(before.session_id)?;
         let same = state.run.as_ref().map(|run| &run.id) == before.run.as_ref().map(|run| &run.id);
         if stop.asked().0 > 0 || state.status != Status::Interrupted || taken.is_some() || !same {
             return Ok(false);

@@ -4,29 +4,35 @@ use std::path::Path;
 use std::process::Stdio;
 
 use segno_engine::Filter;
-use segno_engine::core::{Status, Summary};
+use segno_engine::core::Status;
+use segno_engine::core::Summary;
 use segno_engine::run::start_background;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use super::Args;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
+use crate::command_context::tail;
 use crate::commands::ls;
 use crate::config::env::Environment;
 use crate::context::Context;
-use crate::desk::{Desk, short, tail};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::table::{Column, Table};
+use crate::output::table::Column;
+use crate::output::table::Table;
 use crate::output::units;
 
 /// Shows what was cut off, asks once, and takes it up.
 pub(super) fn run(context: &Context, args: &Args) -> Outcome {
-    let desk = Desk::open(context)?;
+    let ctx = CommandContext::open(context)?;
     // What somebody paused, or a cap or the breaker stopped, was stopped on purpose.
     let filter = Filter { statuses: vec![Status::Interrupted], ..Filter::default() };
     let (with_agent, without): (Vec<Summary>, Vec<Summary>) =
-        desk.engine.list(&filter)?.into_iter().partition(|session| has_agent(&desk, session));
+        ctx.engine.list(&filter)?.into_iter().partition(|session| has_agent(&ctx, session));
     let printer = &context.printer;
     let (with_agent, gone): (Vec<Summary>, Vec<Summary>) =
         with_agent.into_iter().partition(|session| Path::new(&session.project).is_dir());
@@ -69,8 +75,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
-fn has_agent(desk: &Desk<'_>, session: &Summary) -> bool {
-    let state = desk.engine.load(session.session_id).map(|loaded| loaded.state);
+fn has_agent(ctx: &CommandContext<'_>, session: &Summary) -> bool {
+    let state = ctx.engine.load(session.session_id).map(|loaded| loaded.state);
     state.is_ok_and(|state| state.run.is_some_and(|run| !segno_engine::agents::is_command(&run.agent)))
 }
 

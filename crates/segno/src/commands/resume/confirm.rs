@@ -1,11 +1,14 @@
 //! What a resume says when it is done: what goes on, from where, and what was restored.
 
 use segno_engine::EventRow;
-use segno_engine::core::{State, Summary};
+use segno_engine::core::State;
+use segno_engine::core::Summary;
 use segno_engine::resume::Resumption;
 use serde_json::json;
 
-use crate::desk::{Desk, tail, title};
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
+use crate::command_context::title;
 use crate::error::Outcome;
 use crate::output::Text;
 
@@ -13,8 +16,8 @@ use crate::output::Text;
 const EVENTS: usize = 100;
 
 /// One line for the session, one for what was restored.
-pub(super) fn tell(desk: &Desk<'_>, resumption: &Resumption, before: u64) {
-    let printer = &desk.context.printer;
+pub(super) fn tell(ctx: &CommandContext<'_>, resumption: &Resumption, before: u64) {
+    let printer = &ctx.context.printer;
     let state = &resumption.state;
     if state.seq == before && resumption.agent.is_none() {
         let line = Text::new().then(title(state)).plain("   is active already, and no agent works in it");
@@ -54,11 +57,16 @@ pub(in crate::commands) fn metrics(state: &State) -> String {
 }
 
 /// The end of a resume that starts no agent.
-pub(super) fn finish(desk: &Desk<'_>, resumption: &Resumption, before: u64, was_plain: bool) -> Outcome {
+pub(super) fn finish(
+    ctx: &CommandContext<'_>,
+    resumption: &Resumption,
+    before: u64,
+    was_plain: bool,
+) -> Outcome {
     let state = &resumption.state;
-    let printer = &desk.context.printer;
+    let printer = &ctx.context.printer;
     if printer.is_json() {
-        let rows = desk.engine.events(state.session_id, before, EVENTS)?;
+        let rows = ctx.engine.events(state.session_id, before, EVENTS)?;
         let kinds: Vec<String> = rows
             .into_iter()
             .filter_map(|row| match row {
@@ -85,6 +93,6 @@ pub(super) fn finish(desk: &Desk<'_>, resumption: &Resumption, before: u64, was_
         let id = tail(state.session_id);
         printer.hint(format!("its command is not run again by itself: segno run --session {id} -- …"));
     }
-    desk.finish();
+    ctx.finish();
     Ok(())
 }

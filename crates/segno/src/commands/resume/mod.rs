@@ -11,26 +11,42 @@ pub(super) use confirm::metrics;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
+use clap::ValueEnum;
+use segno_engine::agents::Conversation;
+use segno_engine::agents::ErrorClass;
+use segno_engine::agents::OutcomeKind;
 use segno_engine::agents::is_command;
-use segno_engine::agents::{Conversation, ErrorClass, OutcomeKind};
+use segno_engine::core::Command;
+use segno_engine::core::SessionId;
+use segno_engine::core::State;
+use segno_engine::core::Status;
 use segno_engine::core::rows::RunRow;
-use segno_engine::core::{Command, SessionId, State, Status};
-use segno_engine::resume::{BranchWish, Options, Recovery, ResumeWish, ResumedAgent};
-use segno_engine::run::{Report, Stop, living_agent};
+use segno_engine::resume::BranchWish;
+use segno_engine::resume::Options;
+use segno_engine::resume::Recovery;
+use segno_engine::resume::ResumeWish;
+use segno_engine::resume::ResumedAgent;
+use segno_engine::run::Report;
+use segno_engine::run::Stop;
+use segno_engine::run::living_agent;
 use serde_json::json;
 
 use self::panel::Answer;
 use super::args::OneSession;
 use super::lifecycle;
-use super::run::{Args as RunArgs, Resumed, resume_run};
+use super::run::Args as RunArgs;
+use super::run::Resumed;
+use super::run::resume_run;
 use crate::ask::Terminal;
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
 use crate::context::Context;
-use crate::desk::{Desk, tail};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 
-/// Take up a session again
+/// Resume a session
 ///
 /// Without a name, the last session of the project that waits. On a terminal it shows where the work stands and asks
 /// how to go on; with flags or without a terminal it never asks. An agent that still runs without its driver is stopped
@@ -44,7 +60,7 @@ pub struct Args {
     /// The session
     #[command(flatten)]
     pub session: OneSession,
-    /// Where to go on from
+    /// Where to resume from
     #[arg(long, value_name = "WHERE")]
     pub from: Option<From>,
     /// Go on from this checkpoint
@@ -78,7 +94,7 @@ pub struct Args {
     /// Show what the agent would be told, and do nothing
     #[arg(long)]
     pub show_brief: bool,
-    /// Show the ways to go on, and do nothing
+    /// Show the available resume points, and do nothing
     #[arg(long, conflicts_with_all = ["from", "checkpoint", "show_brief"])]
     pub options: bool,
     /// Close the breaker of a halted session
@@ -101,7 +117,7 @@ pub struct Args {
     pub auto_resume: Option<Option<u32>>,
 }
 
-/// Where to go on from.
+/// Where to resume from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum From {
     /// The last checkpoint: files and conversation as they were there
@@ -135,29 +151,30 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         let _ = rustix::process::setsid();
     }
     let only_looks = args.options || args.show_brief || args.no_run;
-    let desk = if only_looks { Desk::open(context)? } else { Desk::open_to_stay(context)? };
-    let id = which(&desk, args)?;
-    let (state, options) = desk.engine.recovery_options(id)?;
+    let ctx =
+        if only_looks { CommandContext::open(context)? } else { CommandContext::open_to_stay(context)? };
+    let id = which(&ctx, args)?;
+    let (state, options) = ctx.engine.recovery_options(id)?;
     if args.options {
         return show_options(context, &state, &options);
     }
     if args.show_brief {
-        return show_brief(&desk, args, &state);
+        return show_brief(&ctx, args, &state);
     }
-    refuse(&desk, args, &state)?;
+    refuse(&ctx, args, &state)?;
     refuse_flags(context, args, &state)?;
     if let Some(wanted) = &args.agent {
         super::run::check_agent(context, wanted)?;
     }
-    let mut wish = wish(&desk, args, &state)?;
+    let mut wish = wish(&ctx, args, &state)?;
     if asks(context, args, &state) {
         match panel::ask(context, &state, &options)? {
-            Answer::Way(recovery) => wish.from = Some(recovery),
-            Answer::New => return new_beside(&desk, args, &state),
-            Answer::GiveUp => return give_up(&desk, &state),
+            Answer::RestoreRequest(recovery) => wish.from = Some(recovery),
+            Answer::New => return new_beside(&ctx, args, &state),
+            Answer::GiveUp => return give_up(&ctx, &state),
         }
     }
-    go_on(&desk, args, &state, &wish)
+    go_on(&ctx, args, &state, &wish)
 }
 
 /// Whether somebody is there who has not said yet how to go on, and there is something to choose.
@@ -167,14 +184,14 @@ fn asks(context: &Context, args: &Args, state: &State) -> bool {
     !said && waits && std::io::stdin().is_terminal() && !context.printer.is_json()
 }
 
-fn wish(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<ResumeWish> {
+fn wish(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome<ResumeWish> {
     Ok(ResumeWish {
         from: args.from.map(From::recovery),
         checkpoint: args.checkpoint.clone(),
         agent: args.agent.clone(),
         no_run: args.no_run,
         prompt: args.prompt.clone(),
-        interactive: is_interactive(desk, args, state),
+        interactive: is_interactive(ctx, args, state),
         reset_breaker: args.reset_breaker,
         branch: match (args.checkout_branch, args.any_branch) {
             (true, _) => BranchWish::Checkout,
@@ -182,25 +199,25 @@ fn wish(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<ResumeWish> {
             (false, false) => BranchWish::Same,
         },
         automatic: false,
-        key: desk.key()?,
+        key: ctx.key()?,
     })
 }
 
 /// The session that is meant: the one that is named, the one about a file, or the last that waits.
-fn which(desk: &Desk<'_>, args: &Args) -> Outcome<SessionId> {
-    let wanted = super::detect::work_file(desk.context, args.file.as_deref())?;
-    let id = match (&args.session.id, desk.context.session(None)?) {
+fn which(ctx: &CommandContext<'_>, args: &Args) -> Outcome<SessionId> {
+    let wanted = super::detect::work_file(ctx.context, args.file.as_deref())?;
+    let id = match (&args.session.id, ctx.context.session(None)?) {
         (None, None) => match &wanted {
-            Some(_) => match desk.engine.detect(&desk.context.project.root, wanted.as_deref())?.session {
+            Some(_) => match ctx.engine.detect(&ctx.context.project.root, wanted.as_deref())?.session {
                 Some(id) => id,
-                None => desk.session(None)?,
+                None => ctx.session(None)?,
             },
-            None => lifecycle::waiting(desk)?,
+            None => lifecycle::waiting(ctx)?,
         },
-        (named, _) => desk.session(named.as_ref())?,
+        (named, _) => ctx.session(named.as_ref())?,
     };
     if let Some(wanted) = wanted {
-        let state = desk.load(id)?;
+        let state = ctx.load(id)?;
         if state.file.as_deref() != Some(wanted.as_str()) {
             let why = segno_engine::core::detect::mismatch(&state, &wanted);
             return Err(CommandError::new(ExitCode::Refused, "other_work", why)
@@ -211,16 +228,16 @@ fn which(desk: &Desk<'_>, args: &Args) -> Outcome<SessionId> {
 }
 
 /// Says why a session cannot be taken up, in the words that others use for it, before anybody is asked anything.
-fn refuse(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
+fn refuse(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let id = tail(state.session_id);
-    desk.engine.refuse_resume(state, args.reset_breaker).map_err(|error| {
+    ctx.engine.refuse_resume(state, args.reset_breaker).map_err(|error| {
         let hint = match state.status {
             Status::Halted => format!("segno resume {id} --reset-breaker"),
             _ => format!("segno run --continue-from {id} …"),
         };
         CommandError::from(error).hint(hint)
     })?;
-    desk.engine
+    ctx.engine
         .refuse_driven(state.session_id)
         .map_err(|held| CommandError::from(held).hint(format!("segno tail -f {id}   (or: segno stop {id})")))
 }
@@ -258,57 +275,57 @@ fn show_options(context: &Context, state: &State, options: &Options) -> Outcome 
     Ok(())
 }
 
-fn show_brief(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
+fn show_brief(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     if args.checkpoint.is_some() || args.from == Some(From::Checkpoint) {
         return Err(CommandError::usage("what an agent is told after going back is known when that is done")
             .hint("segno resume --show-brief   shows what it is told from what is there now"));
     }
-    let context = desk.context;
+    let context = ctx.context;
     if let Some(alive) = living_agent(state) {
         let why = format!(
             "its agent (pid {}) still runs: what it does until it is stopped is not in here",
             alive.pid
         );
         context.printer.warn(why);
-    } else if desk.engine.lease(state.session_id)?.is_none() {
+    } else if ctx.engine.lease(state.session_id)?.is_none() {
         // It may have gone on for a while after its driver died: what it said then is taken in first.
-        desk.engine.settle_run_if_dead(state.session_id)?;
-        desk.engine.gather_evidence(state.session_id)?;
+        ctx.engine.settle_run_if_dead(state.session_id)?;
+        ctx.engine.gather_evidence(state.session_id)?;
     }
-    let wish = wish(desk, args, state)?;
-    context.printer.data(desk.engine.told_now(state.session_id, &wish)?)
+    let wish = wish(ctx, args, state)?;
+    context.printer.data(ctx.engine.told_now(state.session_id, &wish)?)
 }
 
 /// A new session with the same agent and the same task, or the same command, beside the one that waits.
-fn new_beside(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
+fn new_beside(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let run = state.run.as_ref();
     if run.is_some_and(|run| is_command(&run.agent)) {
-        let command = last_run(desk, state)?.command;
+        let command = last_run(ctx, state)?.command;
         let again = RunArgs { command, topic: state.topic.clone(), ..RunArgs::default() };
-        return super::run::begin(desk, &again);
+        return super::run::begin(ctx, &again);
     }
     if let Some(run) = run {
-        super::run::check_agent(desk.context, &run.agent)?;
-        desk.engine.check_start(state)?;
+        super::run::check_agent(ctx.context, &run.agent)?;
+        ctx.engine.check_start(state)?;
     }
-    let new = desk.engine.start_afresh(state)?.state;
-    let printer = &desk.context.printer;
-    let waits = crate::desk::short(state.session_id);
+    let new = ctx.engine.start_afresh(state)?.state;
+    let printer = &ctx.context.printer;
+    let waits = crate::command_context::short(state.session_id);
     printer.talk(format!("began session {}; {waits} waits as before", new.session_id));
     let Some(run) = run else {
         printer.hint(format!("segno run --session {0} …   segno show {0}", tail(new.session_id)));
-        desk.finish();
+        ctx.finish();
         return Ok(());
     };
     let agent = ResumedAgent {
         name: run.agent.clone(),
         from: new.session_id,
         conversation: Conversation::New,
-        prompt: desk.engine.task(state)?.unwrap_or_default(),
+        prompt: ctx.engine.task(state)?.unwrap_or_default(),
     };
-    let (session, interactive) = (new.session_id, is_interactive(desk, args, state));
+    let (session, interactive) = (new.session_id, is_interactive(ctx, args, state));
     start(
-        desk,
+        ctx,
         &RunArgs::default(),
         Resumed { session, agent, reset_breaker: false, interactive, printed: None },
     )
@@ -318,57 +335,60 @@ fn new_beside(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome {
 ///
 /// # Errors
 /// If the session cannot be taken up, or how the run ended.
-pub(super) fn take_up_session(desk: &Desk<'_>, id: SessionId) -> Outcome {
+pub(super) fn take_up_session(ctx: &CommandContext<'_>, id: SessionId) -> Outcome {
     let args = Args { from: Some(From::Live), ..Args::default() };
-    let state = desk.load(id)?;
-    refuse(desk, &args, &state)?;
-    let wish = wish(desk, &args, &state)?;
-    go_on(desk, &args, &state, &wish)
+    let state = ctx.load(id)?;
+    refuse(ctx, &args, &state)?;
+    let wish = wish(ctx, &args, &state)?;
+    go_on(ctx, &args, &state, &wish)
 }
 
 /// Gives up the session that waits. Its record stays.
-fn give_up(desk: &Desk<'_>, state: &State) -> Outcome {
+fn give_up(ctx: &CommandContext<'_>, state: &State) -> Outcome {
     let reason = Some("given up instead of being resumed".into());
-    let acted = desk.act(state.session_id, vec![Command::Abort { reason }])?;
-    desk.report(&acted, crate::output::Text::new().plain("aborted ").then(crate::desk::title(&acted.state)))
+    let acted = ctx.act(state.session_id, vec![Command::Abort { reason }])?;
+    ctx.report(
+        &acted,
+        crate::output::Text::new().plain("aborted ").then(crate::command_context::title(&acted.state)),
+    )
 }
 
 /// Brings tree and state to where it goes on from, says so, and starts the agent.
-fn go_on(desk: &Desk<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outcome {
+fn go_on(ctx: &CommandContext<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outcome {
     let before = state.seq;
-    let base = base(desk, args, state)?;
-    let resumption = desk
+    let base = base(ctx, args, state)?;
+    let resumption = ctx
         .engine
-        .prepare_resume(state.session_id, wish, &Terminal::new(desk.context))
-        .map_err(|error| lifecycle::explain(desk, state.session_id, error.into()))?;
-    confirm::tell(desk, &resumption, before);
+        .prepare_resume(state.session_id, wish, &Terminal::new(ctx.context))
+        .map_err(|error| lifecycle::explain(ctx, state.session_id, error.into()))?;
+    confirm::tell(ctx, &resumption, before);
     let session = resumption.state.session_id;
     let Some(agent) = resumption.agent else {
         let was_plain = state.run.as_ref().is_some_and(|run| is_command(&run.agent)) && !args.no_run;
-        return confirm::finish(desk, &resumption, before, was_plain);
+        return confirm::finish(ctx, &resumption, before, was_plain);
     };
     let (reset_breaker, interactive) = (args.reset_breaker, wish.interactive);
-    start(desk, &base, Resumed { session, agent, reset_breaker, interactive, printed: None })
+    start(ctx, &base, Resumed { session, agent, reset_breaker, interactive, printed: None })
 }
 
 /// Starts the agent and stays with it.
-fn start(desk: &Desk<'_>, base: &RunArgs, resumed: Resumed) -> Outcome {
+fn start(ctx: &CommandContext<'_>, base: &RunArgs, resumed: Resumed) -> Outcome {
     let (stop, session) = (Stop::default(), resumed.session);
-    let report = take_up(desk, base, resumed, &stop)?;
-    let report = again(desk, base, session, report, &stop)?;
-    super::run::report(desk, session, false, report)
+    let report = take_up(ctx, base, resumed, &stop)?;
+    let report = again(ctx, base, session, report, &stop)?;
+    super::run::report(ctx, session, false, report)
 }
 
 /// The newest run; one that says nothing if there was none.
-fn last_run(desk: &Desk<'_>, state: &State) -> Outcome<RunRow> {
-    Ok(desk.engine.newest_run(state.session_id)?.map(|row| row.row()).unwrap_or_default())
+fn last_run(ctx: &CommandContext<'_>, state: &State) -> Outcome<RunRow> {
+    Ok(ctx.engine.newest_run(state.session_id)?.map(|row| row.row()).unwrap_or_default())
 }
 
 /// What the run is given beside its prompt. Arguments that were given by hand for the run before may have switched a
 /// protection off; they are not applied again unless somebody says so.
-fn base(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
+fn base(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
     let mut base = RunArgs { auto_resume: args.auto_resume, args: args.args.clone(), ..RunArgs::default() };
-    let before = last_run(desk, state)?.args;
+    let before = last_run(ctx, state)?.args;
     // Another agent does not know them.
     let same = args.agent.is_none() || args.agent == state.run.as_ref().map(|run| run.agent.clone());
     if before.is_empty() || args.no_run {
@@ -379,7 +399,7 @@ fn base(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
     } else if args.same_args {
         return Err(CommandError::usage("--same-args is for the agent that they were given to"));
     } else if args.args.is_empty() && same {
-        desk.context.printer.warn_with(
+        ctx.context.printer.warn_with(
             format!("the last run was given {} by hand; that is not applied again", before.join(" ")),
             &["--same-args   applies it   (or: --arg ARG)".to_owned()],
         );
@@ -388,27 +408,27 @@ fn base(desk: &Desk<'_>, args: &Args, state: &State) -> Outcome<RunArgs> {
 }
 
 /// A person who had the agent's terminal gets it again, if there is one; and whoever asks for it.
-fn is_interactive(desk: &Desk<'_>, args: &Args, state: &State) -> bool {
+fn is_interactive(ctx: &CommandContext<'_>, args: &Args, state: &State) -> bool {
     let was = state.run.as_ref().is_some_and(|run| run.interactive);
-    (was || args.interactive) && !desk.context.printer.is_json() && super::run::has_terminal()
+    (was || args.interactive) && !ctx.context.printer.is_json() && super::run::has_terminal()
 }
 
 /// Takes the agent up; one that does not know its conversation any more gets a new one with the same brief, once.
-fn take_up(desk: &Desk<'_>, base: &RunArgs, resumed: Resumed, stop: &Stop) -> Outcome<Report> {
+fn take_up(ctx: &CommandContext<'_>, base: &RunArgs, resumed: Resumed, stop: &Stop) -> Outcome<Report> {
     let was_new = resumed.agent.conversation == Conversation::New;
     let agent = ResumedAgent { conversation: Conversation::New, ..resumed.agent.clone() };
     let again = Resumed { agent, reset_breaker: false, ..resumed.clone() };
-    let report = resume_run(desk, base, resumed, stop)?;
+    let report = resume_run(ctx, base, resumed, stop)?;
     if was_new || !is_unknown_conversation(&report) {
         return Ok(report);
     }
-    desk.context
+    ctx.context
         .printer
         .warn("the agent does not know its conversation any more; a new one is begun with the same brief");
     let body = json!({ "why": report.outcome.reason, "did": "fresh conversation" });
     let fallback = Command::Report { what: "resume_fallback".to_owned(), body };
-    let acted = desk.engine.act(again.session, fallback)?;
-    resume_run(desk, base, Resumed { printed: Some(acted.seq), ..again }, stop)
+    let acted = ctx.engine.act(again.session, fallback)?;
+    resume_run(ctx, base, Resumed { printed: Some(acted.seq), ..again }, stop)
 }
 
 /// An agent that was told to resume what it does not know says so before it does anything.

@@ -2,14 +2,17 @@
 
 use segno_engine::core::State;
 use segno_engine::core::text::shorten;
-use segno_engine::resume::{Options, Recovery};
+use segno_engine::resume::Options;
+use segno_engine::resume::Recovery;
 
+use crate::command_context::short;
 use crate::context::Context;
-use crate::desk::short;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
+use crate::output::Text;
+use crate::output::phase_words;
 use crate::output::style::Meaning;
-use crate::output::{Text, phase_words};
 
 /// How wide the panel is inside, where nobody says how wide the terminal is.
 const WIDTH: usize = 76;
@@ -21,7 +24,7 @@ const NARROWEST: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Go on from there.
-    Way(Recovery),
+    RestoreRequest(Recovery),
     /// Begin a new session, and leave this one as it is.
     New,
     /// Give this one up.
@@ -137,13 +140,14 @@ pub(super) fn ask(context: &Context, state: &State, options: &Options) -> Outcom
         "q" | "quit" => Err(cancelled("nothing was done")),
         "" | "r" | "resume" => {
             let way = options.ways.iter().find(|way| way.recommended).or(options.ways.first());
-            way.map(|way| Answer::Way(way.recovery)).ok_or_else(|| cancelled("there is no way to go on"))
+            way.map(|way| Answer::RestoreRequest(way.recovery))
+                .ok_or_else(|| cancelled("there is no way to go on"))
         }
         number => number
             .parse::<usize>()
             .ok()
             .and_then(|number| options.ways.get(number.checked_sub(1)?))
-            .map(|way| Answer::Way(way.recovery))
+            .map(|way| Answer::RestoreRequest(way.recovery))
             .ok_or_else(|| cancelled("that is none of the answers; nothing was done")),
     }
 }

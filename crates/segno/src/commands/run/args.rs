@@ -6,7 +6,10 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 
 use super::permissions::Manner;
-use crate::commands::args::{SessionRef, age, count, dollars};
+use crate::commands::args::SessionRef;
+use crate::commands::args::age;
+use crate::commands::args::count;
+use crate::commands::args::dollars;
 
 /// Run an agent, recorded and watched
 ///

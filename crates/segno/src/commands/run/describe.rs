@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use segno_engine::core::rows::RunRow;
 
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::{Text, units};
+use crate::output::units;
 
 /// The lines about a run that `segno show` has.
 pub fn describe(run: &RunRow) -> Vec<(&'static str, Text)> {

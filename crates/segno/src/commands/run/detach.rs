@@ -3,17 +3,19 @@
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
 use segno_engine::core::SessionId;
 use segno_engine::run::start_background;
 use serde_json::json;
 
 use super::Args;
+use crate::command_context::tail;
 use crate::config::env::Environment;
 use crate::context::Context;
-use crate::desk::tail;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::files;
 

@@ -4,12 +4,17 @@ use std::io::IsTerminal as _;
 use std::os::fd::AsFd as _;
 
 use segno_engine::Error;
-use segno_engine::run::{Report, Request, Stop, Terminal};
+use segno_engine::run::Report;
+use segno_engine::run::Request;
+use segno_engine::run::Stop;
+use segno_engine::run::Terminal;
 
-use super::{Args, signals};
+use super::Args;
+use super::signals;
+use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::desk::Desk;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Whether there is a terminal that an agent can be given: it reads keys from one end and draws on the other.
 pub(crate) fn has_terminal() -> bool {
@@ -59,7 +64,11 @@ pub(super) fn is_wanted(context: &Context, args: &Args, plain: bool) -> Outcome<
 }
 
 /// Runs it to its end. Nothing is printed meanwhile: the terminal is the agent's.
-pub(super) fn follow(desk: &Desk<'_>, request: Request, stop: &Stop) -> Outcome<Result<Report, Error>> {
+pub(super) fn follow(
+    ctx: &CommandContext<'_>,
+    request: Request,
+    stop: &Stop,
+) -> Outcome<Result<Report, Error>> {
     let _signals = signals::listen_beside(stop)?;
-    Ok(desk.engine.run(request))
+    Ok(ctx.engine.run(request))
 }

@@ -1,32 +1,46 @@
 //! From flags to what the engine is asked to plan.
 
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use segno_engine::core::Command;
+use segno_engine::core::SessionId;
+use segno_engine::core::StoreId;
 use segno_engine::core::event::Unit;
-use segno_engine::core::{Command, SessionId, StoreId};
-use segno_engine::launch::prompt::{self, WorkItem};
-use segno_engine::launch::{FreshSession, Intent, Launch, LaunchSettings, RunIn, Who};
+use segno_engine::launch::FreshSession;
+use segno_engine::launch::Intent;
+use segno_engine::launch::Launch;
+use segno_engine::launch::LaunchSettings;
+use segno_engine::launch::RunIn;
+use segno_engine::launch::Who;
+use segno_engine::launch::prompt::WorkItem;
+use segno_engine::launch::prompt::{self};
+use segno_engine::run::Feed;
+use segno_engine::run::Stop;
 use segno_engine::run::cgroup::Resources;
-use segno_engine::run::{Feed, Stop};
 
-use super::{Args, Resumed, interactive, permissions};
+use super::Args;
+use super::Resumed;
+use super::interactive;
+use super::permissions;
 use crate::ask::Terminal;
+use crate::command_context::CommandContext;
 use crate::commands::args::TextSource;
 use crate::config::agents;
 use crate::config::env::Environment;
 use crate::context::Context;
-use crate::desk::Desk;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Largest prompt or work item.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// Plans the run that these flags ask for; its session is there afterwards.
-pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) -> Outcome<Launch> {
-    let context = desk.context;
-    let settings = settings(context, Some(desk.engine.store_id()))?;
+pub(super) fn prepare(ctx: &CommandContext<'_>, args: &Args, feed: &Feed, stop: &Stop) -> Outcome<Launch> {
+    let context = ctx.context;
+    let settings = settings(context, Some(ctx.engine.store_id()))?;
     let chosen = settings.choose(&who(args))?;
     let interactive = interactive::is_wanted(context, args, chosen.plain.is_some())?;
     let permissions = permissions::of_run(context, args, chosen.agent.as_ref(), interactive)?;
@@ -34,42 +48,42 @@ pub(super) fn prepare(desk: &Desk<'_>, args: &Args, feed: &Feed, stop: &Stop) ->
         true => (String::new(), None),
         false => prompt_of(context, args, chosen.agent.name())?,
     };
-    let continues = args.continue_from.as_ref().map(|named| desk.named(named)).transpose()?;
+    let continues = args.continue_from.as_ref().map(|named| ctx.named(named)).transpose()?;
     if let Some(before) = continues
         && (args.budget.is_some() || args.cost.is_some())
     {
-        refuse_cap_below_run(desk, before)?;
+        refuse_cap_below_run(ctx, before)?;
     }
     let run_in = match context.session(None)? {
         Some(named) if context.under_run()?.is_none() || context.global.session.is_some() => {
-            open_session(desk, args, desk.named(&named)?)?
+            open_session(ctx, args, ctx.named(&named)?)?
         }
         _ => fresh_session(context, args)?,
     };
-    let (intent, fork) = (intent(desk, args)?, args.fork);
+    let (intent, fork) = (intent(ctx, args)?, args.fork);
     let terminal = if interactive { interactive::terminal() } else { None };
     let intent =
         Intent { run_in, continues, fork, prompt, item, interactive, terminal, permissions, ..intent };
-    Ok(desk.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
+    Ok(ctx.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
 }
 
 /// The same for an agent that is taken up again in its session.
 pub(super) fn prepare_resumed(
-    desk: &Desk<'_>,
+    ctx: &CommandContext<'_>,
     args: &Args,
     resumed: Resumed,
     feed: &Feed,
     stop: &Stop,
 ) -> Outcome<Launch> {
-    let context = desk.context;
-    let settings = settings(context, Some(desk.engine.store_id()))?;
+    let context = ctx.context;
+    let settings = settings(context, Some(ctx.engine.store_id()))?;
     let chosen = settings.choose(&who(args))?;
     let Resumed { session, agent, reset_breaker, interactive, .. } = resumed;
     let permissions = permissions::of_run(context, args, chosen.agent.as_ref(), interactive)?;
     let run_in = RunIn::Again { session, agent, reset_breaker };
     let terminal = if interactive { interactive::terminal() } else { None };
-    let intent = Intent { run_in, interactive, terminal, permissions, ..intent(desk, args)? };
-    Ok(desk.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
+    let intent = Intent { run_in, interactive, terminal, permissions, ..intent(ctx, args)? };
+    Ok(ctx.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
 }
 
 /// Whether there is such an agent, before anything is done for it.
@@ -90,9 +104,12 @@ fn who(args: &Args) -> Who {
 
 /// A session that is there. What only a new one can be given is refused, not ignored; a cap is the session's from now
 /// on, as `segno budget set` would make it.
-fn open_session(desk: &Desk<'_>, args: &Args, session: SessionId) -> Outcome<RunIn> {
+fn open_session(ctx: &CommandContext<'_>, args: &Args, session: SessionId) -> Outcome<RunIn> {
     let refused = |flag: &str, hint: &str| {
-        let why = format!("{flag} is for a new session, and this run is in {}", crate::desk::short(session));
+        let why = format!(
+            "{flag} is for a new session, and this run is in {}",
+            crate::command_context::short(session)
+        );
         Err(CommandError::usage(why).hint(hint.to_owned()))
     };
     if args.topic.is_some() {
@@ -109,20 +126,20 @@ fn open_session(desk: &Desk<'_>, args: &Args, session: SessionId) -> Outcome<Run
         warn_percent: None,
         count,
     };
-    let count = desk.context.config()?.budget.count;
+    let count = ctx.context.config()?.budget.count;
     caps.extend(args.budget.map(|tokens| set(Unit::Tokens, tokens, Some(count))));
     caps.extend(args.cost.map(|micros| set(Unit::Cost, micros, None)));
     if !caps.is_empty() {
-        refuse_cap_below_run(desk, session)?;
+        refuse_cap_below_run(ctx, session)?;
     }
     Ok(RunIn::Open { session, caps })
 }
 
 /// An agent does not change the caps that stop it.
-fn refuse_cap_below_run(desk: &Desk<'_>, session: SessionId) -> Outcome {
-    let state = desk.load(session)?;
+fn refuse_cap_below_run(ctx: &CommandContext<'_>, session: SessionId) -> Outcome {
+    let state = ctx.load(session)?;
     match state.budget.hard || state.cost.hard {
-        true => desk.context.refuse_below_run("change a budget that stops it"),
+        true => ctx.context.refuse_below_run("change a budget that stops it"),
         false => Ok(()),
     }
 }
@@ -139,18 +156,18 @@ fn fresh_session(context: &Context, args: &Args) -> Outcome<RunIn> {
 }
 
 /// What the flags say of any run.
-fn intent(desk: &Desk<'_>, args: &Args) -> Outcome<Intent> {
+fn intent(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Intent> {
     Ok(Intent {
-        file: crate::commands::detect::work_file(desk.context, args.file.as_deref())?,
+        file: crate::commands::detect::work_file(ctx.context, args.file.as_deref())?,
         model: args.model.clone(),
         max_turns: args.max_turns,
-        wall: args.timeout,
+        max_duration: args.timeout,
         silence: args.silence,
         grace: args.grace.map(Duration::from_millis),
         no_hooks: args.no_hooks,
         args: args.args.clone(),
         raw: args.raw.then(|| Box::new(std::io::stdout()) as Box<dyn std::io::Write + Send>),
-        key: desk.key()?,
+        key: ctx.key()?,
         ..Intent::default()
     })
 }

@@ -13,12 +13,14 @@ mod waiting;
 
 pub use args::Args;
 pub use describe::describe;
-pub(super) use interactive::{has_terminal, need_terminal};
+pub(super) use interactive::has_terminal;
+pub(super) use interactive::need_terminal;
 pub(super) use launch::check_agent;
 pub use result::document;
 pub(in crate::commands) use signals::listen;
 pub use view::View;
-pub(super) use waiting::{Next, ask as ask_about_waiting};
+pub(super) use waiting::Next;
+pub(super) use waiting::ask as ask_about_waiting;
 
 use std::time::Duration;
 
@@ -27,11 +29,16 @@ use segno_engine::EventRow;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::core::SessionId;
 use segno_engine::core::event::Unit;
-use segno_engine::run::{Feed, Heard, News, Report, Stop};
+use segno_engine::run::Feed;
+use segno_engine::run::Heard;
+use segno_engine::run::News;
+use segno_engine::run::Report;
+use segno_engine::run::Stop;
 
+use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::desk::Desk;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
 
 /// How long the view waits for news before it looks at the clock.
@@ -46,20 +53,20 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         return detach::detach(context, args);
     }
     detach::leave_terminal(args);
-    let desk = Desk::open_to_stay(context)?;
-    desk.wait_for_store();
-    if let Next::Resume(id) = waiting::announce(&desk, args)? {
-        return super::resume::take_up_session(&desk, id);
+    let ctx = CommandContext::open_to_stay(context)?;
+    ctx.wait_for_store();
+    if let Next::Resume(id) = waiting::announce(&ctx, args)? {
+        return super::resume::take_up_session(&ctx, id);
     }
-    begin(&desk, args)
+    begin(&ctx, args)
 }
 
 /// Begins a run, whatever else waits.
-pub(super) fn begin(desk: &Desk<'_>, args: &Args) -> Outcome {
-    let context = desk.context;
+pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
+    let context = ctx.context;
     let feed = Feed::default();
     let stop = Stop::default();
-    let launch = launch::prepare(desk, args, &feed, &stop)?;
+    let launch = launch::prepare(ctx, args, &feed, &stop)?;
     let session = launch.request.session;
     detach::tell(args, session);
     if !context.printer.is_json() && !args.raw {
@@ -72,15 +79,15 @@ pub(super) fn begin(desk: &Desk<'_>, args: &Args) -> Outcome {
     // A session that this run made is printed from its first event on.
     let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
     let followed = match request.launch.interactive {
-        true => interactive::follow(desk, request, &stop),
-        false => follow(desk, session, first, &feed, raw, &stop, |engine| engine.start(request)),
+        true => interactive::follow(ctx, request, &stop),
+        false => follow(ctx, session, first, &feed, raw, &stop, |engine| engine.start(request)),
     };
     if unknown {
         let environment = crate::config::env::Environment::inherited();
-        desk.engine.learn_version(session, &name, &program, &desk.context.paths.state, &environment);
+        ctx.engine.learn_version(session, &name, &program, &ctx.context.paths.state, &environment);
     }
-    let last = super::resume::again(desk, args, session, followed??, &stop)?;
-    let finished = report(desk, session, args.raw, last);
+    let last = super::resume::again(ctx, args, session, followed??, &stop)?;
+    let finished = report(ctx, session, args.raw, last);
     if finished.is_ok() {
         detach::forget(args);
     }
@@ -90,7 +97,7 @@ pub(super) fn begin(desk: &Desk<'_>, args: &Args) -> Outcome {
 /// Runs something that publishes to a feed, and shows what it publishes, each in its own thread: a terminal that
 /// does not move holds up nobody.
 pub(super) fn follow(
-    desk: &Desk<'_>,
+    ctx: &CommandContext<'_>,
     session: SessionId,
     first: u64,
     feed: &Feed,
@@ -98,13 +105,13 @@ pub(super) fn follow(
     stop: &Stop,
     work: impl FnOnce(&segno_engine::Engine) -> Result<Report, Error> + Send,
 ) -> Outcome<Result<Report, Error>> {
-    let context = desk.context;
+    let context = ctx.context;
     let buffer = context.config()?.run.view_buffer;
     let json = context.printer.is_json() && !raw;
     let words_only = raw || (context.printer.is_quiet() && !json);
     let listener = if words_only { feed.subscribe_to_notices(buffer) } else { feed.subscribe(buffer) };
     let _signals = signals::listen(stop)?;
-    let engine = &desk.engine;
+    let engine = &ctx.engine;
     std::thread::scope(|scope| {
         let feed = feed.clone();
         let worker = scope.spawn(move || {
@@ -140,13 +147,13 @@ pub(super) fn follow(
             // What is shown comes from the journal itself: a slow reader misses nothing, and what hooks and others
             // recorded, such as a checkpoint before a risky call, is there too.
             if !words_only {
-                printed = print_journal(desk, session, printed, &mut view, Unreadable::Later)?;
+                printed = print_journal(ctx, session, printed, &mut view, Unreadable::Later)?;
             }
         }
         let report = worker.join().map_err(|_| CommandError::internal("the run's thread died"))?;
         if !words_only {
             let unreadable = if json { Unreadable::Error } else { Unreadable::Later };
-            print_journal(desk, session, printed, &mut view, unreadable)?;
+            print_journal(ctx, session, printed, &mut view, unreadable)?;
         }
         Ok(report)
     })
@@ -163,24 +170,24 @@ enum Unreadable {
 
 /// Shows the events after `after`, as lines of JSON if that is asked for; answers with the last one.
 fn print_journal(
-    desk: &Desk<'_>,
+    ctx: &CommandContext<'_>,
     session: SessionId,
     mut after: u64,
     view: &mut View<'_>,
     unreadable: Unreadable,
 ) -> Outcome<u64> {
     loop {
-        let rows = match desk.engine.events(session, after, 500) {
+        let rows = match ctx.engine.events(session, after, 500) {
             Err(_) if unreadable == Unreadable::Later => return Ok(after),
             rows => rows?,
         };
         if rows.is_empty() {
-            desk.context.printer.flush()?;
+            ctx.context.printer.flush()?;
             return Ok(after);
         }
         for row in rows {
             after = match &row {
-                row if desk.context.printer.is_json() => super::log::print_line(desk.context, row)?,
+                row if ctx.context.printer.is_json() => super::log::print_line(ctx.context, row)?,
                 EventRow::Whole(stored) => {
                     if let Ok(event) = stored.event() {
                         view.show(stored.seq, stored.at, &event);
@@ -209,7 +216,12 @@ pub(super) struct Resumed {
 }
 
 /// Takes an agent up again, and follows it to its end. What else the run is given is in `base`.
-pub(super) fn resume_run(desk: &Desk<'_>, base: &Args, resumed: Resumed, stop: &Stop) -> Outcome<Report> {
+pub(super) fn resume_run(
+    ctx: &CommandContext<'_>,
+    base: &Args,
+    resumed: Resumed,
+    stop: &Stop,
+) -> Outcome<Report> {
     let session = resumed.session;
     let args = Args {
         agent: Some(resumed.agent.name.clone()),
@@ -221,38 +233,38 @@ pub(super) fn resume_run(desk: &Desk<'_>, base: &Args, resumed: Resumed, stop: &
     };
     let feed = Feed::default();
     let (printed, interactive) = (resumed.printed, resumed.interactive);
-    let launch = launch::prepare_resumed(desk, &args, resumed, &feed, stop)?;
-    if !desk.context.printer.is_json() && !args.raw {
-        view::banner(desk.context, &launch.state, &launch.request);
+    let launch = launch::prepare_resumed(ctx, &args, resumed, &feed, stop)?;
+    if !ctx.context.printer.is_json() && !args.raw {
+        view::banner(ctx.context, &launch.state, &launch.request);
     }
     let first = printed.unwrap_or(launch.state.seq);
     let request = launch.request;
     if interactive {
-        return Ok(interactive::follow(desk, request, stop)??);
+        return Ok(interactive::follow(ctx, request, stop)??);
     }
-    Ok(follow(desk, session, first, &feed, args.raw, stop, |engine| engine.start(request))??)
+    Ok(follow(ctx, session, first, &feed, args.raw, stop, |engine| engine.start(request))??)
 }
 
 /// Says in short how a run went that is not the last one.
-pub(super) fn in_between(desk: &Desk<'_>, base: &Args, report: &Report) {
+pub(super) fn in_between(ctx: &CommandContext<'_>, base: &Args, report: &Report) {
     if !base.raw {
-        view::summary(desk.context, report);
+        view::summary(ctx.context, report);
     }
 }
 
 /// Says how it went.
 pub(super) fn finish(
-    desk: &Desk<'_>,
+    ctx: &CommandContext<'_>,
     session: SessionId,
     raw: bool,
     followed: Outcome<Result<Report, Error>>,
 ) -> Outcome {
-    report(desk, session, raw, followed??)
+    report(ctx, session, raw, followed??)
 }
 
 /// Says how a run went.
-pub(super) fn report(desk: &Desk<'_>, session: SessionId, raw: bool, report: Report) -> Outcome {
-    let context = desk.context;
+pub(super) fn report(ctx: &CommandContext<'_>, session: SessionId, raw: bool, report: Report) -> Outcome {
+    let context = ctx.context;
     let printer = &context.printer;
     for notice in &report.notices {
         printer.warn(notice.clone());
@@ -272,22 +284,24 @@ pub(super) fn report(desk: &Desk<'_>, session: SessionId, raw: bool, report: Rep
         });
     }
     if printer.is_json() && !raw {
-        printer.json_line(&document(&report, &desk.engine.redactor()))?;
+        printer.json_line(&document(&report, &ctx.engine.redactor()))?;
     } else if !raw {
         let attended = report.state.run.as_ref().is_some_and(|run| run.interactive);
         let text = report.outcome.text.as_deref().filter(|text| !text.trim().is_empty());
         // Who had the agent's terminal has read its last words there.
         if let Some(text) = text.filter(|_| !attended) {
-            let text = desk.engine.redactor().text(text).into_owned();
+            let text = ctx.engine.redactor().text(text).into_owned();
             printer.data(text)?;
         }
         view::summary(context, &report);
         if attended && report.outcome.outcome == OutcomeKind::Completed {
-            printer
-                .hint(format!("segno resume {}   goes on in this conversation", crate::desk::tail(session)));
+            printer.hint(format!(
+                "segno resume {}   goes on in this conversation",
+                crate::command_context::tail(session)
+            ));
         }
     }
-    desk.finish();
+    ctx.finish();
     outcome_exit(&report, session)
 }
 
@@ -300,12 +314,12 @@ fn outcome_exit(report: &Report, session: SessionId) -> Outcome {
     let word = segno_engine::run::outcome_word(report.outcome.outcome).replace('_', " ");
     let mut error =
         CommandError::new(exit, exit_word(exit), format!("the run ended: {word}: {}", report.outcome.reason));
-    let tail = crate::desk::tail(session);
+    let tail = crate::command_context::tail(session);
     let state = &report.state;
     if state.budget.is_exhausted() {
-        error = error.hint(crate::desk::extend_hint(Unit::Tokens, Some(session)));
+        error = error.hint(crate::command_context::extend_hint(Unit::Tokens, Some(session)));
     } else if state.cost.is_exhausted() {
-        error = error.hint(crate::desk::extend_hint(Unit::Cost, Some(session)));
+        error = error.hint(crate::command_context::extend_hint(Unit::Cost, Some(session)));
     }
     error = error.hint(match state.status.is_open() {
         true => format!("segno resume {tail}   segno show {tail}   segno abort {tail}"),

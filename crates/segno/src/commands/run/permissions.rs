@@ -1,17 +1,23 @@
 //! Who answers when an agent asks whether a call may run: rules, a person at this terminal, or nobody.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::BufRead as _;
+use std::io::IsTerminal as _;
+use std::io::Write as _;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use segno_engine::agents::{Agent, PermissionRule};
+use segno_engine::agents::Agent;
+use segno_engine::agents::PermissionRule;
 use segno_engine::core::text::shorten;
-use segno_engine::run::permission::{Permissions, Question, Reply};
+use segno_engine::run::permission::Permissions;
+use segno_engine::run::permission::Question;
+use segno_engine::run::permission::Reply;
 use serde_json::Value;
 
 use super::Args;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::output::sanitize;
 
 /// Most characters of an input that are shown; what is longer says so.
@@ -88,7 +94,7 @@ pub(super) fn of_run(
     Ok(Some(Permissions {
         allow: rules(&config.allow, "allow")?,
         deny: rules(&config.deny, "deny")?,
-        person: person.then(|| Box::new(ask) as segno_engine::run::permission::Person),
+        person: person.then(|| Box::new(ask) as segno_engine::run::permission::AskPerson),
         otherwise: otherwise.to_owned(),
         patience: (config.ask_seconds > 0).then(|| Duration::from_secs(config.ask_seconds)),
         directory: context.project.root.clone(),
@@ -172,7 +178,8 @@ fn shown(question: &Question) -> String {
 
 #[cfg(test)]
 mod tests {
-    use segno_engine::agents::{Raw, SameCall};
+    use segno_engine::agents::Raw;
+    use segno_engine::agents::SameCall;
     use serde_json::json;
 
     use super::*;

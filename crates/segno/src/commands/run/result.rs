@@ -1,8 +1,10 @@
 //! The result of a run as one document.
 
 use segno_engine::redact::Redactor;
-use segno_engine::run::{Report, outcome_word};
-use serde_json::{Value, json};
+use segno_engine::run::Report;
+use segno_engine::run::outcome_word;
+use serde_json::Value;
+use serde_json::json;
 
 use super::exit_of;
 

@@ -1,10 +1,17 @@
 //! Signals for a process that follows a run.
 
-use segno_engine::run::{Ask, Stop};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::{Handle, Signals};
+use segno_engine::run::Ask;
+use segno_engine::run::Stop;
+use signal_hook::consts::SIGCONT;
+use signal_hook::consts::SIGHUP;
+use signal_hook::consts::SIGINT;
+use signal_hook::consts::SIGQUIT;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Handle;
+use signal_hook::iterator::Signals;
 
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 
 /// Passes Ctrl-C, SIGTERM and SIGHUP on as requests to stop, until it is dropped.
 pub(in crate::commands) struct Listening(Handle);

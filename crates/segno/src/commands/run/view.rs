@@ -1,20 +1,28 @@
 //! What a run looks like on a terminal: one calm line for each thing that was done.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
 use jiff::tz::TimeZone;
+use segno_engine::core::Event;
+use segno_engine::core::State;
+use segno_engine::core::Text as Content;
+use segno_engine::core::Timestamp;
 use segno_engine::core::call::subject;
-use segno_engine::core::event::{CallEnd, Channel};
+use segno_engine::core::event::CallEnd;
+use segno_engine::core::event::Channel;
 use segno_engine::core::text::shorten;
-use segno_engine::core::{Event, State, Text as Content, Timestamp};
-use segno_engine::run::{Report, Request, outcome_word};
+use segno_engine::run::Report;
+use segno_engine::run::Request;
+use segno_engine::run::outcome_word;
 use serde_json::Value;
 
+use crate::command_context::tail;
 use crate::context::Context;
-use crate::desk::tail;
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::{Text, units};
+use crate::output::units;
 
 /// A call that takes longer is shown before it has ended.
 const LONG: Duration = Duration::from_secs(3);

@@ -1,20 +1,30 @@
-//! What waits to be taken up again, said or asked about before something new begins.
+//! What waits to be resumed, said or asked about before something new begins.
 
 use std::io::IsTerminal as _;
 
 use segno_engine::Filter;
-use segno_engine::core::{Command, SessionId, Status, Summary};
-use segno_engine::frontend::{Frontend as _, Question};
+use segno_engine::core::Command;
+use segno_engine::core::SessionId;
+use segno_engine::core::Status;
+use segno_engine::core::Summary;
+use segno_engine::frontend::Frontend as _;
+use segno_engine::frontend::Question;
 
 use super::Args;
 use crate::ask::Terminal;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
+use crate::command_context::tail;
 use crate::commands::ls;
-use crate::desk::{Desk, short, tail};
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
-use crate::output::style::{Meaning, Symbol};
-use crate::output::table::{Column, Table};
-use crate::output::{Text, units};
+use crate::output::Text;
+use crate::output::style::Meaning;
+use crate::output::style::Symbol;
+use crate::output::table::Column;
+use crate::output::table::Table;
+use crate::output::units;
 use crate::recent;
 
 /// How many are shown.
@@ -36,8 +46,8 @@ pub(in crate::commands) enum Next {
 ///
 /// # Errors
 /// If the sessions cannot be read, or somebody wants nothing to be done.
-pub(in crate::commands) fn ask(desk: &Desk<'_>) -> Outcome<Option<Next>> {
-    let context = desk.context;
+pub(in crate::commands) fn ask(ctx: &CommandContext<'_>) -> Outcome<Option<Next>> {
+    let context = ctx.context;
     let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if !is_there || context.printer.is_json() || !context.config()?.resume.ask {
         return Ok(None);
@@ -48,17 +58,17 @@ pub(in crate::commands) fn ask(desk: &Desk<'_>) -> Outcome<Option<Next>> {
         ..Filter::default()
     };
     let state = &context.paths.state;
-    let sessions = desk.engine.listing(&filter)?.sessions;
+    let sessions = ctx.engine.listing(&filter)?.sessions;
     let Some(waits) = sessions.iter().find(|summary| !recent::is_later(state, summary.session_id)) else {
         return Ok(None);
     };
     let id = waits.session_id;
-    match Terminal::new(context).ask(&question(desk, waits)) {
+    match Terminal::new(context).ask(&question(ctx, waits)) {
         Some(1) => Ok(Some(Next::Resume(id))),
         Some(2) => Ok(Some(Next::Beside)),
         Some(3) => {
             let reason = Some("archived: something new begins".into());
-            desk.act(id, vec![Command::Abort { reason }])?;
+            ctx.act(id, vec![Command::Abort { reason }])?;
             context.printer.talk(format!(
                 "archived {}; its record stays: segno show {}",
                 short(id),
@@ -74,9 +84,9 @@ pub(in crate::commands) fn ask(desk: &Desk<'_>) -> Outcome<Option<Next>> {
     }
 }
 
-fn question(desk: &Desk<'_>, waits: &Summary) -> Question {
+fn question(ctx: &CommandContext<'_>, waits: &Summary) -> Question {
     let (id, topic) = (short(waits.session_id), waits.topic.as_deref().unwrap_or("without a topic"));
-    let when = desk.context.moment(waits.updated_at);
+    let when = ctx.context.moment(waits.updated_at);
     let answers = [
         ("l", "not now; it is not asked about again"),
         ("r", "resume it instead"),
@@ -94,13 +104,13 @@ fn question(desk: &Desk<'_>, waits: &Summary) -> Question {
 ///
 /// # Errors
 /// If the sessions cannot be read, or somebody wants nothing to be done.
-pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome<Next> {
-    let context = desk.context;
+pub(super) fn announce(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Next> {
+    let context = ctx.context;
     let named = context.session(None)?.is_some() || args.continue_from.is_some();
     if context.printer.is_json() || args.raw || args.tell.is_some() || named {
         return Ok(Next::Begin);
     }
-    if let Some(next) = ask(desk)? {
+    if let Some(next) = ask(ctx)? {
         return Ok(next);
     }
     let filter = Filter {
@@ -109,7 +119,7 @@ pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome<Next> {
         limit: Some(MOST),
         ..Filter::default()
     };
-    let listing = desk.engine.listing(&filter)?;
+    let listing = ctx.engine.listing(&filter)?;
     let sessions = listing.sessions;
     let Some(newest) = sessions.first() else { return Ok(Next::Begin) };
     recent::remember(
@@ -117,7 +127,7 @@ pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome<Next> {
         &sessions.iter().map(|summary| summary.session_id).collect::<Vec<_>>(),
     );
     let found = units::things(listing.total, "session");
-    context.printer.talk(format!("{found} of this project can be taken up again:"));
+    context.printer.talk(format!("{found} of this project can be resumed:"));
     let mut table = Table::new([
         Column::right("#"),
         Column::left("session"),
@@ -143,7 +153,7 @@ pub(super) fn announce(desk: &Desk<'_>, args: &Args) -> Outcome<Next> {
     context.printer.talk_table(&table);
     let id = tail(newest.session_id);
     let second = if sessions.len() > 1 { ", segno resume 2 the second one" } else { "" };
-    context.printer.hint(format!("segno resume   takes up {id}{second}"));
+    context.printer.hint(format!("segno resume   resumes {id}{second}"));
     context.printer.hint("segno abandon ID   gives one up; this run begins a new session beside them");
     Ok(Next::Begin)
 }

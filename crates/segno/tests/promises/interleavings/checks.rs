@@ -1,12 +1,15 @@
 //! What must hold after every step.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::World;
-use crate::lab::{program, signal, until};
+use crate::lab::program;
+use crate::lab::signal;
+use crate::lab::until;
 
 impl World {
     pub(super) fn check(&mut self) {

@@ -1,11 +1,13 @@
 //! A campaign that never finds anything shows nothing: each of these guards is broken on purpose, by a switch that only
 //! debug builds have, and a few worlds have to be enough to notice.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 
 use rstest::rstest;
 
-use super::{World, number};
+use super::World;
+use super::number;
 
 /// In how many worlds it has to be noticed.
 const WORLDS: u64 = 40;

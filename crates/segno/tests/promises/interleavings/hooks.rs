@@ -1,6 +1,7 @@
 //! Calls that must not be allowed, however the store is.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
 use super::World;
 use crate::lab::Said;

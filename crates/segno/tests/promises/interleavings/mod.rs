@@ -19,16 +19,22 @@ mod hooks;
 mod question;
 mod steps;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+use std::panic::resume_unwind;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
 use rustix::process::Signal;
 use segno_testkit::home::Home;
 
-use crate::lab::{Lab, Live, variable};
+use crate::lab::Lab;
+use crate::lab::Live;
+use crate::lab::variable;
 
 /// How many steps a world has.
 const STEPS: u64 = 25;

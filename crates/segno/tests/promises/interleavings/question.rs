@@ -1,8 +1,10 @@
 //! A person at the question of an undo, who thinks while things happen.
 
-use super::{Step, World};
+use super::Step;
+use super::World;
 use crate::lab::until;
-use crate::terminal::{ENTER, Terminal};
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 /// What may happen before somebody answers.
 const MEANWHILE: &[(&str, Step)] = &[

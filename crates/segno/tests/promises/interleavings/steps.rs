@@ -6,8 +6,12 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{Running, World};
-use crate::lab::{Said, program, signal, until};
+use super::Running;
+use super::World;
+use crate::lab::Said;
+use crate::lab::program;
+use crate::lab::signal;
+use crate::lab::until;
 
 impl World {
     pub(super) fn git(&self, args: &[&str]) -> String {

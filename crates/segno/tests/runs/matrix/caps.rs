@@ -1,7 +1,10 @@
 //! Caps: turns, money, tokens.
 
 use rstest::rstest;
-use segno_testkit::model::{Script, Then, Turn, Usage};
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
+use segno_testkit::model::Usage;
 use segno_testkit::recipe::Patience;
 
 use super::Real;

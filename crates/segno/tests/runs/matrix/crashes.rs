@@ -10,12 +10,20 @@ use std::time::Duration;
 
 use rstest::rstest;
 use rustix::process::Signal;
-use segno_testkit::model::{Op, Request, Script, Sh, Then, Track, Turn, When};
+use segno_testkit::model::Op;
+use segno_testkit::model::Request;
+use segno_testkit::model::Script;
+use segno_testkit::model::Sh;
+use segno_testkit::model::Then;
+use segno_testkit::model::Track;
+use segno_testkit::model::Turn;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 
 use super::Real;
 use super::resume::Killed;
-use crate::lab::{Live, variable};
+use crate::lab::Live;
+use crate::lab::variable;
 
 /// How many steps there are.
 const STEPS: u32 = 7;

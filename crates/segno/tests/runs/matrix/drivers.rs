@@ -5,8 +5,11 @@ use rustix::process::Signal;
 use segno_testkit::model::Turn;
 use serde_json::Value;
 
-use super::{Real, waits};
-use crate::lab::{PATIENCE, signal, until};
+use super::Real;
+use super::waits;
+use crate::lab::PATIENCE;
+use crate::lab::signal;
+use crate::lab::until;
 
 #[rstest]
 #[case::claude("claude")]

@@ -4,8 +4,11 @@ use rustix::process::Signal;
 use segno_testkit::model::Turn;
 use serde_json::json;
 
-use super::{Real, WAITS, waits};
-use crate::lab::{signal, until};
+use super::Real;
+use super::WAITS;
+use super::waits;
+use crate::lab::signal;
+use crate::lab::until;
 
 /// Whether Claude Code's own record has the result of a call, to the end of its line.
 fn recorded(real: &Real, call: &str) -> bool {

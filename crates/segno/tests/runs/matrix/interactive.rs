@@ -1,16 +1,25 @@
 //! A person at the agent's own terminal, behind which segno keeps its record.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::time::Instant;
 
 use rstest::rstest;
 use rustix::process::Signal;
-use segno_testkit::model::{Script, Turn, When};
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 use serde_json::Value;
 
-use super::{Real, waits};
-use crate::lab::{PATIENCE, signal, until};
-use crate::terminal::{CTRL_C, CTRL_Z, ENTER, Terminal};
+use super::Real;
+use super::waits;
+use crate::lab::PATIENCE;
+use crate::lab::signal;
+use crate::lab::until;
+use crate::terminal::CTRL_C;
+use crate::terminal::CTRL_Z;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 /// How long a pressed key may take to have an effect before it is pressed again.
 const AGAIN: Duration = Duration::from_millis(700);

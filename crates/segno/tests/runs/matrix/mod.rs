@@ -20,11 +20,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use segno_testkit::agents::find_or_skip;
-use segno_testkit::model::{Model, Op, Script, Turn};
-use segno_testkit::recipe::{self, Patience, Recipe};
+use segno_testkit::model::Model;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
+use segno_testkit::recipe::Patience;
+use segno_testkit::recipe::Recipe;
+use segno_testkit::recipe::{self};
 use serde_json::Value;
 
-use crate::lab::{Lab, Live, Said, until};
+use crate::lab::Lab;
+use crate::lab::Live;
+use crate::lab::Said;
+use crate::lab::until;
 use crate::table;
 
 /// A real agent in a lab, with a model that plays a script.

@@ -1,7 +1,8 @@
 //! Gemini CLI and opencode under `segno run`: the same record as for the others.
 
 use rstest::rstest;
-use segno_testkit::model::{Op, Turn};
+use segno_testkit::model::Op;
+use segno_testkit::model::Turn;
 
 use super::Real;
 

@@ -1,12 +1,15 @@
 //! Claude Code asks whether its calls may run: a person at the terminal answers, or rules do, or nobody.
 
-use segno_testkit::model::{Op, Script, Turn};
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Turn;
 use segno_testkit::recipe::Patience;
 use serde_json::Value;
 
 use super::Real;
 use crate::lab::until;
-use crate::terminal::{ENTER, Terminal};
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 /// Claude Code with settings that allow nothing by themselves.
 fn strict(turns: impl IntoIterator<Item = Turn>) -> Option<Real> {

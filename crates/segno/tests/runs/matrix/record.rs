@@ -2,13 +2,25 @@
 
 use rstest::rstest;
 use rustix::process::Signal;
-use segno_engine::agents::{AgentEvent, Envelope, LogUse, ReaderOptions, by_name, is_told_by_log};
-use segno_testkit::model::{Op, Script, Then, Turn, Usage};
+use segno_engine::agents::AgentEvent;
+use segno_engine::agents::Envelope;
+use segno_engine::agents::LogUse;
+use segno_engine::agents::ReaderOptions;
+use segno_engine::agents::by_name;
+use segno_engine::agents::is_told_by_log;
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
+use segno_testkit::model::Usage;
 use segno_testkit::recipe::Patience;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use super::{Real, waits};
-use crate::lab::{signal, until};
+use super::Real;
+use super::waits;
+use crate::lab::signal;
+use crate::lab::until;
 
 const MUCH: Usage = Usage { input: 3_000, output: 1_000, cache_read: 0, cache_write: 0 };
 

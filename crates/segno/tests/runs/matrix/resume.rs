@@ -4,8 +4,10 @@ use rstest::rstest;
 use rustix::process::Signal;
 use segno_testkit::model::Turn;
 
-use super::{Real, waits};
-use crate::lab::{signal, until};
+use super::Real;
+use super::waits;
+use crate::lab::signal;
+use crate::lab::until;
 
 /// What is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

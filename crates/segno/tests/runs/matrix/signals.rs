@@ -4,8 +4,11 @@ use rstest::rstest;
 use rustix::process::Signal;
 use segno_testkit::model::Turn;
 
-use super::{Real, waits};
-use crate::lab::{Live, signal, until};
+use super::Real;
+use super::waits;
+use crate::lab::Live;
+use crate::lab::signal;
+use crate::lab::until;
 
 /// A run that is in the middle of a call.
 fn in_a_call(agent: &'static str, more: &[&str]) -> Option<(Real, Live)> {

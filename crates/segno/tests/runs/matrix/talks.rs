@@ -1,7 +1,10 @@
 //! A model that fails, and conversations that go on.
 
 use rstest::rstest;
-use segno_testkit::model::{End, Script, Then, Turn};
+use segno_testkit::model::End;
+use segno_testkit::model::Script;
+use segno_testkit::model::Then;
+use segno_testkit::model::Turn;
 use segno_testkit::recipe::Patience;
 
 use super::Real;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use segno_testkit::model::{Op, Turn};
+use segno_testkit::model::Op;
+use segno_testkit::model::Turn;
 
 use super::Real;
 

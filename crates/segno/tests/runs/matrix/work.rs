@@ -1,7 +1,12 @@
 //! Runs that go their way: text, tools, helpers.
 
 use rstest::rstest;
-use segno_testkit::model::{Op, Script, Sh, Turn, Usage, When};
+use segno_testkit::model::Op;
+use segno_testkit::model::Script;
+use segno_testkit::model::Sh;
+use segno_testkit::model::Turn;
+use segno_testkit::model::Usage;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 
 use super::Real;

@@ -13,7 +13,7 @@ use segno_core::Status;
 
 use super::checkpoint::Checkpoint;
 use super::needed::Needed;
-use super::take::At;
+use super::snapshot::At;
 use crate::Acted;
 use crate::Engine;
 use crate::Error;
@@ -107,7 +107,7 @@ impl Engine {
             }
             let Some((session, _)) = listed.name.split_once('/') else { continue };
             let Ok(session) = session.parse::<SessionId>() else { continue };
-            let ours = match super::take::store_of(&listed.name) {
+            let ours = match super::snapshot::store_of(&listed.name) {
                 Some(store) => store == self.store_id(),
                 // Earlier versions did not say: it is ours if the session is.
                 None => self.store().known(session)?.is_some(),
@@ -155,8 +155,8 @@ impl Engine {
         let ordinal = created.state.counts.checkpoints;
         let seq = created.state.checkpoint.as_ref().map_or(created.seq, |mark| mark.seq);
         let snapshot =
-            workspace.import(from, &super::take::snapshot_name(self.store_id(), session, ordinal))?;
-        let mark = super::take::mark(&snapshot);
+            workspace.import(from, &super::snapshot::snapshot_name(self.store_id(), session, ordinal))?;
+        let mark = super::snapshot::mark(&snapshot);
         let mut ready = self.ready(&created.state, ordinal, seq, Some(mark), None, &At::default())?;
         ready.aside = true;
         self.act_as(session, vec![Command::ReadyCheckpoint(Box::new(ready))], Acting::by_itself())

@@ -1,6 +1,6 @@
-//! The door of a run: its hooks hand what they bring to the driver, which has the store open already and writes what
-//! comes at once together. A hook that finds nobody at the door, or gets no answer, goes to the store itself; the key
-//! of what it brings is the same, so that nothing is recorded twice.
+//! The hook server of a run: hooks send their payload to the driver, which has the store open already and writes what
+//! arrives at the same time together. A hook that finds no server, or gets no answer, writes to the store itself; the
+//! key of its payload is the same, so that nothing is recorded twice.
 
 use std::io::PipeReader;
 use std::io::PipeWriter;
@@ -30,15 +30,15 @@ use crate::Engine;
 use crate::hook::HookAnswer;
 use crate::hook::HookCall;
 
-/// The variable that names the door of a run.
-pub const DOOR: &str = "SEGNO_DOOR";
-/// The door's name beside the capture of a run.
+/// The variable that names the socket of a run's hook server. Agents that run already know it by this name.
+pub const VARIABLE: &str = "SEGNO_DOOR";
+/// The socket's name beside the capture of a run.
 pub const NAME: &str = "door";
 /// Larger payloads are not handed over: the driver's memory is bounded.
 pub const LARGEST: usize = 1024 * 1024;
-/// How many hooks are heard at once; more wait at the door.
+/// How many hooks are served at once; more wait in the socket's queue.
 const AT_ONCE: usize = 16;
-/// How long the driver waits for a hook that knocked to say what it brings.
+/// How long the driver waits for a hook that connected to send its payload.
 const LISTEN: Duration = Duration::from_secs(2);
 /// Said when what was brought is durable.
 const RECORDED: u8 = b'r';
@@ -47,7 +47,7 @@ const ANSWERED: u8 = b'a';
 
 /// What a hook says before its payload.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Knock {
+pub struct HookRequest {
     /// Whose hook it is.
     pub agent: String,
     /// The session that the hook is told to record in.
@@ -63,17 +63,17 @@ pub struct Knock {
 
 /// Hands a payload to the driver. Nothing means that it has to be recorded in another way.
 /// It waits for `patience` until it is durable, and then for `wait` until the agent may go on.
-pub fn knock(
-    door: &Path,
-    knock: &Knock,
+pub fn send(
+    socket: &Path,
+    request: &HookRequest,
     payload: &[u8],
     patience: Duration,
     wait: Duration,
 ) -> Option<HookAnswer> {
-    let mut stream = UnixStream::connect(door).ok()?;
+    let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_write_timeout(Some(patience)).ok()?;
     stream.set_read_timeout(Some(patience)).ok()?;
-    let mut message = serde_json::to_vec(knock).ok()?;
+    let mut message = serde_json::to_vec(request).ok()?;
     message.push(b'\n');
     message.extend_from_slice(payload);
     stream.write_all(&message).ok()?;
@@ -97,17 +97,17 @@ pub fn knock(
     }
 }
 
-/// A place where hooks can knock.
-pub struct Door(UnixListener);
+/// Listens for hooks.
+pub struct HookServer(UnixListener);
 
-/// The door is closed when this goes.
-pub struct Porter {
+/// The server stops when this is dropped.
+pub struct HookServerHandle {
     closes: PipeWriter,
     left: mpsc::Receiver<()>,
 }
 
-impl Porter {
-    /// Closes the door and waits, but not for ever, for those who were let in.
+impl HookServerHandle {
+    /// Stops the server and waits, for a bounded time, for hooks that are being served.
     pub fn close(self) {
         let Self { closes, left } = self;
         drop(closes);
@@ -117,15 +117,15 @@ impl Porter {
 
 /// For whom things are recorded.
 #[derive(Clone)]
-pub struct Resident {
+pub struct RunIdentity {
     /// The session.
     pub session: SessionId,
     /// The run and its driver.
     pub actor: Actor,
 }
 
-impl Door {
-    /// Makes the door in a folder that is the user's alone, in place of one whose driver is gone. None where the folder's
+impl HookServer {
+    /// Makes the socket in a folder that is the user's alone, in place of one whose driver is gone. None where the folder's
     /// name is too long for a socket.
     pub fn open(folder: &Path) -> Option<Self> {
         let path = folder.join(NAME);
@@ -135,34 +135,34 @@ impl Door {
         Some(Self(listener))
     }
 
-    /// Hears those who knock until the porter goes.
-    pub fn attend<'scope, 'env>(
+    /// Serves hooks until the handle goes.
+    pub fn serve<'scope, 'env>(
         self,
         scope: &'scope Scope<'scope, 'env>,
         engine: &'env Engine,
-        resident: Resident,
-    ) -> Option<Porter> {
+        identity: RunIdentity,
+    ) -> Option<HookServerHandle> {
         let (closed, closes) = std::io::pipe().ok()?;
         let (leaves, left) = mpsc::channel();
-        let porter = std::thread::Builder::new().name("segno-door".to_owned());
-        let attended = porter.spawn_scoped(scope, move || {
+        let handle = std::thread::Builder::new().name("segno-hooks".to_owned());
+        let served = handle.spawn_scoped(scope, move || {
             let inside = AtomicUsize::new(0);
             std::thread::scope(|guests| {
                 while self.wait(&closed) {
                     let Ok((stream, _)) = self.0.accept() else {
-                        // Too many open files, perhaps: whoever knocks goes to the store meanwhile.
+                        // Too many open files, perhaps: hooks write to the store meanwhile.
                         std::thread::sleep(Duration::from_millis(10));
                         continue;
                     };
-                    let (inside, resident) = (&inside, &resident);
+                    let (inside, identity) = (&inside, &identity);
                     if inside.fetch_add(1, Ordering::Relaxed) >= AT_ONCE {
-                        let _ = hear(engine, resident, stream);
+                        let _ = hear(engine, identity, stream);
                         inside.fetch_sub(1, Ordering::Relaxed);
                         continue;
                     }
                     let guest = std::thread::Builder::new().spawn_scoped(guests, move || {
                         // Whoever could not be heard goes to the store himself.
-                        let _ = hear(engine, resident, stream);
+                        let _ = hear(engine, identity, stream);
                         inside.fetch_sub(1, Ordering::Relaxed);
                     });
                     if guest.is_err() {
@@ -172,11 +172,11 @@ impl Door {
             });
             let _ = leaves.send(());
         });
-        attended.ok()?;
-        Some(Porter { closes, left })
+        served.ok()?;
+        Some(HookServerHandle { closes, left })
     }
 
-    /// Waits for a knock; false when the door is closed.
+    /// Waits for a connection; false when the server stops.
     fn wait(&self, closed: &PipeReader) -> bool {
         let mut fds = [
             PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN),
@@ -187,40 +187,40 @@ impl Door {
     }
 }
 
-fn hear(engine: &Engine, resident: &Resident, mut stream: UnixStream) -> Option<()> {
+fn hear(engine: &Engine, identity: &RunIdentity, mut stream: UnixStream) -> Option<()> {
     stream.set_nonblocking(false).ok()?;
     stream.set_write_timeout(Some(LISTEN)).ok()?;
-    let (knock, payload) = listen(&mut stream)?;
+    let (request, payload) = listen(&mut stream)?;
     // An agent inside the agent has a driver of its own.
-    if knock.session != resident.session || knock.store.is_some_and(|store| store != engine.store_id()) {
+    if request.session != identity.session || request.store.is_some_and(|store| store != engine.store_id()) {
         return None;
     }
-    let agent = segno_agents::by_name(&knock.agent)?;
-    let call = HookCall::read(agent.as_ref(), resident.actor.run.as_deref(), &payload, knock.key);
+    let agent = segno_agents::by_name(&request.agent)?;
+    let call = HookCall::read(agent.as_ref(), identity.actor.run.as_deref(), &payload, request.key);
     drop(payload);
     let mut recorded = || stream.write_all(&[RECORDED]).is_ok();
-    let answer = engine.hear_hook_of(resident.session, call, &resident.actor, &mut recorded).ok()?;
+    let answer = engine.hear_hook_of(identity.session, call, &identity.actor, &mut recorded).ok()?;
     let mut message = vec![ANSWERED];
     message.extend_from_slice(answer.print.unwrap_or_default().as_bytes());
     stream.write_all(&message).ok()
 }
 
 /// What a hook says, and what it brings.
-fn listen(stream: &mut UnixStream) -> Option<(Knock, Vec<u8>)> {
+fn listen(stream: &mut UnixStream) -> Option<(HookRequest, Vec<u8>)> {
     let mut heard = Vec::with_capacity(8 * 1024);
     let until = Instant::now() + LISTEN;
-    let (knock, start) = loop {
+    let (request, start) = loop {
         if let Some(end) = heard.iter().position(|byte| *byte == b'\n') {
-            break (serde_json::from_slice::<Knock>(&heard[..end]).ok()?, end + 1);
+            break (serde_json::from_slice::<HookRequest>(&heard[..end]).ok()?, end + 1);
         }
         if heard.len() > 4 * 1024 || more(stream, &mut heard, 8 * 1024, until)? == 0 {
             return None;
         }
     };
-    if knock.bytes > LARGEST {
+    if request.bytes > LARGEST {
         return None;
     }
-    let whole = start + knock.bytes;
+    let whole = start + request.bytes;
     heard.reserve(whole.saturating_sub(heard.len()));
     while heard.len() < whole {
         let missing = whole - heard.len();
@@ -229,8 +229,8 @@ fn listen(stream: &mut UnixStream) -> Option<(Knock, Vec<u8>)> {
         }
     }
     heard.drain(..start);
-    heard.truncate(knock.bytes);
-    Some((knock, heard))
+    heard.truncate(request.bytes);
+    Some((request, heard))
 }
 
 fn more(stream: &mut UnixStream, heard: &mut Vec<u8>, most: usize, until: Instant) -> Option<usize> {
@@ -280,24 +280,24 @@ mod tests {
         }
 
         fn with_door<T>(&self, epoch: Option<u64>, visit: impl FnOnce(&Path) -> T) -> T {
-            let door = Door::open(self.dir.path()).unwrap();
+            let socket = HookServer::open(self.dir.path()).unwrap();
             let actor = Actor { run: Some("r1".to_owned()), epoch, ..Actor::default() };
             std::thread::scope(|scope| {
-                let resident = Resident { session: self.session, actor };
-                let _porter = door.attend(scope, &self.engine, resident).unwrap();
+                let identity = RunIdentity { session: self.session, actor };
+                let _handle = socket.serve(scope, &self.engine, identity).unwrap();
                 visit(&self.dir.path().join(NAME))
             })
         }
 
-        fn knock(&self, door: &Path, payload: &str) -> Option<HookAnswer> {
-            let knocks = Knock {
+        fn request(&self, socket: &Path, payload: &str) -> Option<HookAnswer> {
+            let requests = HookRequest {
                 agent: "claude".to_owned(),
                 session: self.session,
                 store: None,
                 key: fresh_key(),
                 bytes: payload.len(),
             };
-            knock(door, &knocks, payload.as_bytes(), PATIENCE, PATIENCE)
+            send(socket, &requests, payload.as_bytes(), PATIENCE, PATIENCE)
         }
 
         fn started(&self) -> Vec<String> {
@@ -326,18 +326,18 @@ mod tests {
     #[test]
     fn what_is_brought_at_once_is_recorded_once_each() {
         let house = House::new();
-        house.with_door(None, |door| {
+        house.with_door(None, |socket| {
             std::thread::scope(|scope| {
                 for number in 0..40 {
                     let house = &house;
                     scope.spawn(move || {
                         let payload = payload(&format!("c{number}"), 100 + number * 5_000);
-                        assert_eq!(house.knock(door, &payload), Some(HookAnswer::default()));
+                        assert_eq!(house.request(socket, &payload), Some(HookAnswer::default()));
                     });
                 }
             });
             // The same again is known already.
-            assert_eq!(house.knock(door, &payload("c7", 100 + 7 * 5_000)), Some(HookAnswer::default()));
+            assert_eq!(house.request(socket, &payload("c7", 100 + 7 * 5_000)), Some(HookAnswer::default()));
         });
         let mut started = house.started();
         started.sort();
@@ -351,7 +351,7 @@ mod tests {
         let house = House::new();
         let epoch = house.engine.drive(house.session, "first").unwrap().epoch();
         drop(house.engine.drive(house.session, "second").unwrap());
-        let answer = house.with_door(Some(epoch), |door| house.knock(door, &payload("late", 1)));
+        let answer = house.with_door(Some(epoch), |socket| house.request(socket, &payload("late", 1)));
         let text = answer.and_then(|answer| answer.print).unwrap();
         assert!(text.contains("replaced by another driver"), "{text}");
         assert!(house.started().is_empty());
@@ -361,26 +361,26 @@ mod tests {
     fn a_hook_that_is_not_heard_is_told_so() {
         let house = House::new();
         let nobody = house.dir.path().join("nobody");
-        assert_eq!(house.knock(&nobody, &payload("c", 1)), None);
-        // A driver that is frozen: the knock is never answered.
-        let frozen = Door::open(house.dir.path()).unwrap();
+        assert_eq!(house.request(&nobody, &payload("c", 1)), None);
+        // A driver that is frozen: the request is never answered.
+        let frozen = HookServer::open(house.dir.path()).unwrap();
         let brief = Duration::from_millis(20);
         let bring = |session, agent: &str| {
             let payload = payload("c", 1);
-            let knocks = Knock {
+            let requests = HookRequest {
                 agent: agent.to_owned(),
                 session,
                 store: None,
                 key: fresh_key(),
                 bytes: payload.len(),
             };
-            (knocks, payload)
+            (requests, payload)
         };
-        let (knocks, text) = bring(house.session, "claude");
-        assert_eq!(knock(&house.dir.path().join(NAME), &knocks, text.as_bytes(), brief, brief), None);
+        let (requests, text) = bring(house.session, "claude");
+        assert_eq!(send(&house.dir.path().join(NAME), &requests, text.as_bytes(), brief, brief), None);
         drop(frozen);
         // One that dies after it has recorded something, and before it said whether the call may run.
-        let dying = Door::open(house.dir.path()).unwrap();
+        let dying = HookServer::open(house.dir.path()).unwrap();
         dying.0.set_nonblocking(false).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -389,25 +389,25 @@ mod tests {
                 stream.write_all(&[RECORDED]).unwrap();
             });
             assert_eq!(
-                knock(&house.dir.path().join(NAME), &knocks, text.as_bytes(), PATIENCE, PATIENCE),
+                send(&house.dir.path().join(NAME), &requests, text.as_bytes(), PATIENCE, PATIENCE),
                 None
             );
         });
         drop(dying);
-        house.with_door(None, |door| {
+        house.with_door(None, |socket| {
             let other = SessionId::at(segno_core::Timestamp::from_micros(1));
             for (session, agent) in [(other, "claude"), (house.session, "nobody's")] {
-                let (knocks, text) = bring(session, agent);
-                assert_eq!(knock(door, &knocks, text.as_bytes(), PATIENCE, PATIENCE), None);
+                let (requests, text) = bring(session, agent);
+                assert_eq!(send(socket, &requests, text.as_bytes(), PATIENCE, PATIENCE), None);
             }
-            // Noise at the door, and somebody who goes away in the middle.
+            // Noise at the socket, and somebody who goes away in the middle.
             for noise in [&b"\xff\n"[..], b"{", &[b' '; 9_000]] {
-                let mut stream = UnixStream::connect(door).unwrap();
+                let mut stream = UnixStream::connect(socket).unwrap();
                 let _ = stream.write_all(noise);
             }
-            let (knocks, text) = bring(house.session, "claude");
-            let lying = Knock { bytes: text.len() + 1, ..knocks };
-            let mut stream = UnixStream::connect(door).unwrap();
+            let (requests, text) = bring(house.session, "claude");
+            let lying = HookRequest { bytes: text.len() + 1, ..requests };
+            let mut stream = UnixStream::connect(socket).unwrap();
             serde_json::to_writer(&stream, &lying).unwrap();
             stream.write_all(b"\n{}").unwrap();
             drop(stream);

@@ -1,13 +1,18 @@
 //! From Gemini CLI's lines to events.
 
 use super::calls::Calls;
-use super::failure::{Failure, trouble};
-use super::wire::{Line, Stats};
-use crate::event::{AgentEvent, InputSource, PartialPart};
+use super::failure::Failure;
+use super::failure::trouble;
+use super::wire::Line;
+use super::wire::Stats;
+use crate::event::AgentEvent;
+use crate::event::InputSource;
+use crate::event::PartialPart;
 use crate::lenient;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Machine, Stamp};
+use crate::reader::LineMeta;
+use crate::reader::StreamParser;
 
 const TYPES: &[&str] = &["init", "message", "tool_use", "tool_result", "error", "result"];
 
@@ -16,7 +21,7 @@ const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
 /// What must be remembered from line to line.
 #[derive(Debug, Default)]
-pub(super) struct Reduce {
+pub(super) struct GeminiParser {
     calls: Calls,
     /// The message being written: it comes in pieces only, and its end is whatever line comes next.
     message: Option<String>,
@@ -26,7 +31,7 @@ pub(super) struct Reduce {
     turns: u64,
 }
 
-impl Reduce {
+impl GeminiParser {
     /// `None` means that the line has a type or a shape not known here.
     fn line(&mut self, line: Line, out: &mut Vec<AgentEvent>) -> Option<()> {
         let kind = line.r#type.clone()?;
@@ -116,19 +121,20 @@ impl Reduce {
     }
 }
 
-impl Machine for Reduce {
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+impl StreamParser for GeminiParser {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         let mut wrong = Vec::new();
         let Some(line) = lenient::read::<Line>(json, &mut wrong) else {
             out.push(unknown(json));
-            return Stamp::default();
+            return LineMeta::default();
         };
-        let stamp = Stamp { session_id: line.session_id.clone(), event_id: None, at: line.timestamp.clone() };
+        let meta =
+            LineMeta { session_id: line.session_id.clone(), event_id: None, at: line.timestamp.clone() };
         if self.line(line, out).is_none() {
             out.push(unknown(json));
         }
         out.extend(lenient::notice(&mut wrong));
-        stamp
+        meta
     }
 
     fn knows(&self, event_type: &str) -> bool {

@@ -116,7 +116,10 @@ impl Engine {
             problem("its checksum does not fit what is recorded".to_owned());
         }
         if !checkpoint.valid {
-            problem(format!("it was rolled back behind (to {:?})", checkpoint.invalidated_by.unwrap_or(0)));
+            problem(format!(
+                "invalidated by a rollback to an earlier checkpoint ( {:?})",
+                checkpoint.invalidated_by.unwrap_or(0)
+            ));
         }
         let (_, notices) = segno_store::state_at(self.store(), session, checkpoint.seq)?;
         notices.into_iter().for_each(&mut problem);

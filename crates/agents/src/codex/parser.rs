@@ -1,18 +1,23 @@
 //! From Codex's lines to events.
 
 use super::items::Items;
-use super::wire::{Answer, Line};
-use crate::classify::{classify, status_in};
+use super::wire::Answer;
+use super::wire::Line;
+use crate::classify::classify;
+use crate::classify::status_in;
 use crate::event::AgentEvent;
 use crate::lenient;
-use crate::outcome::{ErrorClass, OutcomeKind};
+use crate::outcome::ErrorClass;
+use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Machine, Stamp};
-use crate::tokens::{Baseline, TokenCounts};
+use crate::reader::LineMeta;
+use crate::reader::StreamParser;
+use crate::tokens::Baseline;
+use crate::tokens::TokenCounts;
 
 /// What must be remembered from line to line.
 #[derive(Debug)]
-pub(super) struct Reduce {
+pub(super) struct CodexParser {
     items: Items,
     /// The thread's last known total.
     total: Option<TokenCounts>,
@@ -20,7 +25,7 @@ pub(super) struct Reduce {
     last_text: Option<String>,
 }
 
-impl Reduce {
+impl CodexParser {
     pub(super) fn new(baseline: Baseline) -> Self {
         Self { items: Items::default(), total: baseline.counts(), turns: 0, last_text: None }
     }
@@ -84,8 +89,8 @@ impl Reduce {
     }
 }
 
-impl Machine for Reduce {
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+impl StreamParser for CodexParser {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         let before = out.len();
         let mut wrong = Vec::new();
         let line = lenient::read::<Line>(json, &mut wrong);
@@ -102,7 +107,7 @@ impl Machine for Reduce {
             self.last_text = Some(text.clone());
         }
         out.extend(wrong);
-        Stamp::default()
+        LineMeta::default()
     }
 
     fn knows(&self, event_type: &str) -> bool {

@@ -15,19 +15,19 @@ use segno_workspace::Selection;
 use segno_workspace::Why;
 use segno_workspace::Workspace;
 
+use super::attribution::Whose;
 use super::busy::Company;
 use super::checkpoint::Checkpoint;
 use super::hold::Going;
-use super::take::At;
-use super::take::mark;
-use super::whose::Whose;
+use super::snapshot::At;
+use super::snapshot::mark;
 use crate::Engine;
 use crate::Error;
 use crate::act::Acting;
 
 /// Where to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum RestoreTarget {
     /// To a checkpoint.
     Checkpoint(u64),
     /// Back by so many turns: what the session did in them.
@@ -40,9 +40,9 @@ pub enum Place {
 
 /// How to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct RestoreRequest {
     /// Where.
-    pub place: Place,
+    pub place: RestoreTarget,
     /// Which files.
     pub selection: Selection,
     /// Whether files are meant.
@@ -57,11 +57,11 @@ pub struct Way {
     pub all: bool,
 }
 
-impl Way {
+impl RestoreRequest {
     /// All files to a checkpoint, and nothing else.
     pub fn files_of(ordinal: u64) -> Self {
         Self {
-            place: Place::Checkpoint(ordinal),
+            place: RestoreTarget::Checkpoint(ordinal),
             selection: Selection::All,
             files: true,
             state: false,
@@ -81,10 +81,10 @@ impl Way {
 
     fn kind(&self) -> RestoreKind {
         match self.place {
-            Place::Undo(_) | Place::UndoTo(_) => RestoreKind::Undo,
-            Place::Redo(_) => RestoreKind::Redo,
-            Place::Checkpoint(_) if self.rollback => RestoreKind::Rollback,
-            Place::Checkpoint(_) => RestoreKind::Restore,
+            RestoreTarget::Undo(_) | RestoreTarget::UndoTo(_) => RestoreKind::Undo,
+            RestoreTarget::Redo(_) => RestoreKind::Redo,
+            RestoreTarget::Checkpoint(_) if self.rollback => RestoreKind::Rollback,
+            RestoreTarget::Checkpoint(_) => RestoreKind::Restore,
         }
     }
 }
@@ -99,7 +99,7 @@ pub struct Preview {
     pub branch: Option<(String, String)>,
     state: State,
     workspace: Option<Workspace>,
-    way: Way,
+    way: RestoreRequest,
     /// The snapshot of what is there now, and its checkpoint once that is recorded.
     safety: Option<String>,
     recorded: Option<u64>,
@@ -153,7 +153,7 @@ fn leave(whole: &Plan, whose: &BTreeMap<PathBuf, Whose>, takes_unsure: bool) -> 
 }
 
 /// What going there did.
-pub struct Gone {
+pub struct Restored {
     /// The session now.
     pub state: State,
     /// What happened to files.
@@ -168,11 +168,12 @@ pub struct Gone {
 
 impl Engine {
     /// Looks at what going somewhere would do. Takes a snapshot of the present tree for it.
-    pub fn preview(&self, session: SessionId, way: Way) -> Result<Preview, Error> {
+    pub fn preview(&self, session: SessionId, way: RestoreRequest) -> Result<Preview, Error> {
         let mut state = self.load(session)?.state;
         let beside = self.refuse_while_driven(&state, way.company())?;
         // What a run did that is not over is in no checkpoint yet.
-        if matches!(way.place, Place::Undo(_)) && beside.iter().any(|agent| agent.session == session) {
+        if matches!(way.place, RestoreTarget::Undo(_)) && beside.iter().any(|agent| agent.session == session)
+        {
             let reason = CheckpointReason::Asked;
             state = self.checkpoint(session, Some("before undo".to_owned()), reason, &At::default())?.state;
         }
@@ -222,7 +223,7 @@ impl Engine {
             };
             let after = self.snapshot_of(&workspace, from)?;
             let plan = workspace.plan_undo(&goal, &after, &way.selection, &safety)?;
-            let undoes = matches!(way.place, Place::Undo(_) | Place::UndoTo(_)) && !way.all;
+            let undoes = matches!(way.place, RestoreTarget::Undo(_) | RestoreTarget::UndoTo(_)) && !way.all;
             let whose = undoes.then(|| self.whose(state, &workspace, target, from)).transpose()?;
             Ok((plan, whose))
         };
@@ -264,7 +265,7 @@ impl Engine {
     }
 
     /// Goes there. The safety checkpoint is in the journal before a file is touched.
-    pub fn go(&self, mut preview: Preview) -> Result<Gone, Error> {
+    pub fn go(&self, mut preview: Preview) -> Result<Restored, Error> {
         self.keep_present(&mut preview)?;
         let Preview { target, plan, branch, state, workspace, way, recorded, .. } = preview;
         let session = state.session_id;
@@ -326,7 +327,7 @@ impl Engine {
             notices.extend(acted.notices);
             state = acted.state;
         }
-        Ok(Gone { state, applied, safety: recorded, branch: moved, notices })
+        Ok(Restored { state, applied, safety: recorded, branch: moved, notices })
     }
 
     /// Records the safety snapshot as a checkpoint, so that going there can itself be undone.
@@ -351,7 +352,10 @@ impl Engine {
     fn check_rollback(&self, state: &State, target: &Checkpoint) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::NoTree(why));
         if !target.valid {
-            return refuse(format!("checkpoint {} counts no more: it was rolled back behind", target.id));
+            return refuse(format!(
+                "checkpoint {} was invalidated by a rollback to an earlier checkpoint",
+                target.id
+            ));
         }
         if let Some(at) = state.tree.at
             && target.ordinal > at

@@ -2,17 +2,25 @@
 
 use serde_json::Value;
 
-use super::config::{Format, PlainConfig, Rule, RuleKind, VerdictWord};
+use super::config::Format;
+use super::config::PlainConfig;
+use super::config::Rule;
+use super::config::RuleKind;
+use super::config::VerdictWord;
 use super::path::Path;
 use crate::classify::classify;
-use crate::event::{AgentEvent, By, ChangeKind};
+use crate::event::AgentEvent;
+use crate::event::By;
+use crate::event::ChangeKind;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Machine, Stamp};
-use crate::tokens::{Baseline, TokenCounts};
+use crate::reader::LineMeta;
+use crate::reader::StreamParser;
+use crate::tokens::Baseline;
+use crate::tokens::TokenCounts;
 
 #[derive(Debug)]
-pub(super) struct Reduce {
+pub(super) struct PlainParser {
     format: Format,
     rules: Vec<Rule>,
     native_id: Option<Path>,
@@ -27,7 +35,7 @@ struct Scope<'a> {
     item: &'a Value,
 }
 
-impl Reduce {
+impl PlainParser {
     pub(super) fn new(config: &PlainConfig, baseline: Baseline) -> Self {
         Self {
             format: config.format,
@@ -177,14 +185,14 @@ impl Reduce {
     }
 }
 
-impl Machine for Reduce {
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+impl StreamParser for PlainParser {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         let before = out.len();
-        let mut stamp = Stamp::default();
+        let mut meta = LineMeta::default();
         if let Ok(line) = serde_json::from_str::<Value>(json) {
             self.line(&line, out);
             let id = self.native_id.as_ref().and_then(|path| path.get(&line, &line));
-            stamp.session_id = id.filter(|id| !id.is_null()).map(|id| words(&id));
+            meta.session_id = id.filter(|id| !id.is_null()).map(|id| words(&id));
         }
         if out.len() == before {
             out.push(Raw::parse(json).map_or_else(
@@ -192,7 +200,7 @@ impl Machine for Reduce {
                 |raw| AgentEvent::Unknown { raw },
             ));
         }
-        stamp
+        meta
     }
 
     fn text(&mut self, text: &str, out: &mut Vec<AgentEvent>) {

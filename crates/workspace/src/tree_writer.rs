@@ -42,7 +42,7 @@ pub(crate) enum Done {
 }
 
 /// Works on one tree.
-pub(crate) struct Place<'a> {
+pub(crate) struct TreeWriter<'a> {
     root: &'a Root,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn blocked(why: Errno) -> Why {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> TreeWriter<'a> {
     pub(crate) fn new(root: &'a Root) -> Self {
         Self { root }
     }

@@ -3,20 +3,25 @@
 //! The stream has neither a beginning nor an end. Both are made here: the conversation begins with the first line that
 //! names it, and a turn ends with a step after which the program takes no other.
 
-use super::calls::{self, After};
-use super::wire::{ErrorLine, Line, Part};
+use super::calls::After;
+use super::calls::{self};
+use super::wire::ErrorLine;
+use super::wire::Line;
+use super::wire::Part;
 use crate::classify::classify;
 use crate::event::AgentEvent;
 use crate::lenient;
-use crate::outcome::{ErrorClass, OutcomeKind};
+use crate::outcome::ErrorClass;
+use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
-use crate::reader::{Machine, Stamp};
+use crate::reader::LineMeta;
+use crate::reader::StreamParser;
 
 const TYPES: &[&str] = &["step_start", "text", "reasoning", "tool_use", "step_finish", "error"];
 
 /// What must be remembered from line to line.
 #[derive(Debug, Default)]
-pub(super) struct Reduce {
+pub(super) struct OpencodeParser {
     session: Option<String>,
     /// The last turn is over; whatever comes now begins another.
     over: bool,
@@ -27,7 +32,7 @@ pub(super) struct Reduce {
     last_text: Option<String>,
 }
 
-impl Reduce {
+impl OpencodeParser {
     /// `None` means that the line has a type or a shape not known here.
     fn line(&mut self, line: Line, out: &mut Vec<AgentEvent>) -> Option<()> {
         let kind = line.r#type?;
@@ -85,7 +90,7 @@ impl Reduce {
                 self.rejected = refused;
             }
             // Neither what is new nor a total is known: the sum of this run is no longer exact.
-            After::Untold => out.push(AgentEvent::Tokens { model: None, delta: None, total: None }),
+            After::NullParser => out.push(AgentEvent::Tokens { model: None, delta: None, total: None }),
         }
         Some(())
     }
@@ -153,13 +158,13 @@ impl Reduce {
     }
 }
 
-impl Machine for Reduce {
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+impl StreamParser for OpencodeParser {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         let before = out.len();
         let (session, over) = (self.session.clone(), self.over);
         let mut wrong = Vec::new();
         let line = lenient::read::<Line>(json, &mut wrong);
-        let stamp = line.as_ref().map_or_else(Stamp::default, |line| Stamp {
+        let meta = line.as_ref().map_or_else(LineMeta::default, |line| LineMeta {
             session_id: line.session_id.clone(),
             event_id: line.part.as_ref().and_then(|part| part.id.clone()),
             at: line.timestamp.and_then(rfc3339),
@@ -174,7 +179,7 @@ impl Machine for Reduce {
             });
         }
         out.extend(lenient::notice(&mut wrong));
-        stamp
+        meta
     }
 
     fn knows(&self, event_type: &str) -> bool {

@@ -2,23 +2,35 @@
 
 use std::path::Path;
 
-use segno_engine::core::{Command, SessionId, State, Summary, UserKey};
+use segno_engine::Acted;
+use segno_engine::Choice;
+use segno_engine::Engine;
+use segno_engine::SHORTEST_ENDING;
+use segno_engine::Standing;
+use segno_engine::core::Command;
+use segno_engine::core::SessionId;
+use segno_engine::core::State;
+use segno_engine::core::Summary;
+use segno_engine::core::UserKey;
 use segno_engine::frontend::Frontend as _;
-use segno_engine::setup::{CatchUp, CaughtUp, Purpose};
-use segno_engine::{Acted, Choice, Engine, SHORTEST_ENDING, Standing};
+use segno_engine::setup::CatchUp;
+use segno_engine::setup::CaughtUp;
+use segno_engine::setup::Purpose;
 use serde_json::json;
 
 use crate::ask::Terminal;
 use crate::commands::args::SessionRef;
 use crate::context::Context;
-use crate::error::{CommandError, Outcome};
+use crate::error::CommandError;
+use crate::error::Outcome;
 use crate::exit::ExitCode;
+use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::{Text, units};
+use crate::output::units;
 use crate::recent;
 
 /// An open store with everything a command needs around it.
-pub struct Desk<'a> {
+pub struct CommandContext<'a> {
     /// The surroundings.
     pub context: &'a Context,
     /// The engine.
@@ -27,7 +39,7 @@ pub struct Desk<'a> {
     rest: bool,
 }
 
-impl Drop for Desk<'_> {
+impl Drop for CommandContext<'_> {
     fn drop(&mut self) {
         // A terminal that is gone is no reason to leave the rest.
         if self.rest && self.context.printer.flush().is_ok() {
@@ -36,7 +48,7 @@ impl Drop for Desk<'_> {
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> CommandContext<'a> {
     /// Opens the store; it must be there.
     pub fn open(context: &'a Context) -> Outcome<Self> {
         Self::open_with(context, false)
@@ -66,10 +78,10 @@ impl<'a> Desk<'a> {
     /// Opens the store for somebody who waits for a list: that a driver died is said at once, and what takes longer is
     /// done when the answer has been given.
     pub fn open_to_list(context: &'a Context) -> Outcome<Self> {
-        let mut desk = Self::assemble(context, false, Purpose::OneShot)?;
-        desk.tell(desk.engine.catch_up(CatchUp::Mark));
-        desk.rest = true;
-        Ok(desk)
+        let mut ctx = Self::assemble(context, false, Purpose::OneShot)?;
+        ctx.tell(ctx.engine.catch_up(CatchUp::Mark));
+        ctx.rest = true;
+        Ok(ctx)
     }
 
     /// The same for somebody who reads what a session did. A program gets all of it, and waits for that.
@@ -92,20 +104,20 @@ impl<'a> Desk<'a> {
     }
 
     fn open_for(context: &'a Context, create: bool, purpose: Purpose) -> Outcome<Self> {
-        let desk = Self::assemble(context, create, purpose)?;
-        desk.tell(desk.engine.catch_up(CatchUp::Whole));
-        Ok(desk)
+        let ctx = Self::assemble(context, create, purpose)?;
+        ctx.tell(ctx.engine.catch_up(CatchUp::Whole));
+        Ok(ctx)
     }
 
     fn assemble(context: &'a Context, create: bool, purpose: Purpose) -> Outcome<Self> {
         let setup = context.setup()?;
         let engine = setup.open(context.opening(create, purpose)?)?;
-        let desk = Self { context, engine, rest: false };
-        context.speak_through(desk.engine.redactor());
+        let ctx = Self { context, engine, rest: false };
+        context.speak_through(ctx.engine.redactor());
         if create {
-            desk.warn_size(&setup.store_path()?, context.config()?.store.warn_mb);
+            ctx.warn_size(&setup.store_path()?, context.config()?.store.warn_mb);
         }
-        Ok(desk)
+        Ok(ctx)
     }
 
     /// Said where something new begins: a store that fills the disk stops all work on the machine.

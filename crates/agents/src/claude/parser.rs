@@ -3,16 +3,30 @@
 use std::collections::HashSet;
 
 use super::content::Calls;
-use super::wire::{
-    ControlLine, Head, Init, RateLimitInfo, RateLimitLine, ResultLine, StreamLine, ToolProgress, User,
-};
-use super::{result, system, wire};
+use super::result;
+use super::system;
+use super::wire;
+use super::wire::ControlLine;
+use super::wire::Head;
+use super::wire::Init;
+use super::wire::RateLimitInfo;
+use super::wire::RateLimitLine;
+use super::wire::ResultLine;
+use super::wire::StreamLine;
+use super::wire::ToolProgress;
+use super::wire::User;
 use crate::bounds::is_short;
 use crate::classify::classify;
-use crate::event::{AgentEvent, InputSource, LimitStatus, LimitWindow, PartialPart};
-use crate::lenient::{self, read};
+use crate::event::AgentEvent;
+use crate::event::InputSource;
+use crate::event::LimitStatus;
+use crate::event::LimitWindow;
+use crate::event::PartialPart;
+use crate::lenient::read;
+use crate::lenient::{self};
 use crate::raw::Raw;
-use crate::reader::{Machine, Stamp};
+use crate::reader::LineMeta;
+use crate::reader::StreamParser;
 
 /// Types of top-level lines.
 const TYPES: &[&str] = &[
@@ -39,7 +53,7 @@ const MAX_DENIED: usize = 10_000;
 
 /// What must be remembered from line to line.
 #[derive(Debug, Default)]
-pub(super) struct Reduce {
+pub(super) struct ClaudeParser {
     pub(super) calls: Calls,
     pub(super) results: result::Results,
     pub(super) tasks: system::Tasks,
@@ -51,11 +65,11 @@ pub(super) struct Reduce {
     pub(super) wrong: Vec<String>,
 }
 
-impl Machine for Reduce {
-    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> Stamp {
+impl StreamParser for ClaudeParser {
+    fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         let Some(head) = lenient::read::<Head>(json, &mut self.wrong) else {
             keep(json, out);
-            return Stamp::default();
+            return LineMeta::default();
         };
         // The line is read again as what its head says it is.
         self.wrong.clear();
@@ -75,7 +89,7 @@ impl Machine for Reduce {
                 self.denied.insert(call_id.clone());
             }
         }
-        Stamp { session_id: head.session_id, event_id: head.uuid, at: head.timestamp }
+        LineMeta { session_id: head.session_id, event_id: head.uuid, at: head.timestamp }
     }
 
     fn knows(&self, event_type: &str) -> bool {
@@ -87,7 +101,7 @@ impl Machine for Reduce {
     }
 }
 
-impl Reduce {
+impl ClaudeParser {
     /// `None` means that the line has a type or a shape not known here.
     fn line(&mut self, head: &Head, json: &str, out: &mut Vec<AgentEvent>) -> Option<()> {
         match (head.r#type.as_deref()?, head.subtype.as_deref()) {
