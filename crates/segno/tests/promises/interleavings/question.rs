@@ -44,6 +44,10 @@ impl World {
         };
         let session = self.one_that_worked();
         terminal.type_keys(&format!("\"$SEGNO\" undo --session {session}{ENTER}"));
+        // The shell may show its prompt anew before it reads on: what counts comes after the line that was typed.
+        let typed = format!("{session}\r\n");
+        terminal.wait_for(place, &typed);
+        place += terminal.since(place).find(&typed).unwrap() + typed.len();
         let mut at = here(place);
         if at == At::Question {
             for _ in 0..1 + self.dice.below(2) {
