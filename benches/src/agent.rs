@@ -88,7 +88,7 @@ impl Bench {
         }
         ok(detach(&path, session));
         // As whoever drove it does in the end.
-        ok(open(&path).and_then(|store| store.checkpoint_wal()));
+        ok(open(&path).and_then(|store| store.maintain()));
         println!("  without a driver: each process reads the log anew");
         let end = |calls: &[String]| ok(open(&path).and_then(|store| end_calls(&store, session, calls)));
         self.hook(&project, &hook, PAYLOADS[0], 1, &end);

@@ -127,7 +127,7 @@ pub fn fill(path: &Path, session: SessionId, events: u64) -> Result<(), Error> {
             seq = result?.last;
         }
     }
-    store.checkpoint_wal()
+    store.maintain()
 }
 
 /// Brings a session to `events` events: tool calls that have all ended, and now and then a checkpoint.
@@ -171,7 +171,7 @@ pub fn fill_with_calls(path: &Path, session: SessionId, events: u64) -> Result<(
             seq = result?.last;
         }
     }
-    store.checkpoint_wal()
+    store.maintain()
 }
 
 /// Opens a store as the driver of a session does, and says so in the session.

@@ -152,7 +152,7 @@ impl Bench {
                 ok(add_session(&store, &project.display().to_string(), number));
             }
             assert_eq!(ok(store.list(&Filter::default())).total, 10_000);
-            ok(store.checkpoint_wal());
+            ok(store.maintain());
         }
         let url = format!("sqlite:{}", path.display());
         let (mut lists, mut starts) = (Times::default(), Times::default());

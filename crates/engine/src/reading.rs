@@ -112,6 +112,6 @@ impl Engine {
     /// # Errors
     /// If it could not be done; nothing is lost by that.
     pub fn tend_store(&self) -> Result<(), Error> {
-        Ok(self.store().checkpoint_wal()?)
+        Ok(self.store().maintain()?)
     }
 }

@@ -52,7 +52,10 @@ fn every_example_parses() {
     for command in command().get_subcommands() {
         let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         for line in example.lines().filter(|line| line.trim_start().starts_with("segno ")) {
-            let line = line.split(" | ").next().unwrap_or_default().split(" > ").next().unwrap_or_default();
+            // What the shell does with it is not the program's.
+            let line = [" | ", " > ", " < "]
+                .iter()
+                .fold(line, |line, part| line.split(part).next().unwrap_or_default());
             let mut words: Vec<String> = Vec::new();
             let mut rest = line.trim();
             while !rest.is_empty() {

@@ -165,7 +165,7 @@ pub trait Store: Send + Sync {
     fn quarantined(&self) -> Result<Vec<Damage>, Error>;
 
     /// A moment for upkeep that may take a while. Nothing that is in a hurry calls it.
-    fn checkpoint_wal(&self) -> Result<(), Error> {
+    fn maintain(&self) -> Result<(), Error> {
         Ok(())
     }
 

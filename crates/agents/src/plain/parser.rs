@@ -69,7 +69,9 @@ impl PlainParser {
             let rule = &self.rules[at];
             if rule.each.as_ref() == each && fits(rule, scope) {
                 let also = rule.also;
+                let odd = uncountable(rule, scope);
                 out.push(self.apply(at, scope));
+                out.extend(odd);
                 if !also {
                     break;
                 }
@@ -159,7 +161,7 @@ impl PlainParser {
                 self.tokens(counts, cumulative, model)
             }
             RuleKind::Cost => {
-                let usd = find(rule, "usd", value).and_then(|found| found.as_f64());
+                let usd = find(rule, "usd", value).and_then(|found| quantity(&found));
                 let cumulative = rule.cumulative;
                 self.cost(usd, cumulative)
             }
@@ -222,7 +224,25 @@ impl StreamParser for PlainParser {
 fn fits(rule: &Rule, scope: Scope<'_>) -> bool {
     let numbers = matches!(rule.kind, RuleKind::Tokens | RuleKind::Cost);
     rule.when.iter().all(|(path, wanted)| path.get(scope.line, scope.item).as_ref() == Some(wanted))
-        && (!numbers || rule.fields.keys().any(|name| find(rule, name, scope).is_some_and(|v| v.is_number())))
+        && (!numbers || COUNTED.iter().any(|name| find(rule, name, scope).is_some()))
+}
+
+/// Fields that are numbers.
+const COUNTED: [&str; 6] = ["input", "cache_read", "cache_write", "output", "reasoning", "usd"];
+
+/// A use, however it is written: some agents tell whole numbers as fractions or as text.
+fn quantity(value: &Value) -> Option<f64> {
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+    number.filter(|number| number.is_finite() && *number >= 0.0)
+}
+
+/// What a rule should count and cannot: a cap must not be passed because of it without a word.
+fn uncountable(rule: &Rule, scope: Scope<'_>) -> Option<AgentEvent> {
+    let of_kind = matches!(rule.kind, RuleKind::Tokens | RuleKind::Cost);
+    let found = COUNTED.iter().filter(|_| of_kind).filter_map(|name| find(rule, name, scope));
+    let odd = found.into_iter().find(|value| quantity(value).is_none())?;
+    let text = format!("the agent tells a use that could not be counted: {odd}");
+    Some(AgentEvent::Notice { level: "warning".to_owned(), text })
 }
 
 fn find(rule: &Rule, name: &str, scope: Scope<'_>) -> Option<Value> {
@@ -239,7 +259,7 @@ fn words(value: &Value) -> String {
 }
 
 fn counts(rule: &Rule, scope: Scope<'_>) -> TokenCounts {
-    let count = |name: &str| find(rule, name, scope).and_then(|found| found.as_u64()).unwrap_or(0);
+    let count = |name: &str| find(rule, name, scope).and_then(|found| quantity(&found)).unwrap_or(0.0) as u64;
     TokenCounts {
         input: count("input"),
         cache_read: count("cache_read"),

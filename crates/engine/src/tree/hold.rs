@@ -15,7 +15,7 @@ use segno_core::State;
 use segno_core::text::shorten;
 use segno_workspace::Applied;
 
-use super::project::RestoreTarget;
+use super::project::ShadowPlace;
 use crate::Engine;
 use crate::Error;
 
@@ -111,7 +111,7 @@ impl Engine {
             commands.iter().any(|command| matches!(command, Command::StartTool { write_ahead: true, .. }));
         let options = self.options.tree.as_ref().filter(|_| begins)?;
         let root = Path::new(&state.project.path).canonicalize().ok()?;
-        let shadow = RestoreTarget::find(options, &root, state).ok()?.shadow;
+        let shadow = ShadowPlace::find(options, &root, state).ok()?.shadow;
         // Nobody ever went back here.
         let file = File::open(lock_of(&shadow)).ok()?;
         if !wait(HOLD, || file.try_lock_shared()).ok()? {

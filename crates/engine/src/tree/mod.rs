@@ -138,7 +138,7 @@ impl Engine {
                 segno_workspace::git::OLDEST
             ))
         })?;
-        let place = project::RestoreTarget::find(options, &root, state)?;
+        let place = project::ShadowPlace::find(options, &root, state)?;
         let workspace = Workspace::open(&segno_workspace::Options {
             home: options.home.clone(),
             largest_file: options.largest_file,

@@ -101,13 +101,13 @@ impl TreeOptions {
 }
 
 /// The shadow directory that is meant, and whether what it is of must be noted there.
-pub(super) struct RestoreTarget {
+pub(super) struct ShadowPlace {
     pub(super) shadow: PathBuf,
     directory: Directory,
     is_new: bool,
 }
 
-impl RestoreTarget {
+impl ShadowPlace {
     /// Finds the shadow directory of the project at a path, for a session. Fails if the session's snapshots are of
     /// another project that was there.
     pub(super) fn find(options: &TreeOptions, root: &Path, state: &State) -> Result<Self, Error> {

@@ -74,7 +74,7 @@ pub(super) fn json_of(text: &str) -> serde_json::Value {
 }
 
 fn list(context: &Context) -> Outcome {
-    let (_desk, state) = look(context)?;
+    let (_ctx, state) = look(context)?;
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({ "current": state.agent, "agents": state.agents }));
     }

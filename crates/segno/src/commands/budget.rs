@@ -111,7 +111,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             count: None,
         },
     };
-    let (_desk, state) = look(context)?;
+    let (_ctx, state) = look(context)?;
     if state.budget.hard || state.cost.hard {
         context.refuse_below_run("change a budget that stops it")?;
     }
@@ -123,7 +123,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 /// # Errors
 /// If the session cannot be read.
 pub fn show(context: &Context) -> Outcome {
-    let (_desk, state) = look(context)?;
+    let (_ctx, state) = look(context)?;
     let printer = &context.printer;
     if printer.is_json() {
         let (budget, cost) = (&state.budget, &state.cost);
@@ -156,7 +156,7 @@ pub fn show(context: &Context) -> Outcome {
 
 /// Answers a script: whether so many more tokens fit, and money is left.
 fn check(context: &Context, tokens: Option<u64>) -> Outcome {
-    let (_desk, state) = look(context)?;
+    let (_ctx, state) = look(context)?;
     let (budget, cost) = (&state.budget, &state.cost);
     let required = tokens.unwrap_or(1);
     let fits = budget.can_continue(required);
@@ -217,11 +217,21 @@ pub(super) fn tokens_used(state: &State) -> String {
     text
 }
 
+/// How near the money is to its limit, in words for people.
+pub(super) fn money_low(state: &State) -> &'static str {
+    match (state.cost.is_over(), state.cost.is_exhausted(), state.cost.is_warning()) {
+        (true, ..) => ", over budget",
+        (_, true, _) => ", used up",
+        (.., true) => ", runs low",
+        _ => "",
+    }
+}
+
 fn line(state: &State) -> String {
     let mut text = tokens_used(state);
     match state.cost.limit_micros {
         Some(limit) => {
-            let low = if state.cost.is_warning() { ", runs low" } else { "" };
+            let low = money_low(state);
             let (used, limit) = (units::dollars(state.cost.used_micros), units::dollars(limit));
             text += &format!("   {used} of {limit} spent{low}");
         }

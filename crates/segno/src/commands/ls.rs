@@ -44,7 +44,7 @@ pub enum Status {
     /// Given up
     #[value(alias = "abandoned")]
     Aborted,
-    /// Restored wrong for good
+    /// Gone wrong for good
     Failed,
 }
 
@@ -260,7 +260,7 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
             summary.progress.map_or_else(nothing, |percent| format!("{percent} %").into()),
             Text::new().painted(Meaning::Dim, age),
             used(summary),
-            if summary.cost_micros == 0 { nothing() } else { units::dollars(summary.cost_micros).into() },
+            if summary.cost_micros == 0 { nothing() } else { spent(summary) },
         ];
         if everywhere {
             row.push(Text::new().painted(Meaning::Dim, summary.project.clone()));
@@ -274,13 +274,35 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
 fn used(summary: &Summary) -> Text {
     let used = units::count(summary.tokens_used);
     let of = || units::count(summary.token_budget);
-    let (meaning, text) = match (summary.over_budget, summary.budget_warning) {
+    // The flags are of tokens and money together: what money is to blame for stands in its own column.
+    let low = summary.budget_warning && !costs_much(summary);
+    let (meaning, text) = match (summary.tokens_used > summary.token_budget, low) {
         (true, _) => (Meaning::Lost, format!("{used} of {}, over", of())),
         (_, true) => (Meaning::Waiting, format!("{used} of {}, low", of())),
         _ if summary.budget_hard => (Meaning::Plain, format!("{used} of {}", of())),
         _ => (Meaning::Plain, used),
     };
     Text::new().painted(meaning, text)
+}
+
+/// Whether the money is near its limit or beyond it.
+fn costs_much(summary: &Summary) -> bool {
+    let near = |limit: u64| u128::from(summary.cost_micros) * 2 >= u128::from(limit);
+    summary.budget_warning && summary.cost_limit_micros.is_some_and(near)
+}
+
+/// The money of a session; of what, if that is a cap.
+fn spent(summary: &Summary) -> Text {
+    let spent = units::dollars(summary.cost_micros);
+    match summary.cost_limit_micros {
+        Some(limit) if summary.cost_micros > limit => {
+            Text::new().painted(Meaning::Lost, format!("{spent} of {}, over", units::dollars(limit)))
+        }
+        Some(limit) if costs_much(summary) => {
+            Text::new().painted(Meaning::Waiting, format!("{spent} of {}", units::dollars(limit)))
+        }
+        _ => spent.into(),
+    }
 }
 
 /// A status with its symbol, its reason and who drives.

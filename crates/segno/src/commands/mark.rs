@@ -101,7 +101,7 @@ pub fn breakpoint(context: &Context, args: &BreakpointArgs) -> Outcome {
             record(context, vec![Command::ContinueBreakpoint { details }], |_| "going on".into())
         }
         None => {
-            let (_desk, state) = look(context)?;
+            let (_ctx, state) = look(context)?;
             if context.printer.is_json() {
                 return context.printer.json(&serde_json::json!({ "breakpoint": state.breakpoint }));
             }

@@ -120,7 +120,7 @@ fn cache(context: &Context, command: &CacheCommand) -> Outcome {
             record(context, vec![Act::RemoveCache { key: key.clone() }], |_| "forgotten".into())
         }
         CacheCommand::Get { key } => {
-            let (_desk, state) = look(context)?;
+            let (_ctx, state) = look(context)?;
             match state.cache.get(key) {
                 Some(value) => context.printer.json(value),
                 None => Err(CommandError::new(

@@ -60,7 +60,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 fn list(context: &Context) -> Outcome {
-    let (_desk, state) = look(context)?;
+    let (_ctx, state) = look(context)?;
     if context.printer.is_json() {
         return context.printer.json(&state.metrics);
     }

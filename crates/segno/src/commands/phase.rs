@@ -133,7 +133,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 fn show(context: &Context) -> Outcome {
-    let (_desk, state) = look(context)?;
+    let (_ctx, state) = look(context)?;
     let printer = &context.printer;
     if printer.is_json() {
         return printer.json(&serde_json::json!({

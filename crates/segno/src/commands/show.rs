@@ -180,7 +180,7 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'stat
     if state.cost.used_micros > 0 || state.cost.limit_micros.is_some() {
         let limit =
             state.cost.limit_micros.map_or(String::new(), |limit| format!(" of {}", units::dollars(limit)));
-        let low = if state.cost.is_warning() { ", runs low" } else { "" };
+        let low = super::budget::money_low(state);
         fact("cost", format!("{}{limit}{low}", units::dollars(state.cost.used_micros)).into());
     }
     fact("agent", state.agent.as_ref().map(Text::from).unwrap_or_default());

@@ -43,7 +43,7 @@ pub enum Command {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     match &args.command {
         None | Some(Command::Get) => {
-            let (_desk, state) = look(context)?;
+            let (_ctx, state) = look(context)?;
             context.printer.json(&state.workflow_state)
         }
         Some(Command::Set { state }) => {

@@ -176,7 +176,7 @@ fn size(text: &Content) -> String {
     units::bytes(text.bytes())
 }
 
-fn amount(unit: Unit, amount: u64) -> String {
+pub(crate) fn amount(unit: Unit, amount: u64) -> String {
     match unit {
         Unit::Tokens => units::tokens(amount),
         Unit::Cost => units::dollars(amount),

@@ -177,7 +177,7 @@ fn a_rollback_takes_plan_and_files_back_and_never_goes_forward() {
         (&false.into(), &1.into())
     );
     let said = env.run(&["rollback", "green", "--yes"]);
-    assert!(said.code == 5 && said.stderr.contains("counts no more"), "{}", said.stderr);
+    assert!(said.code == 5 && said.stderr.contains("invalidated by a rollback"), "{}", said.stderr);
     let history = env.json(&["history", &id]);
     assert!(history["items"].to_string().contains("rolled_back"));
     // What was there before is in the checkpoint that was made for it.

@@ -268,11 +268,11 @@ impl Store for SqliteStore {
         self.read(|connection, place, _| upkeep::quarantined(connection, place))
     }
 
-    fn checkpoint_wal(&self) -> Result<(), Error> {
+    fn maintain(&self) -> Result<(), Error> {
         if self.purpose != super::Purpose::Inspect {
             super::heads::shorten(&self.path);
         }
-        upkeep::checkpoint_wal(&mut self.direct(), &self.path)
+        upkeep::maintain(&mut self.direct(), &self.path)
     }
 
     fn backup(&self, to: &Path) -> Result<u64, Error> {

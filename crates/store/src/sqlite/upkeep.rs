@@ -30,7 +30,7 @@ use crate::types::*;
 const LOG_OVER: u64 = 256 * 1024;
 
 /// Copies the log into the database if it has grown, as far as readers allow.
-pub(super) fn checkpoint_wal(direct: &mut Direct, path: &Path) -> Result<(), Error> {
+pub(super) fn maintain(direct: &mut Direct, path: &Path) -> Result<(), Error> {
     let log = std::fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
     if log < LOG_OVER {
         return Ok(());

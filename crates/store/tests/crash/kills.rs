@@ -143,7 +143,7 @@ fn check(home: &Home, figures: &mut Figures) {
     }
     let report = verify::verify(&store, false, |_, _| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");
-    store.checkpoint_wal().unwrap();
+    store.maintain().unwrap();
 }
 
 /// What was on its way when the writer died is tried again: it must be there once afterwards, and keep its number if it

@@ -101,7 +101,7 @@ impl Writer {
             self.store = SqliteStore::open(&self.path, Options::default()).unwrap();
         }
         if self.dice.below(20) == 0 {
-            self.store.checkpoint_wal().unwrap();
+            self.store.maintain().unwrap();
         }
         let count = if self.dice.below(3) == 0 { 2 + self.dice.below(7) } else { 1 };
         let batch: Vec<Append> = (0..count).map(|_| self.append()).collect();

@@ -186,7 +186,7 @@ fn tending_keeps_the_log_small() {
             result.unwrap();
         }
         largest = largest.max(log());
-        store.checkpoint_wal().unwrap();
+        store.maintain().unwrap();
     }
     assert!(largest > 256 * 1024, "it was never tended: {largest}");
     assert!(largest < 1024 * 1024, "{largest}");
@@ -196,10 +196,10 @@ fn tending_keeps_the_log_small() {
     for n in 0..60 {
         let name = format!("more{n}");
         append(&store, facts(session, &name, (0..10).map(|_| note(&"y".repeat(4_000))).collect())).unwrap();
-        store.checkpoint_wal().unwrap();
+        store.maintain().unwrap();
     }
     drop(raw);
-    store.checkpoint_wal().unwrap();
+    store.maintain().unwrap();
     assert!(log() < 256 * 1024, "{}", log());
     assert_whole(&home.open(), session);
 }

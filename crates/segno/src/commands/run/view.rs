@@ -110,7 +110,8 @@ impl<'a> View<'a> {
                 self.checkpointed(at, "✗", e.ordinal, "without files", Meaning::Waiting);
             }
             Event::BudgetWarned(e) => {
-                let text = format!("{} of {}", units::count(e.used), units::tokens(e.total));
+                let amount = crate::output::event_words::amount;
+                let text = format!("{} of {}", amount(e.unit, e.used), amount(e.unit, e.total));
                 self.line(at, "!", "budget", &text, "", "", Meaning::Waiting);
             }
             Event::Reported(e) => self.report(at, &e.what, &e.body),
@@ -166,6 +167,9 @@ impl<'a> View<'a> {
                     &text("error"),
                     Meaning::Waiting,
                 );
+            }
+            "notice" if text("level") == "warning" => {
+                self.line(at, "!", "notice", &text("text"), "", "", Meaning::Waiting);
             }
             "limit" => self.line(at, "!", "limit", &text("status"), "", "", Meaning::Waiting),
             "compaction" => self.line(at, "●", "compaction", &text("phase"), "", "", Meaning::Dim),
