@@ -187,11 +187,16 @@ impl Engine {
     /// Whether somebody lives who can be asked. A driver that died without a word must not keep a session for ever,
     /// so for commands that a driver would be asked for, the lease counts, not what the journal last heard.
     fn is_driven(&self, session: SessionId, commands: &[Command], epoch: Option<u64>) -> Result<bool, Error> {
-        if !commands.iter().any(|command| request_for(command).is_some()) {
+        // A driver cannot be asked to fail: under its hands the session's work would lose its end.
+        let fails = commands.iter().any(|command| matches!(command, Command::Fail { .. }));
+        if !fails && !commands.iter().any(|command| request_for(command).is_some()) {
             return Ok(false);
         }
         self.settle_session(session)?;
-        Ok(self.store().lease(session)?.is_some_and(|lease| epoch != Some(lease.epoch)))
+        match self.store().lease(session)?.filter(|lease| epoch != Some(lease.epoch)) {
+            Some(lease) if fails => Err(segno_store::Error::Held(Box::new(lease)).into()),
+            held => Ok(held.is_some()),
+        }
     }
 
     pub(crate) fn append_one(&self, append: Append) -> Result<segno_store::Appended, segno_store::Error> {

@@ -334,7 +334,12 @@ fn texts_of(value: &Value) -> Vec<Vec<String>> {
     found
 }
 
+/// Members that hold JSON of somebody else.
+const FOREIGN: &[&str] = &["/input", "/raw"];
+
 fn walk(value: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    // What an agent gave its tool is its own, whatever its members are called.
+    let foreign = path.first().is_some_and(|first| FOREIGN.contains(&first.as_str()));
     let mut step = |name: String, member: &Value, found: &mut Vec<Vec<String>>| {
         path.push(name);
         walk(member, path, found);
@@ -350,7 +355,7 @@ fn walk(value: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
         Value::Object(members) if members.contains_key(BLOB_MEMBER) => found.push(path.clone()),
         Value::Object(members) => {
             for (name, member) in members {
-                if !(member.is_string() && STRUCTURE.contains(&name.as_str())) {
+                if foreign || !(member.is_string() && STRUCTURE.contains(&name.as_str())) {
                     step(format!("/{}", name.replace('~', "~0").replace('/', "~1")), member, found);
                 }
             }

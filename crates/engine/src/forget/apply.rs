@@ -57,20 +57,31 @@ impl Engine {
                 changed.insert(&snapshot.directory);
             }
         }
-        // Objects that no snapshot names may hold it too.
-        for (directory, snapshots) in &opened {
-            if changed.contains(directory) || matches!(wish.what, Forget::Secret(_)) {
-                snapshots.purge()?;
-            }
-        }
         self.mend_files(wish, found)?;
-        match &wish.what {
-            Forget::Secret(secret) => self.store().scrub(&holds(secret))?,
-            Forget::Texts => {
-                self.store().scrub(&(std::sync::Arc::new(|_: &[u8]| false) as segno_store::Holds))?
-            }
-        }
+        self.scrub(wish)?;
+        // Objects that no snapshot names may hold it too.
+        let all = matches!(wish.what, Forget::Secret(_));
+        purge(opened.iter().filter(|(directory, _)| all || changed.contains(directory)))?;
         self.look_to_forget(wish)
+    }
+
+    /// Clears what nothing names any more: free room of the store, its log, objects without a snapshot. Looking finds
+    /// nothing there, so an earlier attempt that was cut short, or a session that was removed, may have left it.
+    ///
+    /// # Errors
+    /// If something cannot be cleared.
+    pub fn forget_remains(&self, wish: &Wish) -> Result<(), Error> {
+        self.scrub(wish)?;
+        let opened: BTreeMap<_, _> = self.shadows(&mut Findings::default()).into_iter().collect();
+        purge(&opened)
+    }
+
+    fn scrub(&self, wish: &Wish) -> Result<(), Error> {
+        let holds = match &wish.what {
+            Forget::Secret(secret) => holds(secret),
+            Forget::Texts => std::sync::Arc::new(|_: &[u8]| false) as segno_store::Holds,
+        };
+        Ok(self.store().scrub(&holds)?)
     }
 
     /// Makes snapshots without the files that hold it, beside those that are there.
@@ -184,4 +195,15 @@ fn remove(path: &Path) -> std::io::Result<()> {
         false => std::fs::remove_file(path)?,
     }
     crate::files::sync_parent(path)
+}
+
+/// Removes what no snapshot names, in every directory that can be worked on; then says which could not.
+fn purge<'a>(opened: impl IntoIterator<Item = (&'a std::path::PathBuf, &'a Snapshots)>) -> Result<(), Error> {
+    let mut first = None;
+    for (_, snapshots) in opened {
+        if let Err(why) = snapshots.purge() {
+            first.get_or_insert(why);
+        }
+    }
+    first.map_or(Ok(()), |why| Err(why.into()))
 }

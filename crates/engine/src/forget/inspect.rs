@@ -236,6 +236,11 @@ impl Engine {
                         let directory = directory.clone();
                         findings.snapshots.push(FoundSnapshot { directory, name, paths: holding.paths });
                     }
+                    // What a removed session left behind is ours too.
+                    None if crate::tree::snapshot::store_of(&name) == Some(self.store_id()) => {
+                        let directory = directory.clone();
+                        findings.snapshots.push(FoundSnapshot { directory, name, paths: holding.paths });
+                    }
                     None => findings.beyond(
                         directory.clone(),
                         format!("the snapshot {name}, which no session of this store knows"),

@@ -13,7 +13,7 @@ mod project;
 mod restore;
 mod retention;
 pub mod risky;
-mod snapshot;
+pub(crate) mod snapshot;
 mod undo;
 
 pub use attribution::Whose;

@@ -242,8 +242,8 @@ pub(super) fn snapshot_name(store: StoreId, session: SessionId, ordinal: u64) ->
 }
 
 /// The store that a snapshot's name says; none for those of earlier versions.
-pub(super) fn store_of(name: &str) -> Option<StoreId> {
-    name.split_once(OF_STORE)?.1.get(..32)?.parse().ok()
+pub(crate) fn store_of(name: &str) -> Option<StoreId> {
+    name.split_once(OF_STORE)?.1.get(..36)?.parse().ok()
 }
 
 /// A snapshot as the journal has it.
@@ -256,5 +256,20 @@ pub(crate) fn mark(snapshot: &Snapshot) -> SnapshotMark {
         bytes: snapshot.bytes,
         changed: snapshot.changed,
         left_out: snapshot.left_out,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_its_store() {
+        let store = StoreId::new(uuid::Uuid::now_v7());
+        let session: SessionId = "session_20261116_175231_719260".parse().unwrap();
+        let name = snapshot_name(store, session, 7);
+        assert_eq!(store_of(&name), Some(store));
+        assert_eq!(store_of(&format!("{name}-2")), Some(store));
+        assert_eq!(store_of("session_20261116_175231_719260/000007"), None);
     }
 }

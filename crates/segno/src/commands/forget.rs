@@ -62,6 +62,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         show(context, &found)?;
     }
     if found.is_empty() || args.dry_run {
+        if !args.dry_run {
+            ctx.engine.forget_remains(&wish)?;
+        }
         if printer.is_json() {
             printer.json(&json!({ "dry_run": args.dry_run, "found": found, "left": [] }))?;
         } else if found.is_empty() {

@@ -255,3 +255,15 @@ promise!(
         assert!(killed >= 3, "only {killed} of 12 were killed");
     }
 );
+
+promise!(
+    /// Who removes the session first has not put the secret out of reach.
+    fn a_secret_of_a_removed_session_is_gone_too() {
+        let env = world();
+        slipped(&env);
+        let id = env.json(&["show"])["state"]["session_id"].as_str().unwrap().to_owned();
+        env.ok(&["rm", &id, "--yes"]);
+        assert!(forget(&env, SECRET, &["--yes"]).status.success());
+        assert_eq!(places(&env, SECRET), Vec::<String>::new());
+    }
+);
