@@ -88,6 +88,12 @@ impl World {
             counter.exists().then_some(true).or_else(|| (!live.is_running()).then_some(false))
         });
         assert!(begun, "it did not begin: {}", live.stderr());
+        // It may have begun a moment before its driver says so.
+        until("the run is recorded", || {
+            let said = self.lab.run(&["show", &session, "--json"]);
+            let shown: Value = serde_json::from_slice(&said.stdout).ok()?;
+            shown["state"]["run"]["pid"].is_u64().then_some(())
+        });
         self.counted.push((session.clone(), counter));
         self.worked.push(session.clone());
         self.running.push(Running { live, session, is_suspended: false });

@@ -52,7 +52,8 @@ enum Also {
 impl Also {
     fn pick(agent: &str, roll: u64) -> Self {
         match (agent, roll % 4) {
-            (_, 1) => Self::SameIds,
+            // Claude Code sends the model only one of several results with the same id, and no model can go by that.
+            ("codex" | "gemini" | "opencode", 1) => Self::SameIds,
             ("claude" | "gemini", 2) => Self::Background,
             ("claude", 3) => Self::Helper,
             _ => Self::Nothing,
@@ -66,7 +67,6 @@ fn turn(agent: &str, number: u32, also: Also) -> Turn {
         return Turn::sh(&command);
     }
     let name = match agent {
-        "claude" => "Bash",
         "codex" => "exec_command",
         "gemini" => "run_shell_command",
         _ => "bash",
