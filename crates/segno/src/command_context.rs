@@ -172,9 +172,16 @@ impl<'a> CommandContext<'a> {
         match found.interrupted {
             Ok(interrupted) => {
                 for id in interrupted {
-                    let hint = [format!("segno show {}", short(id))];
-                    printer
-                        .warn_with(format!("session {} was interrupted: its driver died", short(id)), &hint);
+                    let text = format!("session {} was interrupted: its driver died", short(id));
+                    let living = self.load(id).ok().as_ref().and_then(segno_engine::run::living_agent);
+                    let (text, hint) = match living {
+                        Some(agent) => (
+                            format!("{text}; its agent (pid {}) lives on, and nobody drives it", agent.pid),
+                            format!("segno attach {0}   (or: segno kill {0})", tail(id)),
+                        ),
+                        None => (text, format!("segno show {}", short(id))),
+                    };
+                    printer.warn_with(text, &[hint]);
                 }
             }
             // Looking is enough here: the command itself will say what is wrong with the store.
