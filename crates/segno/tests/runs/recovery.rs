@@ -132,7 +132,7 @@ fn the_wait_before_an_attempt_can_be_cut_short() {
     until("it waits", || live.stderr().contains("attempt 1 of 3").then_some(()));
     assert_eq!(lab.run(&["abort", "last"]).code, Some(0));
     let said = live.finish();
-    assert!(said.stderr.contains("somebody decided otherwise"), "{}", said.stderr);
+    assert!(said.stderr.contains("the session was stopped meanwhile"), "{}", said.stderr);
     assert_eq!((lab.state()["status"].as_str(), kinds(&lab, "resume_attempted")), (Some("aborted"), 0));
 }
 
