@@ -23,6 +23,7 @@ mod act;
 mod capped;
 pub mod clock;
 pub mod conversation;
+pub mod cost;
 pub mod doctor;
 mod engine;
 mod error;

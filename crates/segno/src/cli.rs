@@ -110,6 +110,7 @@ pub enum Command {
     Parse(commands::parse::Args),
     History(commands::log::HistoryArgs),
     State(commands::state::Args),
+    Cost(commands::cost::Args),
 
     Tokens(commands::tokens::Args),
     Artifact(commands::artifact::Args),
@@ -176,7 +177,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Go back", &["checkpoint", "undo", "redo", "diff", "rollback"]),
-    ("Look", &["ls", "show", "log", "tail", "history", "state", "parse"]),
+    ("Look", &["ls", "show", "log", "tail", "history", "state", "cost", "parse"]),
     (
         "Record",
         &[

@@ -115,6 +115,8 @@ impl Changes<'_> {
             below: below.map(Some),
             briefed: briefed.then_some(true),
             started_at: Some(Some(self.mark.at)),
+            phase: self.state.phase.clone().map(Some),
+            iteration: Some(self.state.iteration).filter(|iteration| *iteration > 0),
             state: Some("running".to_owned()),
             ..RunPatch::default()
         };

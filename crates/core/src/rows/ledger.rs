@@ -127,6 +127,10 @@ row! {
         stderr: Option<Text>,
         /// When it was last known to live, for one whose end was found out later.
         at: Option<Timestamp>,
+        /// The phase that the session was in when it began.
+        phase: Option<String>,
+        /// The turn of the loop in that phase; 0 outside of one.
+        iteration: u64,
     }
 }
 

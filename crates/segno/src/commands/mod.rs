@@ -15,6 +15,7 @@ pub mod cleanup;
 pub mod completions;
 pub mod config;
 mod conversation;
+pub mod cost;
 pub mod decide;
 pub mod demo;
 pub mod detect;
@@ -111,6 +112,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Backup(args) => doctor::backup(context, args),
         Command::Cleanup(args) => cleanup::run(context, args),
         Command::Du(args) => du::run(context, args),
+        Command::Cost(args) => cost::run(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Forget(args) => forget::run(context, args),
         Command::Parse(args) => parse::run(context, args),
@@ -166,6 +168,7 @@ fn records(command: &Command) -> bool {
             | Command::Backup(_)
             | Command::Cleanup(_)
             | Command::Du(_)
+            | Command::Cost(_)
             | Command::Rm(_)
             | Command::Forget(_)
             | Command::Doctor(_)

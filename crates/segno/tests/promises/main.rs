@@ -22,6 +22,7 @@ mod beside;
 mod brief;
 mod caps;
 mod captures;
+mod cost;
 mod driver;
 mod first_minute;
 mod flags;

@@ -1,0 +1,125 @@
+use segno_core::CostBudget;
+use segno_core::Creation;
+use segno_core::Mark;
+use segno_core::SessionId;
+use segno_core::Timestamp;
+use segno_core::TokenBudget;
+use segno_core::Uid;
+use segno_core::event::Maker;
+use segno_core::event::Project;
+use segno_core::state::BelowMark;
+
+use super::*;
+
+const NOON: i64 = 1_795_000_000_000_000;
+
+fn run(name: &str, agent: &str, model: Option<&str>, tokens: TokenUse, micros: Option<u64>) -> RunRow {
+    RunRow {
+        run: name.to_owned(),
+        agent: agent.to_owned(),
+        model: model.map(ToOwned::to_owned),
+        tokens: Some(tokens),
+        cost_micros: micros,
+        started_at: Some(Timestamp::from_micros(NOON)),
+        phase: Some(if name < "r3" { "RED" } else { "GREEN" }.to_owned()),
+        iteration: 1,
+        ..RunRow::default()
+    }
+}
+
+fn tokens(input: u64, output: u64) -> TokenUse {
+    TokenUse { input, output, ..TokenUse::default() }
+}
+
+fn state(tokens: TokenUse, micros: u64) -> State {
+    let at = Timestamp::from_micros(NOON);
+    let creation = Creation {
+        id: SessionId::at(at),
+        uid: Uid::new(uuid::Uuid::nil()),
+        made_by: Maker::Run,
+        topic: None,
+        intent: None,
+        project: Project { path: "/shop".to_owned(), ..Project::default() },
+        workflow: None,
+        phase: None,
+        budget: TokenBudget::default(),
+        cost: CostBudget::default(),
+        continues: None,
+        file: None,
+    };
+    let created = segno_core::create(creation).unwrap();
+    let mut state = State::begin(&Mark { seq: 1, at, run: None }, &created).unwrap();
+    state.tokens = tokens;
+    state.cost.used_micros = micros;
+    state
+}
+
+fn lines(costs: &Costs) -> Vec<(String, u64, u64, u64)> {
+    let line = |line: &Line| {
+        (line.name.clone(), line.sum.micros, line.sum.by_list_price_micros, line.sum.unpriced_tokens)
+    };
+    costs.lines.iter().map(line).collect()
+}
+
+/// Claude Code says what it cost, Codex does not, and of a third nobody knows.
+fn three() -> Vec<RunRow> {
+    vec![
+        run("r1", "claude", Some("claude-sonnet-4-5"), tokens(1_000, 100), Some(420)),
+        run("r2", "codex", Some("gpt-5"), tokens(1_000, 100), None),
+        run("r3", "mine", Some("some-model"), tokens(70, 7), None),
+    ]
+}
+
+fn costs(by: By) -> Costs {
+    let prices = Prices::built_in();
+    let all = state(tokens(2_070, 207), 420);
+    add_up(used_in(&all, three(), &prices), by, 1, &prices)
+}
+
+#[test]
+fn what_the_agent_says_counts_first_then_list_prices_and_the_rest_is_unpriced() {
+    let costs = costs(By::Agent);
+    assert_eq!(
+        lines(&costs),
+        [
+            ("codex".to_owned(), 2_250, 2_250, 0),
+            ("claude".to_owned(), 420, 0, 0),
+            ("mine".to_owned(), 0, 0, 77)
+        ]
+    );
+    let Sum { runs, micros, by_list_price_micros, unpriced_tokens, .. } = costs.total;
+    assert_eq!((runs, micros, by_list_price_micros, unpriced_tokens), (3, 2_670, 2_250, 77));
+    assert_eq!(costs.prices_as_of, Some(Prices::built_in().as_of));
+}
+
+#[test]
+fn by_anything() {
+    let names = |by| costs(by).lines.into_iter().map(|line| line.name).collect::<Vec<_>>();
+    assert_eq!(names(By::Phase), ["RED", "GREEN"]);
+    assert_eq!(names(By::Iteration), ["GREEN   1", "RED   1"]);
+    assert_eq!(names(By::Run), ["r1", "r2", "r3"]);
+    assert_eq!(names(By::Model), ["gpt-5", "claude-sonnet-4-5", "some-model"]);
+    assert_eq!(names(By::Day), ["2026-11-18"]);
+    assert_eq!(names(By::Project), ["/shop"]);
+    assert_eq!(names(By::Session).len(), 1);
+}
+
+#[test]
+fn what_was_recorded_by_hand_counts_once_and_what_ran_below_counts_where_it_ran() {
+    let prices = Prices::built_in();
+    // 2,277 in the runs, 100 by hand, and 5,000 of a run below, which has a session of its own.
+    let mut all = state(tokens(2_070 + 100 + 5_000, 207), 420 + 900);
+    all.below.insert("r9".to_owned(), BelowMark { tokens: tokens(5_000, 0), micros: 900 });
+    let costs = add_up(used_in(&all, three(), &prices), By::Agent, 1, &prices);
+    let hand = costs.lines.iter().find(|line| line.name == "(recorded by hand)").unwrap();
+    assert_eq!((hand.sum.tokens.total(), hand.sum.micros, hand.sum.unpriced_tokens), (100, 0, 100));
+    assert_eq!(costs.total.tokens.total(), 2_277 + 100);
+    assert_eq!(costs.total.micros, 2_670);
+}
+
+#[test]
+fn nothing_is_nothing() {
+    let prices = Prices::built_in();
+    let costs = add_up(used_in(&state(tokens(0, 0), 0), Vec::new(), &prices), By::Day, 1, &prices);
+    assert_eq!((costs.lines.len(), costs.total, costs.prices_as_of), (0, Sum::default(), None));
+}

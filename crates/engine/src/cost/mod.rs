@@ -1,0 +1,247 @@
+//! What sessions cost, added up by whatever somebody wants to know.
+//!
+//! Each run counts once, in the session that it is of: one that an agent started below another session is not counted
+//! there again. What the agent itself says counts first; where it says nothing, list prices do, and it is shown how much
+//! of a sum they are. Tokens that nobody can price are shown as such, never as free.
+
+mod prices;
+
+use std::collections::BTreeMap;
+
+use segno_core::Event;
+use segno_core::List;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::TokenUse;
+use segno_core::rows::RunRow;
+use segno_store::EventRow;
+use segno_store::Filter;
+use segno_store::Item;
+use serde::Serialize;
+
+pub use self::prices::BadPrices;
+pub use self::prices::Prices;
+use crate::Engine;
+use crate::Error;
+
+/// What a sum is made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Each phase.
+    Phase,
+    /// Each iteration of each phase.
+    Iteration,
+    /// Each run.
+    Run,
+    /// Each agent.
+    Agent,
+    /// Each model.
+    Model,
+    /// Each day, in UTC.
+    Day,
+    /// Each project.
+    Project,
+    /// Each session.
+    Session,
+}
+
+/// What something used and cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sum {
+    /// How many runs.
+    pub runs: u64,
+    /// What they used.
+    pub tokens: TokenUse,
+    /// What that cost, in millionths of a dollar, as far as anybody knows.
+    pub micros: u64,
+    /// How much of it is by list prices because the agent did not say.
+    pub by_list_price_micros: u64,
+    /// Tokens whose price nobody knows.
+    pub unpriced_tokens: u64,
+    /// Whether a part of the tokens is an estimate.
+    pub estimated: bool,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.tokens = self.tokens.plus(&other.tokens);
+        self.micros = self.micros.saturating_add(other.micros);
+        self.by_list_price_micros = self.by_list_price_micros.saturating_add(other.by_list_price_micros);
+        self.unpriced_tokens = self.unpriced_tokens.saturating_add(other.unpriced_tokens);
+        self.estimated |= other.estimated;
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// What it is about: a phase, a day, a session's id, …
+    pub name: String,
+    /// What it used and cost.
+    #[serde(flatten)]
+    pub sum: Sum,
+}
+
+/// What sessions cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Costs {
+    /// What the lines are made by.
+    pub by: By,
+    /// The lines: the dearest first, days and runs by time.
+    pub lines: Vec<Line>,
+    /// All of them together.
+    pub total: Sum,
+    /// How many sessions were looked at.
+    pub sessions: u64,
+    /// The day of the list prices that were used, if any were.
+    pub prices_as_of: Option<String>,
+}
+
+/// Something that was used, and what it belongs to.
+struct Used {
+    run: Option<RunRow>,
+    session: String,
+    project: String,
+    day: String,
+    sum: Sum,
+}
+
+impl Engine {
+    /// What the sessions that a filter lets through used and cost.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn costs(&self, filter: &Filter, by: By, prices: &Prices) -> Result<Costs, Error> {
+        let listing = self.listing(filter)?;
+        let mut used = Vec::new();
+        for summary in &listing.sessions {
+            used.extend(self.used(summary.session_id, prices)?);
+        }
+        Ok(add_up(used, by, listing.sessions.len() as u64, prices))
+    }
+
+    /// What one session used and cost.
+    ///
+    /// # Errors
+    /// If there is no such session, or it cannot be read.
+    pub fn costs_of(&self, session: SessionId, by: By, prices: &Prices) -> Result<Costs, Error> {
+        Ok(add_up(self.used(session, prices)?, by, 1, prices))
+    }
+
+    fn used(&self, session: SessionId, prices: &Prices) -> Result<Vec<Used>, Error> {
+        let mut state = self.load(session)?.state;
+        let before = self.spent_before(&state)?;
+        state.cost.used_micros = state.cost.used_micros.saturating_sub(before);
+        let runs = self.items(session, List::Runs)?;
+        Ok(used_in(&state, runs.iter().map(Item::row).collect(), prices))
+    }
+
+    /// What counts towards a session's cap and was spent by the one that it goes on from.
+    fn spent_before(&self, state: &State) -> Result<u64, Error> {
+        if state.continues.is_none() {
+            return Ok(0);
+        }
+        let first = self.events(state.session_id, 0, 1)?.into_iter().next();
+        Ok(match first {
+            Some(EventRow::Whole(stored)) => match stored.event() {
+                Ok(Event::SessionCreated(created)) => created.cost.used_micros,
+                _ => 0,
+            },
+            Some(EventRow::Damaged { .. }) | None => 0,
+        })
+    }
+}
+
+/// Everything that was used in a session: by its runs, and what was recorded beside them.
+fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices) -> Vec<Used> {
+    let session = state.session_id.to_string();
+    let project = state.project.path.clone();
+    let mut beside = state.tokens;
+    let mut beside_micros = state.cost.used_micros;
+    for below in state.below.values() {
+        beside = beside.since(&below.tokens);
+        beside_micros = beside_micros.saturating_sub(below.micros);
+    }
+    let mut used = Vec::new();
+    for run in runs {
+        let tokens = run.tokens.unwrap_or_default();
+        beside = beside.since(&tokens);
+        beside_micros = beside_micros.saturating_sub(run.cost_micros.unwrap_or(0));
+        let day = day(run.started_at.unwrap_or(state.created_at));
+        let sum = priced(&run, tokens, prices);
+        used.push(Used { run: Some(run), session: session.clone(), project: project.clone(), day, sum });
+    }
+    if beside.total() > 0 || beside_micros > 0 {
+        // Somebody said what these cost, or nobody knows.
+        let unpriced = if beside_micros > 0 { 0 } else { beside.total() };
+        let sum = Sum { tokens: beside, micros: beside_micros, unpriced_tokens: unpriced, ..Sum::default() };
+        used.push(Used { run: None, session, project, day: day(state.updated_at), sum });
+    }
+    used
+}
+
+fn priced(run: &RunRow, tokens: TokenUse, prices: &Prices) -> Sum {
+    let sum = Sum { runs: 1, tokens, estimated: run.estimated, ..Sum::default() };
+    if let Some(micros) = run.cost_micros {
+        return Sum { micros, ..sum };
+    }
+    match run.model.as_deref().and_then(|model| prices.micros(model, &tokens)) {
+        Some(micros) => Sum { micros, by_list_price_micros: micros, ..sum },
+        None => Sum { unpriced_tokens: tokens.total(), ..sum },
+    }
+}
+
+/// The day of a moment, in UTC.
+fn day(at: segno_core::Timestamp) -> String {
+    at.to_string().chars().take("2026-01-01".len()).collect()
+}
+
+fn add_up(used: Vec<Used>, by: By, sessions: u64, prices: &Prices) -> Costs {
+    let mut lines: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut total = Sum::default();
+    for used in used {
+        total.add(&used.sum);
+        lines.entry(used.name(by)).or_default().add(&used.sum);
+    }
+    let mut lines: Vec<Line> = lines.into_iter().map(|(name, sum)| Line { name, sum }).collect();
+    match by {
+        By::Day | By::Run | By::Iteration => {}
+        By::Phase | By::Agent | By::Model | By::Project | By::Session => {
+            lines.sort_by_key(|line| std::cmp::Reverse((line.sum.micros, line.sum.tokens.total())));
+        }
+    }
+    let prices_as_of = (total.by_list_price_micros > 0).then(|| prices.as_of.clone());
+    Costs { by, lines, total, sessions, prices_as_of }
+}
+
+impl Used {
+    fn name(&self, by: By) -> String {
+        let Some(run) = &self.run else {
+            return match by {
+                By::Day => self.day.clone(),
+                By::Project => self.project.clone(),
+                By::Session => self.session.clone(),
+                By::Phase | By::Iteration | By::Run | By::Agent | By::Model => {
+                    "(recorded by hand)".to_owned()
+                }
+            };
+        };
+        let phase = || run.phase.clone().unwrap_or_else(|| "(no phase)".to_owned());
+        match by {
+            By::Phase => phase(),
+            By::Iteration => format!("{} {:>3}", phase(), run.iteration),
+            By::Run => run.run.clone(),
+            By::Agent => run.agent.clone(),
+            By::Model => run.model.clone().unwrap_or_else(|| "(model not said)".to_owned()),
+            By::Day => self.day.clone(),
+            By::Project => self.project.clone(),
+            By::Session => self.session.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "cost_tests.rs"]
+mod tests;

@@ -1,0 +1,193 @@
+//! `segno cost`: what sessions cost.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use clap::ValueEnum;
+use segno_engine::Filter;
+use segno_engine::cost::By;
+use segno_engine::cost::Costs;
+use segno_engine::cost::Prices;
+use segno_engine::cost::Sum;
+
+use super::args::age;
+use crate::command_context::CommandContext;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::exit::ExitCode;
+use crate::output::table::Column;
+use crate::output::table::Table;
+use crate::output::units;
+
+/// The file with somebody's own prices, beside their configuration.
+pub const PRICES_FILE: &str = "prices.toml";
+
+/// Show what sessions cost
+///
+/// Adds up what agents used and cost, in this project or everywhere. Each run counts once. What the agent itself says
+/// counts; where it says nothing, dated list prices do, and the sum says how much of it that is. Tokens of a model
+/// without a price are shown as unpriced, never as free. prices.toml beside your configuration is laid over the list.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(
+    after_help = "Examples:\n  segno cost\n  segno cost --by model --everywhere --since 30d\n  segno --session last cost --by phase"
+)]
+pub struct Args {
+    /// What to add up by
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Grouping::Session)]
+    pub by: Grouping,
+    /// Sessions of all projects
+    #[arg(long)]
+    pub everywhere: bool,
+    /// Only sessions that changed within this time, like 12h or 7d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub since: Option<Duration>,
+}
+
+/// What to add up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the words say it")]
+pub enum Grouping {
+    Session,
+    Phase,
+    Iteration,
+    Run,
+    Agent,
+    Model,
+    Day,
+    Project,
+}
+
+impl From<Grouping> for By {
+    fn from(by: Grouping) -> Self {
+        match by {
+            Grouping::Session => Self::Session,
+            Grouping::Phase => Self::Phase,
+            Grouping::Iteration => Self::Iteration,
+            Grouping::Run => Self::Run,
+            Grouping::Agent => Self::Agent,
+            Grouping::Model => Self::Model,
+            Grouping::Day => Self::Day,
+            Grouping::Project => Self::Project,
+        }
+    }
+}
+
+/// Runs `segno cost`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    let prices = prices(&context.paths.config)?;
+    let ctx = CommandContext::open_to_look(context)?;
+    let by = By::from(args.by);
+    let costs = match &context.global.session {
+        Some(named) => ctx.engine.costs_of(ctx.named(named)?, by, &prices)?,
+        None => {
+            let since = args
+                .since
+                .map(|age| ctx.engine.now().plus_seconds(-i64::try_from(age.as_secs()).unwrap_or(i64::MAX)));
+            let project = (!args.everywhere).then(|| context.project.root.display().to_string());
+            ctx.engine.costs(&Filter { project, since, ..Filter::default() }, by, &prices)?
+        }
+    };
+    let printer = &context.printer;
+    if printer.is_json() {
+        return printer.json(&costs);
+    }
+    if costs.lines.is_empty() {
+        let where_ = if args.everywhere { "" } else { " in this project" };
+        printer.talk(format!("nothing was used{where_}"));
+        if !args.everywhere {
+            printer.hint("segno cost --everywhere");
+        }
+        return Ok(());
+    }
+    printer.table(&table(&costs))?;
+    if let Some(day) = &costs.prices_as_of {
+        let part = units::dollars(costs.total.by_list_price_micros);
+        printer.talk(format!("{part} of it by list prices of {day}: the agent did not say"));
+    }
+    if costs.total.unpriced_tokens > 0 {
+        let tokens = units::tokens(costs.total.unpriced_tokens);
+        printer.warn(format!("{tokens} have no known price and are not in the sum"));
+        printer
+            .hint(format!("give prices in {}", context.paths.config.with_file_name(PRICES_FILE).display()));
+    }
+    ctx.finish();
+    Ok(())
+}
+
+/// The list, with the user's own prices laid over it.
+fn prices(config: &Path) -> Outcome<Prices> {
+    let path = config.with_file_name(PRICES_FILE);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Prices::built_in()),
+        Err(why) => return Err(bad_prices(&path, &why.to_string())),
+    };
+    Prices::with(&text).map_err(|why| bad_prices(&path, &why.to_string()))
+}
+
+fn bad_prices(path: &Path, why: &str) -> CommandError {
+    CommandError::new(ExitCode::Config, "bad_prices", format!("{} cannot be used: {why}", path.display()))
+        .hint("mend it or move it away; nothing else reads it")
+}
+
+fn table(costs: &Costs) -> Table {
+    let title = match costs.by {
+        By::Phase => "phase",
+        By::Iteration => "iteration",
+        By::Run => "run",
+        By::Agent => "agent",
+        By::Model => "model",
+        By::Day => "day (UTC)",
+        By::Project => "project",
+        By::Session => "session",
+    };
+    let mut table = Table::new([
+        Column::left(title).elastic(),
+        Column::right("runs"),
+        Column::right("input"),
+        Column::right("output"),
+        Column::right("cache read"),
+        Column::right("cache write"),
+        Column::right("cost"),
+    ]);
+    for line in &costs.lines {
+        table.row(cells(&line.name, &line.sum));
+    }
+    if costs.lines.len() > 1 {
+        table.row(cells("together", &costs.total));
+    }
+    table
+}
+
+fn cells(name: &str, sum: &Sum) -> [String; 7] {
+    let about = if sum.estimated { "~" } else { "" };
+    let shown = |n: u64| if n == 0 { "–".to_owned() } else { format!("{about}{}", units::count(n)) };
+    [
+        name.to_owned(),
+        sum.runs.to_string(),
+        shown(sum.tokens.input.saturating_add(sum.tokens.other)),
+        shown(sum.tokens.output),
+        shown(sum.tokens.cache_read),
+        shown(sum.tokens.cache_write),
+        cost(sum),
+    ]
+}
+
+/// Money, with a mark where list prices or unpriced tokens are in it.
+fn cost(sum: &Sum) -> String {
+    let dollars = match sum.by_list_price_micros {
+        0 => units::dollars(sum.micros),
+        _ => format!("~{}", units::dollars(sum.micros)),
+    };
+    match (sum.unpriced_tokens > 0, sum.micros > 0) {
+        (false, _) => dollars,
+        (true, true) => format!("{dollars} + unpriced"),
+        (true, false) => "unpriced".to_owned(),
+    }
+}
