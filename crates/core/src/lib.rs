@@ -25,6 +25,7 @@ pub mod state;
 pub mod status;
 #[cfg(test)]
 mod story;
+pub mod suggest;
 pub mod summary;
 pub mod text;
 pub mod time;

@@ -38,6 +38,7 @@ pub mod lease;
 pub mod left_alone;
 pub mod life;
 pub mod live;
+pub mod looping;
 mod manager;
 mod reading;
 pub mod redaction;

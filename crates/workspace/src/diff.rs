@@ -148,6 +148,12 @@ impl Workspace {
         after.git.run(&command)
     }
 
+    /// The tree of the files as they are now: equal trees have equal files. Nothing is kept of it.
+    pub fn present_tree(&self) -> Result<ObjectId, Error> {
+        let _lock = self.shadow.lock(self.options.patience)?;
+        Ok(self.present()?.tree)
+    }
+
     fn hold(&self, side: Side<'_>) -> Result<Held, Error> {
         match side {
             Side::Snapshot(snapshot) => Ok(Held {

@@ -62,6 +62,18 @@ impl Workspace {
         Ok(Some(Head { top: top.to_owned(), git_dir, commit, branch }))
     }
 
+    /// How many commits `to` has that `from` has not; all of them if there was none before. One that cannot be counted,
+    /// such as after history was written anew and cleaned up, counts as one.
+    pub fn commits_between(&self, from: Option<&str>, to: &str) -> Result<u64, Error> {
+        let Some(head) = self.head()?.filter(|_| is_hex(to) && from.is_none_or(is_hex)) else { return Ok(0) };
+        let without = from.map(|from| format!("^{from}"));
+        let mut arguments = vec!["rev-list", "--count", to];
+        arguments.extend(without.as_deref());
+        let said = self.git.in_dir(&head.git_dir).run(&arguments).ok();
+        let count = said.and_then(|said| String::from_utf8_lossy(&said).trim().parse().ok());
+        Ok(count.unwrap_or(1))
+    }
+
     /// Whether tracked files differ from the last commit. We look through a repository of our own at copies, so
     /// nothing that theirs configures can run.
     pub fn is_dirty(&self, head: &Head) -> Result<bool, Error> {

@@ -64,3 +64,4 @@ pub use settle::outcome_word;
 pub use stop::Ask;
 pub use stop::Stop;
 pub use translate::commands_of;
+pub(crate) use watch::REST;

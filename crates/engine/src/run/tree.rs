@@ -85,7 +85,7 @@ pub fn start_of(pid: u32) -> Option<u64> {
 }
 
 /// A child that was just started. One that has ended already gets a start that no process has.
-pub(super) fn just_started(pid: u32) -> Member {
+pub(crate) fn just_started(pid: u32) -> Member {
     let start = match life::look(pid) {
         life::Seen::Running(Some(start)) => start,
         life::Seen::Gone => NEVER,

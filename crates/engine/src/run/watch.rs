@@ -30,7 +30,7 @@ use super::tree::OrphanReaper;
 use crate::Error;
 
 /// How long the loop rests when there is nothing to read. The agent's end wakes it at once.
-pub(super) const REST: Duration = Duration::from_millis(15);
+pub(crate) const REST: Duration = Duration::from_millis(15);
 /// How long it waits before it tries again to write to a store that could not take it.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 /// How often it looks for orphans that have ended, and whether what is printed is kept.

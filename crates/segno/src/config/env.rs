@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use segno_engine::core::suggest;
+
 use super::schema::KEYS;
 use super::schema::{self};
-use super::suggest;
 
 /// A variable with a name of its own.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use segno_engine::core::suggest;
 use toml::Table;
 use toml::Value;
 use toml_edit::Document;
@@ -17,7 +18,6 @@ use super::layers::Origin;
 use super::layers::Setting;
 use super::schema::Class;
 use super::schema::KEYS;
-use super::suggest;
 
 /// Deeper tables than this have no place in a configuration file.
 pub const MAX_DEPTH: usize = 16;

@@ -27,7 +27,6 @@ pub mod layers;
 pub mod paths;
 pub mod schema;
 pub mod set;
-mod suggest;
 pub mod trust;
 
 pub use error::Error;

@@ -98,3 +98,40 @@ fn a_branch_moves_and_its_old_place_is_kept() {
     workspace.move_branch(&one, &two, "rollback/2").unwrap();
     assert_eq!((home.git(&["rev-parse", "HEAD"]), home.git(&["rev-parse", "main"])), (two, one));
 }
+
+#[test]
+fn commits_are_counted_and_what_is_gone_counts_as_one() {
+    let home = Home::new();
+    assert_eq!(home.open().commits_between(None, &"a".repeat(40)).unwrap(), 0, "there is no repository");
+    home.git(&["init", "-q"]);
+    let one = commit(&home, "one");
+    commit(&home, "two");
+    let three = commit(&home, "three");
+    let count = |from: Option<&str>, to: &str| home.open().commits_between(from, to).unwrap();
+    assert_eq!(count(None, &three), 3);
+    assert_eq!(count(Some(&one), &three), 2);
+    assert_eq!(count(Some(&three), &one), 0, "going back is no commit");
+    assert_eq!(count(Some(&"a".repeat(40)), &three), 1);
+    assert_eq!(count(Some("--all"), &three), 0, "no option is smuggled in");
+}
+
+#[test]
+fn the_present_tree_has_one_name_and_leaves_nothing() {
+    let home = Home::new();
+    home.git(&["init", "-q"]);
+    home.write("f", "one");
+    home.write(".gitignore", "target\n");
+    let tree = || home.open().present_tree().unwrap();
+    let first = tree();
+    home.write("target", "built");
+    assert_eq!(tree(), first, "what is ignored does not count");
+    home.write("g", "untracked");
+    let second = tree();
+    assert_ne!(second, first);
+    commit(&home, "two");
+    home.write("f", "one");
+    assert_eq!(tree(), second, "a commit changes no file");
+    std::fs::remove_file(home.path("g")).unwrap();
+    assert_eq!(tree(), first);
+    assert_eq!(home.open().list().unwrap().len(), 0);
+}

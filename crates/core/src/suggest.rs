@@ -1,7 +1,7 @@
 //! "Did you mean": the nearest known word to one that is not known.
 
 /// The candidate nearest to `word`, if it is near enough to be what was meant.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A word this long is no slip of the finger, and comparing it would cost time.
     if word.len() > 128 {
         return None;
@@ -15,7 +15,7 @@ pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// How many single characters must be inserted, removed, replaced or swapped with their neighbour.
-pub(super) fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

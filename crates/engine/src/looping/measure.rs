@@ -1,0 +1,84 @@
+//! What the working tree of a session is like, and what a run did to it.
+
+use segno_core::State;
+use segno_workspace::Side;
+
+use crate::Engine;
+use crate::Error;
+use crate::tree::Checkpoint;
+
+/// How far back the checkpoints of one run are looked for; it may have made one after every few calls.
+const FAR: usize = 5_000;
+/// How many are read at once.
+const PAGE: usize = 20;
+
+/// What a run did to the working tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeDelta {
+    /// The tree of files before the run; none if it could not be captured.
+    pub before: Option<String>,
+    /// The tree of files after it.
+    pub after: Option<String>,
+    /// How many files and links were added, changed or removed.
+    pub files: u64,
+    /// How many commits the project's repository has more.
+    pub commits: u64,
+}
+
+impl TreeDelta {
+    /// Whether it did anything to it.
+    pub fn is_change(&self) -> bool {
+        self.files > 0 || self.commits > 0 || (self.before.is_some() && self.before != self.after)
+    }
+}
+
+impl Engine {
+    /// What the files of a session's project are now, as one name: equal trees have equal files. Ignored files do not
+    /// count, and so neither does what segno itself keeps there. Nothing if no snapshots can be made of it.
+    ///
+    /// # Errors
+    /// If it should be possible and fails.
+    pub fn present_tree(&self, state: &State) -> Result<Option<String>, Error> {
+        if self.options.tree.is_none() {
+            return Ok(None);
+        }
+        match self.workspace(state) {
+            Ok(workspace) => Ok(Some(workspace.present_tree()?.to_string())),
+            // Such as a home directory, or a machine without git: the loop goes by its tests alone.
+            Err(Error::NoTree(_)) => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// What the newest run of a session did to the tree, by the checkpoints before and after it.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn tree_delta(&self, state: &State) -> Result<TreeDelta, Error> {
+        let session = state.session_id;
+        let ready = |checkpoint: &Checkpoint| checkpoint.ready && checkpoint.snapshot.is_some();
+        let first = self.newest_checkpoint(session, FAR, PAGE, |it| it.begins_a_turn())?;
+        let Some(first) = first.filter(ready) else { return Ok(TreeDelta::default()) };
+        let last = self.newest_checkpoint(session, FAR, PAGE, |it| ready(it) || it.seq <= first.seq)?;
+        let last = last.filter(|it| it.seq > first.seq);
+        let mut delta = TreeDelta { before: tree_of(&first), ..TreeDelta::default() };
+        let Some(last) = last else { return Ok(delta) };
+        delta.after = tree_of(&last);
+        let workspace = self.workspace(state)?;
+        if delta.before != delta.after {
+            let (before, after) =
+                (self.snapshot_of(&workspace, &first)?, self.snapshot_of(&workspace, &last)?);
+            let changes = workspace.diff(&before, Side::Snapshot(&after), false)?;
+            delta.files = changes.iter().filter(|change| !change.directory).count() as u64;
+        }
+        let commit = |checkpoint: &Checkpoint| checkpoint.head.as_ref().and_then(|head| head.commit.clone());
+        if let Some(to) = commit(&last).filter(|to| Some(to) != commit(&first).as_ref()) {
+            delta.commits = workspace.commits_between(commit(&first).as_deref(), &to)?;
+        }
+        Ok(delta)
+    }
+}
+
+fn tree_of(checkpoint: &Checkpoint) -> Option<String> {
+    checkpoint.snapshot.as_ref().map(|snapshot| snapshot.tree.clone())
+}

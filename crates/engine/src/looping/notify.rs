@@ -1,0 +1,335 @@
+//! Tells somebody who is not looking: on the desktop, by a signed message to a web address, or by a command.
+//!
+//! Nothing here can fail a loop: what could not be told is answered, and the loop goes on.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpStream;
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_core::SessionId;
+use segno_core::Timestamp;
+use segno_redact::Redactor;
+use serde_json::json;
+use sha2::Digest as _;
+use sha2::Sha256;
+
+use super::evidence::EvidenceCommand;
+use super::evidence::run_evidence;
+use crate::run::cgroup::Resources;
+use crate::run::find_program;
+
+/// How long each way of telling may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same thing about the same session is told again after so many seconds.
+const SAME: u64 = 60;
+/// At most so many messages …
+const MOST: usize = 20;
+/// … in so many seconds.
+const WINDOW: u64 = 600;
+/// The longest text.
+const LONGEST: usize = 400;
+/// Block size of SHA-256 in bytes.
+const BLOCK: usize = 64;
+
+/// What somebody should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// The work is done.
+    Done,
+    /// The breaker is open.
+    Halted,
+    /// It waits for a person.
+    Waiting,
+    /// The agent asks something.
+    Question,
+    /// It waits for a limit, or one cannot be waited for.
+    Limit,
+    /// It ended with an error.
+    Crash,
+}
+
+impl Occasion {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Halted => "halted",
+            Self::Waiting => "waiting",
+            Self::Question => "question",
+            Self::Limit => "limit",
+            Self::Crash => "crash",
+        }
+    }
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What happened.
+    pub occasion: Occasion,
+    /// To which session.
+    pub session: SessionId,
+    /// What that is about.
+    pub topic: String,
+    /// In words.
+    pub text: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A web address that is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// `http://…`, or `https://…` where `curl` is installed.
+    pub url: String,
+    /// What the messages are signed with; none leaves them unsigned.
+    pub secret: Option<String>,
+}
+
+/// Who is told, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recipients {
+    /// The desktop, by `notify-send`.
+    pub desktop: bool,
+    /// A web address.
+    pub webhook: Option<Webhook>,
+    /// A command for the shell, with the message in `NOTICE_WHAT`, `NOTICE_SESSION`, `NOTICE_TOPIC` and `NOTICE_TEXT`.
+    pub command: Option<String>,
+}
+
+/// Tells messages, not too many of them.
+pub struct Notifier<'a> {
+    recipients: Recipients,
+    environment: &'a [(OsString, OsString)],
+    directory: &'a Path,
+    told: VecDeque<Message>,
+}
+
+impl<'a> Notifier<'a> {
+    /// For these recipients; commands get this environment and run in this directory.
+    pub fn new(recipients: Recipients, environment: &'a [(OsString, OsString)], directory: &'a Path) -> Self {
+        Self { recipients, environment, directory, told: VecDeque::new() }
+    }
+
+    /// Tells it, unless it was told a moment ago or too much was. Answers with what went wrong.
+    pub fn tell(&mut self, message: &Message, redactor: &Redactor) -> Vec<String> {
+        let message = fit(message, redactor);
+        if !self.may_tell(&message) {
+            return Vec::new();
+        }
+        self.told.push_back(message.clone());
+        let mut problems = Vec::new();
+        if self.recipients.desktop {
+            problems.extend(self.desktop(&message).err().map(|why| format!("notify-send: {why}")));
+        }
+        if let Some(webhook) = &self.recipients.webhook {
+            let body = body(&message);
+            problems.extend(
+                post(webhook, &body, self.environment).err().map(|why| format!("the webhook: {why}")),
+            );
+        }
+        if let Some(command) = &self.recipients.command {
+            problems.extend(self.command(command, &message, redactor).err());
+        }
+        problems
+    }
+
+    fn may_tell(&mut self, message: &Message) -> bool {
+        let seconds_since = |told: &Message| message.at.micros_since(told.at) / 1_000_000;
+        while self.told.front().is_some_and(|told| seconds_since(told) >= WINDOW) {
+            self.told.pop_front();
+        }
+        let same = |told: &&Message| {
+            (told.occasion, told.session) == (message.occasion, message.session) && seconds_since(told) < SAME
+        };
+        self.told.len() < MOST && self.told.iter().rev().find(same).is_none()
+    }
+
+    fn desktop(&self, message: &Message) -> Result<(), String> {
+        let program = find_program("notify-send", self.environment).ok_or("it is not installed")?;
+        let title = format!("segno: {} {}", message.topic, message.occasion.as_str());
+        let child = std::process::Command::new(program)
+            .args(["--app-name=segno", "--", &title, &message.text])
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|why| why.to_string())?;
+        wait(child).map(drop)
+    }
+
+    fn command(&self, command: &str, message: &Message, redactor: &Redactor) -> Result<(), String> {
+        let mut environment = self.environment.to_vec();
+        let values = [
+            ("NOTICE_WHAT", message.occasion.as_str().to_owned()),
+            ("NOTICE_SESSION", message.session.to_string()),
+            ("NOTICE_TOPIC", message.topic.clone()),
+            ("NOTICE_TEXT", message.text.clone()),
+        ];
+        environment.extend(values.map(|(name, value)| (name.into(), value.into())));
+        let wanted = EvidenceCommand {
+            command,
+            directory: self.directory,
+            environment: &environment,
+            timeout: PATIENCE,
+            resources: Resources::default(),
+            adopts: false,
+        };
+        let shown = run_evidence(&wanted, redactor, &|| false).map_err(|why| why.to_string())?;
+        match shown.passes() {
+            true => Ok(()),
+            false => Err(format!("the command that tells somebody: {}", shown.words())),
+        }
+    }
+}
+
+/// Without secrets, without control characters, and short.
+fn fit(message: &Message, redactor: &Redactor) -> Message {
+    let clean = |text: &str| {
+        let text = redactor.text(text).into_owned();
+        let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        segno_core::text::shorten(text.trim(), LONGEST)
+    };
+    Message { topic: clean(&message.topic), text: clean(&message.text), ..message.clone() }
+}
+
+fn body(message: &Message) -> String {
+    json!({
+        "event": "segno.loop",
+        "what": message.occasion.as_str(),
+        "session": message.session.to_string(),
+        "topic": message.topic,
+        "text": message.text,
+        "at": message.at.to_string(),
+    })
+    .to_string()
+}
+
+/// HMAC-SHA256 in hexadecimal.
+pub(super) fn signature(secret: &[u8], body: &[u8]) -> String {
+    let mut key = [0_u8; BLOCK];
+    if secret.len() > BLOCK {
+        key[..32].copy_from_slice(&Sha256::digest(secret));
+    } else {
+        key[..secret.len()].copy_from_slice(secret);
+    }
+    let pad = |with: u8| key.map(|byte| byte ^ with);
+    let inner = Sha256::new().chain_update(pad(0x36)).chain_update(body).finalize();
+    let outer = Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize();
+    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Sends a signed message. Only a 2xx answer counts.
+fn post(webhook: &Webhook, body: &str, environment: &[(OsString, OsString)]) -> Result<(), String> {
+    let signed = webhook
+        .secret
+        .as_ref()
+        .map(|secret| format!("X-Segno-Signature: sha256={}", signature(secret.as_bytes(), body.as_bytes())));
+    if webhook.url.chars().any(|c| c.is_control() || c == ' ') {
+        return Err("its address has characters that no address has".to_owned());
+    }
+    match webhook.url.split_once("://") {
+        Some(("http", rest)) => post_plain(rest, signed.as_deref(), body),
+        Some(("https", _)) => post_by_curl(&webhook.url, signed.as_deref(), body, environment),
+        _ => Err("its address has to begin with http:// or https://".to_owned()),
+    }
+}
+
+fn post_plain(address: &str, signed: Option<&str>, body: &str) -> Result<(), String> {
+    let (host, path) = address.split_once('/').unwrap_or((address, ""));
+    if host.contains('@') {
+        return Err("its address must not hold a name and a password".to_owned());
+    }
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let with_port = if has_port { host.to_owned() } else { format!("{host}:80") };
+    let said = |why: std::io::Error| why.to_string();
+    let place = with_port.to_socket_addrs().map_err(said)?.next().ok_or("its host is not known")?;
+    let mut stream = TcpStream::connect_timeout(&place, PATIENCE).map_err(said)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(said)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(said)?;
+    let signed = signed.map_or_else(String::new, |line| format!("{line}\r\n"));
+    let head = format!(
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: segno\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n{signed}Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).map_err(said)?;
+    let mut answer = [0_u8; 64];
+    let mut count = 0;
+    while count < 12 {
+        match stream.read(&mut answer[count..]).map_err(said)? {
+            0 => break,
+            more => count += more,
+        }
+    }
+    let answer = String::from_utf8_lossy(&answer[..count]).into_owned();
+    let status: Option<u16> = answer.split_whitespace().nth(1).and_then(|status| status.parse().ok());
+    match status {
+        Some(200..=299) => Ok(()),
+        Some(status) => Err(format!("it answered with status {status}")),
+        None => Err("it did not answer in HTTP".to_owned()),
+    }
+}
+
+/// There is no TLS in this program.
+fn post_by_curl(
+    url: &str,
+    signed: Option<&str>,
+    body: &str,
+    environment: &[(OsString, OsString)],
+) -> Result<(), String> {
+    let program = find_program("curl", environment)
+        .ok_or("an https:// address needs curl, which is not installed; http:// works without it")?;
+    let mut command = std::process::Command::new(program);
+    command.args(["--silent", "--show-error", "--fail", "--max-time", "5", "--output", "/dev/null"]);
+    command.args(["--header", "Content-Type: application/json"]);
+    if let Some(signed) = signed {
+        command.args(["--header", signed]);
+    }
+    let mut child = command
+        .args(["--data-binary", "@-", "--url", url])
+        .env_clear()
+        .envs(environment.iter().cloned())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|why| why.to_string())?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(body.as_bytes()).map_err(|why| why.to_string())?;
+    }
+    match wait(child)? {
+        Some(0) => Ok(()),
+        Some(code) => Err(format!("curl ended with {code}")),
+        None => Err("curl was ended by a signal".to_owned()),
+    }
+}
+
+/// Waits for a short program, at most so long.
+fn wait(mut child: std::process::Child) -> Result<Option<i32>, String> {
+    let until = Instant::now() + PATIENCE + Duration::from_secs(1);
+    loop {
+        match child.try_wait().map_err(|why| why.to_string())? {
+            Some(status) => return Ok(status.code()),
+            None if Instant::now() >= until => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err("it took too long".to_owned());
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "notify_tests.rs"]
+mod tests;
