@@ -221,6 +221,9 @@ pub enum Command {
     ChooseRecovery(Box<crate::event::RecoveryChosen>),
     /// An agent that died is taken up again by itself.
     AttemptResume(crate::event::ResumeAttempted),
+
+    /// Something of its loop.
+    Loop(Box<crate::looping::LoopCommand>),
 }
 
 /// What a command needs of the session's status.
@@ -241,6 +244,7 @@ impl Command {
     pub fn need(&self) -> Need {
         use crate::status::Status;
         match self {
+            Self::Loop(command) => command.need(),
             Self::Pause { .. } => Need::Step(Status::Paused),
             Self::Resume { .. } => Need::Step(Status::Active),
             Self::Interrupt { .. } => Need::Step(Status::Interrupted),
@@ -315,6 +319,9 @@ impl Command {
 
     /// Whether it takes the work further: what a breakpoint stops.
     pub fn moves_on(&self) -> bool {
+        if let Self::Loop(command) = self {
+            return command.moves_on();
+        }
         matches!(
             self,
             Self::AdvancePhase { .. }
@@ -367,6 +374,7 @@ impl Command {
             Self::Decide { .. } | Self::SwitchBranch { .. } => "take decisions",
             Self::StartTool { .. } | Self::EndTool { .. } | Self::SettleCall { .. } => "record tool calls",
             Self::ChooseRecovery(_) | Self::AttemptResume(_) => "be resumed",
+            Self::Loop(_) => "loop",
             Self::UseMemory { .. } | Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
             Self::RecordError { .. } => "record errors",
             Self::CreateCheckpoint { .. } => "be checkpointed",

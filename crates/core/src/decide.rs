@@ -4,6 +4,7 @@ mod budget;
 mod check;
 mod checkpoint;
 mod fact;
+mod looping;
 mod recovery;
 mod run;
 
@@ -88,7 +89,7 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
     match command {
         Command::Pause { reason, details } => one(ev::SessionPaused { reason, details }),
         Command::Resume { reset_breaker, details } => {
-            if state.status == Status::Halted && !reset_breaker {
+            if state.status == Status::Halted && !reset_breaker && breaker_holds(state) {
                 return Err(Refusal::BreakerOpen);
             }
             one(ev::SessionResumed {
@@ -164,6 +165,7 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         Command::SettleCall { .. } | Command::ChooseRecovery(_) | Command::AttemptResume(_) => {
             recovery::decide_recovery(state, command)
         }
+        Command::Loop(command) => looping::decide_loop(state, *command),
         Command::StartTool { .. }
         | Command::EndTool { .. }
         | Command::RecordFile { .. }
@@ -190,6 +192,12 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         | Command::RecordError { .. }
         | Command::CreateCheckpoint { .. } => decide_work(state, command),
     }
+}
+
+/// Whether a breaker keeps a halted session from going on. The one of a loop may have been closed since.
+fn breaker_holds(state: &State) -> bool {
+    use crate::looping::BreakerState;
+    state.looping.as_ref().is_none_or(|looping| looping.breaker.state == BreakerState::Open)
 }
 
 /// The answer to everything that is asked of the driver.
@@ -302,7 +310,12 @@ fn decide_plan(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             check_step(Some(step), of)?;
             one(ev::StepSet { step, of })
         }
-        Command::StartIteration => one(ev::IterationStarted { iteration: state.iteration.saturating_add(1) }),
+        Command::StartIteration => {
+            // One that was cut short with its driver is begun again.
+            let again = state.looping.as_ref().is_some_and(|looping| looping.open) && state.iteration > 0;
+            let iteration = if again { state.iteration } else { state.iteration.saturating_add(1) };
+            one(ev::IterationStarted { iteration })
+        }
         Command::StartAttempt => one(ev::AttemptStarted { attempt: state.attempt.saturating_add(1) }),
         Command::VerifyPhase { phase, check, verdict, details } => {
             limits::name("check", &check)?;

@@ -18,6 +18,7 @@ pub mod fingerprint;
 pub mod id;
 pub mod limits;
 pub mod live;
+pub mod looping;
 pub mod project;
 pub mod refusal;
 pub mod rows;

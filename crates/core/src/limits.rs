@@ -31,6 +31,30 @@ pub const WAYS: usize = 16;
 pub const RESTORES: usize = 16;
 /// How many runs before the newest are remembered by the source of their tokens.
 pub const EARLIER_RUNS: usize = 16;
+/// Most phases of a loop.
+pub const LOOP_PHASES: usize = 32;
+/// How much of a plan of a loop may be kept in the state, as JSON text in bytes.
+pub const LOOP_PLAN: usize = 64 * 1024;
+/// The most that one prompt of a plan adds to that; a longer one is set aside when it is recorded.
+pub const LOOP_PROMPT: usize = 8 * 1024;
+/// Most evidence commands of a phase.
+pub const EVIDENCE: usize = 16;
+/// Longest excerpt of an error, a question or a condition of a loop, in characters.
+pub const LOOP_TEXT: usize = 500;
+/// Most names of tests, denied calls and the like that are listed.
+pub const LOOP_NAMES: usize = 10;
+/// Most tests that a baseline keeps by name.
+pub const BASELINE_TESTS: usize = 5_000;
+/// How many changes of the breaker are remembered.
+pub const BREAKER_CHANGES: usize = 50;
+/// How many iterations are remembered for charts, costs and trees that came before.
+pub const LOOP_RECENT: usize = 32;
+/// Most notes of the operator that wait for the next prompt.
+pub const LOOP_NOTES: usize = 16;
+/// Most work items that a loop remembers.
+pub const LOOP_ITEMS: usize = 256;
+/// Most conditions of a gate.
+pub const CONDITIONS: usize = 32;
 
 /// A name: not empty, on one line, not too long.
 pub fn name(field: &'static str, text: &str) -> Result<(), Refusal> {

@@ -101,7 +101,21 @@ impl SaveTrigger {
             | Event::StateRestored(_)
             | Event::RunStarted(_)
             | Event::RunAdopted(_)
-            | Event::RunEnded(_) => Self::Action,
+            | Event::RunEnded(_)
+            | Event::LoopStarted(_)
+            | Event::LoopBaselineTaken(_)
+            | Event::IterationEnded(_)
+            | Event::BreakerChanged(_)
+            | Event::GateMeasured(_)
+            | Event::GateAccepted(_)
+            | Event::GatePassed(_)
+            | Event::LoopParked(_)
+            | Event::LoopWoken(_)
+            | Event::OperatorNoted(_)
+            | Event::PhaseSkipped(_)
+            | Event::HandedOver(_)
+            | Event::ItemTaken(_)
+            | Event::ItemEnded(_) => Self::Action,
         }
     }
 }

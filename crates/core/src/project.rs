@@ -243,6 +243,20 @@ impl Changes<'_> {
             | Event::FilesRestored(_)
             | Event::StateRestored(_)
             | Event::RunAdopted(_)
+            | Event::LoopStarted(_)
+            | Event::LoopBaselineTaken(_)
+            | Event::IterationEnded(_)
+            | Event::BreakerChanged(_)
+            | Event::GateMeasured(_)
+            | Event::GateAccepted(_)
+            | Event::GatePassed(_)
+            | Event::LoopParked(_)
+            | Event::LoopWoken(_)
+            | Event::OperatorNoted(_)
+            | Event::PhaseSkipped(_)
+            | Event::HandedOver(_)
+            | Event::ItemTaken(_)
+            | Event::ItemEnded(_)
             | Event::Unknown(_) => {}
         }
     }

@@ -4,6 +4,7 @@ mod action;
 mod apply;
 mod begin;
 mod ledger;
+mod looping;
 mod parts;
 mod plan;
 mod run;
@@ -40,7 +41,7 @@ pub use parts::*;
 pub(crate) use plan::place;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 7;
+pub const FOLD_VERSION: u32 = 8;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,6 +204,9 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Box<RecoveryMark>>,
 
+    /// Where its loop stands, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looping: Option<Box<crate::looping::LoopState>>,
     /// The newest run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunMark>,

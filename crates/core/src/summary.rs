@@ -54,11 +54,15 @@ pub struct Summary {
     pub branch: Option<String>,
     pub file: Option<String>,
     pub work_item: Option<String>,
+    pub waiting_until: Option<Timestamp>,
+    pub breaker: Option<String>,
+    pub loop_total: Option<u64>,
     pub seq: u64,
 }
 
 impl From<&State> for Summary {
     fn from(state: &State) -> Self {
+        let looping = state.looping.as_deref();
         Self {
             session_id: state.session_id,
             uid: state.uid,
@@ -92,6 +96,9 @@ impl From<&State> for Summary {
             branch: state.branch.clone(),
             file: state.file.clone(),
             work_item: state.work_item.as_ref().map(|item| item.id.clone()),
+            waiting_until: looping.and_then(|looping| looping.parked.as_ref()?.until),
+            breaker: looping.map(|looping| looping.breaker.state.as_str().to_owned()),
+            loop_total: looping.map(|looping| looping.total),
             seq: state.seq,
         }
     }
@@ -134,6 +141,9 @@ impl Default for Summary {
             branch: None,
             file: None,
             work_item: None,
+            waiting_until: None,
+            breaker: None,
+            loop_total: None,
             seq: 0,
         }
     }

@@ -86,6 +86,7 @@ CompleteTurn        ok          ok          ok          ok          ok          
 Report              ok          ok          ok          ok          ok          ok          ok
 ChooseRecovery      ok          ok          ok          ok          ok          ok          ok
 AttemptResume       ok          ok          ok          ok          ok          ok          ok
+Loop                ok          ok          ok          ok          ended       ended       ended
 ";
 
 /// Where a session may go from where.
@@ -119,7 +120,7 @@ commands! {
     ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool SettleCall UseMemory SetCache RemoveCache
     RecordError CreateCheckpoint ReadyCheckpoint FailCheckpoint PinCheckpoint DropCheckpoint InvalidateCheckpoints
     RecordRestore RestoreState StartRun NameRun AdoptRun EndRun Say CompleteTurn Report
-    ChooseRecovery AttemptResume
+    ChooseRecovery AttemptResume Loop
 }
 
 /// One of each, with values that nothing is wrong with.
@@ -206,6 +207,11 @@ fn commands() -> Vec<(String, Command)> {
         Command::Report { what: text(), body: json!({}) },
         Command::ChooseRecovery(Box::default()),
         Command::AttemptResume(ResumeAttempted { attempt: 1, of: 1, ..ResumeAttempted::default() }),
+        Command::Loop(Box::new(crate::looping::LoopCommand::Start {
+            plan: Box::new(looping_samples::plan()),
+            parent: None,
+            item: None,
+        })),
     ];
     let reset = ("Resume/reset".to_owned(), Command::Resume { reset_breaker: true, details: None });
     commands.into_iter().map(|command| (name(&command).to_owned(), command)).chain([reset]).collect()

@@ -100,6 +100,20 @@ impl Event {
             | Self::RunStarted(_)
             | Self::RunAdopted(_)
             | Self::RunEnded(_)
+            | Self::LoopStarted(_)
+            | Self::LoopBaselineTaken(_)
+            | Self::IterationEnded(_)
+            | Self::BreakerChanged(_)
+            | Self::GateMeasured(_)
+            | Self::GateAccepted(_)
+            | Self::GatePassed(_)
+            | Self::LoopParked(_)
+            | Self::LoopWoken(_)
+            | Self::OperatorNoted(_)
+            | Self::PhaseSkipped(_)
+            | Self::HandedOver(_)
+            | Self::ItemTaken(_)
+            | Self::ItemEnded(_)
             | Self::Unknown(_) => false,
         }
     }

@@ -35,6 +35,8 @@ pub enum Maker {
     Run,
     /// By importing it from elsewhere.
     Import,
+    /// By a loop: only its gate completes it.
+    Loop,
 }
 
 /// A named list of phases.

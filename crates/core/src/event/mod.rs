@@ -9,6 +9,9 @@ mod checkpoint_events;
 mod fact;
 mod ledger;
 mod lifecycle;
+mod looping;
+#[cfg(test)]
+pub(crate) mod looping_samples;
 mod plan;
 mod recovery;
 mod run;
@@ -21,6 +24,7 @@ pub use checkpoint_events::*;
 pub use fact::Fact;
 pub use ledger::*;
 pub use lifecycle::*;
+pub use looping::*;
 pub use plan::*;
 pub use recovery::*;
 pub use run::*;
@@ -219,6 +223,20 @@ events! {
     Reported = "reported" v 1,
     RecoveryChosen = "recovery_chosen" v 1,
     ResumeAttempted = "resume_attempted" v 1,
+    LoopStarted = "loop_started" v 1,
+    LoopBaselineTaken = "loop_baseline_taken" v 1,
+    IterationEnded = "iteration_ended" v 1,
+    BreakerChanged = "breaker_changed" v 1,
+    GateMeasured = "gate_measured" v 1,
+    GateAccepted = "gate_accepted" v 1,
+    GatePassed = "gate_passed" v 1,
+    LoopParked = "loop_parked" v 1,
+    LoopWoken = "loop_woken" v 1,
+    OperatorNoted = "operator_noted" v 1,
+    PhaseSkipped = "phase_skipped" v 1,
+    HandedOver = "handed_over" v 1,
+    ItemTaken = "item_taken" v 1,
+    ItemEnded = "item_ended" v 1,
 }
 
 #[cfg(test)]

@@ -239,6 +239,7 @@ pub(crate) fn full_state() -> State {
             recovered_at: Some(at(61)),
             attempts: 1,
         })),
+        looping: None,
         run: Some(RunMark {
             id: "run-2".into(),
             agent: "claude".into(),
@@ -706,6 +707,17 @@ fn runs() -> Vec<Event> {
 
 /// At least one event of every kind.
 pub(crate) fn samples() -> Vec<Event> {
-    [created().into(), lifecycle(), plan(), budget(), work(), ledger_and_keep(), going_back(), runs()]
-        .concat()
+    let looping = looping_samples::looping();
+    [
+        created().into(),
+        lifecycle(),
+        plan(),
+        budget(),
+        work(),
+        ledger_and_keep(),
+        going_back(),
+        runs(),
+        looping,
+    ]
+    .concat()
 }

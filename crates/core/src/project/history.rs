@@ -98,6 +98,20 @@ fn line(event: &Event) -> Option<(String, Option<Text>)> {
             let why = e.why.short(limits::NAME);
             ("resume_attempted", said(format!("attempt {} of {}: {why}", e.attempt, e.of)))
         }
+        Event::LoopStarted(e) => ("loop_started", said(e.plan.workflow.as_str())),
+        Event::IterationEnded(e) => ("iteration_ended", said(e.line.as_str())),
+        Event::BreakerChanged(e) => {
+            ("breaker_changed", said(format!("{} to {}: {}", e.from.as_str(), e.to.as_str(), e.reason)))
+        }
+        Event::GateAccepted(e) => ("gate_accepted", said(e.because.short(limits::NAME))),
+        Event::GatePassed(e) => ("gate_passed", said(e.phase.as_str())),
+        Event::LoopParked(e) => ("loop_parked", said(e.words.as_str())),
+        Event::LoopWoken(e) => ("loop_woken", said(e.how.as_str())),
+        Event::OperatorNoted(e) => ("operator_noted", said(e.text.short(limits::NAME))),
+        Event::PhaseSkipped(e) => ("phase_skipped", said(format!("{}, by {}", e.phase, e.by))),
+        Event::HandedOver(e) => ("handed_over", said(format!("to {}: {}", e.to_agent, e.why))),
+        Event::ItemTaken(e) => ("item_taken", said(format!("{} {}", e.item.id, e.item.title))),
+        Event::ItemEnded(e) => ("item_ended", said(format!("{} {}", e.item.id, e.end.as_str()))),
         // Older ones have no such line.
         Event::ErrorRecorded(e) if !e.history => return None,
         Event::ErrorRecorded(e) => ("error_recorded", said(e.message.short(limits::NAME))),
@@ -144,6 +158,8 @@ fn line(event: &Event) -> Option<(String, Option<Text>)> {
         | Event::CacheRemoved(_)
         | Event::CheckpointReady(_)
         | Event::CheckpointDropped(_)
+        | Event::LoopBaselineTaken(_)
+        | Event::GateMeasured(_)
         | Event::Unknown(_) => return None,
     };
     Some((action.to_owned(), details))

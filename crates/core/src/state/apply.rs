@@ -90,8 +90,10 @@ impl State {
                     recovery.recovery_type = Some(Recovery::Live);
                     recovery.recovered_at = Some(mark.at);
                 }
+                self.loop_goes_on(mark.at);
                 if e.breaker_reset {
                     self.errors.in_a_row = 0;
+                    self.loop_breaker_reset(mark);
                 }
             }
             Event::SessionInterrupted(e) => {
@@ -139,9 +141,13 @@ impl State {
                 self.iteration = 0;
                 self.attempt = 1;
                 self.verification.clear();
+                self.loop_phase_advanced(mark, e);
             }
             Event::StepSet(e) => (self.step, self.of) = (Some(e.step), e.of),
-            Event::IterationStarted(e) => self.iteration = e.iteration,
+            Event::IterationStarted(e) => {
+                self.iteration = e.iteration;
+                self.loop_iteration_started(mark);
+            }
             Event::AttemptStarted(e) => self.attempt = e.attempt,
             Event::PhaseVerified(e) => {
                 let room = self.verification.len() < limits::ENTRIES;
@@ -311,6 +317,20 @@ impl State {
                 }
             }
             Event::Said(_) | Event::Reported(_) => {}
+            Event::LoopStarted(e) => self.loop_started(mark, e),
+            Event::LoopBaselineTaken(e) => self.loop_baseline_taken(mark, e),
+            Event::IterationEnded(e) => self.loop_iteration_ended(mark, e),
+            Event::BreakerChanged(e) => self.breaker_changed(mark, e),
+            Event::GateMeasured(e) => self.gate_measured(e),
+            Event::GateAccepted(e) => self.gate_accepted(e),
+            Event::GatePassed(e) => self.gate_passed(mark, e),
+            Event::LoopParked(e) => self.loop_parked(mark, e),
+            Event::LoopWoken(_) => self.loop_goes_on(mark.at),
+            Event::OperatorNoted(e) => self.operator_noted(mark, e),
+            Event::PhaseSkipped(e) => self.phase_skipped(e),
+            Event::HandedOver(e) => self.handed_over(e),
+            Event::ItemTaken(e) => self.item_taken(e),
+            Event::ItemEnded(e) => self.item_ended(e),
             Event::Unknown(_) => {
                 count(&mut self.unknown);
                 return Applied::Skipped;

@@ -55,6 +55,8 @@ impl State {
         state.tree = Default::default();
         state.late = 0;
         state.unknown = 0;
+        // Its plan names commands; only somebody here may say that they are to be run.
+        state.looping = None;
         count(&mut state.counts.history);
         state
     }
@@ -69,6 +71,8 @@ impl State {
         self.warned = Default::default();
         self.driver = None;
         self.requests.clear();
+        // Its plan names commands; only somebody here may say that they are to be run.
+        self.looping = None;
         let open: Vec<String> = self.calls.open.keys().cloned().collect();
         for call in open {
             self.calls.doubt(&call);
@@ -141,6 +145,7 @@ impl State {
             work_item: None,
             asked: None,
             recovery: None,
+            looping: None,
             run: None,
             driver: None,
             requests: Vec::new(),

@@ -74,6 +74,11 @@ impl State {
         self.breakpoint.clone_from(&then.breakpoint);
         self.outputs.clone_from(&then.outputs);
         self.agent.clone_from(&then.agent);
+        if let (Some(state), Some(phase)) = (&mut self.looping, &then.phase)
+            && state.plan.phase(phase).is_some()
+        {
+            state.enter(mark.at, phase);
+        }
         for (name, agent) in &mut self.agents {
             agent.active = then.agents.get(name).is_some_and(|before| before.active);
         }

@@ -20,6 +20,7 @@ use segno_engine::core::event::Unit;
 use segno_engine::core::event::UnknownEvent;
 use serde_json::Value;
 
+use super::loop_words;
 use super::style::Meaning;
 use super::units;
 
@@ -151,15 +152,15 @@ pub fn checkpoint_reason(reason: CheckpointReason) -> &'static str {
     }
 }
 
-fn line(word: &str, what: impl Into<String>) -> Line {
+pub(super) fn line(word: &str, what: impl Into<String>) -> Line {
     Line { word: word.to_owned(), what: what.into(), note: String::new(), meaning: Meaning::Plain }
 }
 
-fn noted(word: &str, what: impl Into<String>, note: impl Into<String>) -> Line {
+pub(super) fn noted(word: &str, what: impl Into<String>, note: impl Into<String>) -> Line {
     Line { note: note.into(), ..line(word, what) }
 }
 
-fn colored(meaning: Meaning, line: Line) -> Line {
+pub(super) fn colored(meaning: Meaning, line: Line) -> Line {
     Line { meaning, ..line }
 }
 
@@ -414,6 +415,20 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
         Event::ResumeAttempted(e) => {
             noted("resume", format!("attempt {} of {}", e.attempt, e.of), first(&e.why))
         }
+        Event::LoopStarted(e) => loop_words::started(e),
+        Event::LoopBaselineTaken(e) => loop_words::baseline(e),
+        Event::IterationEnded(e) => loop_words::iteration_ended(e),
+        Event::BreakerChanged(e) => loop_words::breaker(e),
+        Event::GateMeasured(e) => loop_words::measured(e),
+        Event::GateAccepted(e) => loop_words::accepted(e),
+        Event::GatePassed(e) => loop_words::passed(e),
+        Event::LoopParked(e) => loop_words::parked(e),
+        Event::LoopWoken(e) => loop_words::woken(e),
+        Event::OperatorNoted(e) => noted("note", first(&e.text), "for the next prompt"),
+        Event::PhaseSkipped(e) => loop_words::skipped(e),
+        Event::HandedOver(e) => loop_words::handed_over(e),
+        Event::ItemTaken(e) => loop_words::item_taken(e),
+        Event::ItemEnded(e) => loop_words::item_ended(e),
         Event::Unknown(UnknownEvent { kind, version, .. }) => {
             colored(Meaning::Dim, line("unknown", format!("{kind} version {version}, of a newer segno")))
         }

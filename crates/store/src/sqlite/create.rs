@@ -126,12 +126,13 @@ pub(super) fn maker(maker: Maker) -> &'static str {
         Maker::New => "new",
         Maker::Run => "run",
         Maker::Import => "import",
+        Maker::Loop => "loop",
     }
 }
 
 /// The other way round. What cannot be read was made by a person, to be on the safe side.
 pub(super) fn maker_of(word: &str) -> Maker {
-    [Maker::Run, Maker::Import].into_iter().find(|one| maker(*one) == word).unwrap_or(Maker::New)
+    [Maker::Run, Maker::Import, Maker::Loop].into_iter().find(|one| maker(*one) == word).unwrap_or(Maker::New)
 }
 
 fn refuse_beside(connection: &Connection, place: &str, project: &str) -> Result<(), Error> {

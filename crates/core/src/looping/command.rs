@@ -1,0 +1,78 @@
+//! What can be asked of a loop.
+
+use super::breaker::BreakerBy;
+use super::gate::GateResult;
+use super::plan::LoopPlan;
+use crate::command::Need;
+use crate::event::ItemEnd;
+use crate::event::LoopBaselineTaken;
+use crate::event::LoopParked;
+use crate::event::WokenHow;
+use crate::event::WorkItemMark;
+use crate::id::SessionId;
+use crate::text::Text;
+use crate::time::Timestamp;
+
+/// One thing asked of a loop. Its rules are in `decide/looping.rs`.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the fields are those of the event that follows, documented there")]
+pub enum LoopCommand {
+    /// Begin, or go on by another plan.
+    Start { plan: Box<LoopPlan>, parent: Option<SessionId>, item: Option<WorkItemMark> },
+    /// What there is before the first iteration of a phase.
+    TakeBaseline(LoopBaselineTaken),
+    /// Reset the breaker.
+    ResetBreaker { reason: String },
+    /// Try one iteration although the breaker was open.
+    Probe { by: BreakerBy, reason: String },
+    /// A gate was measured outside an iteration.
+    MeasureGate { phase: String, result: GateResult, by_hand: bool },
+    /// Accept that conditions do not hold.
+    AcceptGate { because: Text, conditions: Vec<String>, tree: Option<String> },
+    /// Wait without a process.
+    Park(LoopParked),
+    /// Stay parked until somebody says otherwise.
+    Hold,
+    /// Go on after waiting.
+    Wake { how: WokenHow, at: Timestamp },
+    /// Tell the agent something with the next prompt.
+    Say { text: Text },
+    /// Leave the phase without its gate.
+    SkipPhase { by: String },
+    /// Go into the next phase: its gate has passed and somebody looked, or it is skipped.
+    Advance,
+    /// Let another agent go on.
+    HandOver { to: String, why: String },
+    /// Work on an item.
+    TakeItem { item: WorkItemMark, session: Option<SessionId> },
+    /// The work on an item ended.
+    EndItem { item: WorkItemMark, end: ItemEnd, failures: u32, retry_at: Option<Timestamp>, why: String },
+}
+
+impl LoopCommand {
+    /// What it needs of the status.
+    pub fn need(&self) -> Need {
+        match self {
+            Self::TakeBaseline(_)
+            | Self::Park(_)
+            | Self::Advance
+            | Self::HandOver { .. }
+            | Self::TakeItem { .. } => Need::Active,
+            Self::Start { .. }
+            | Self::ResetBreaker { .. }
+            | Self::Probe { .. }
+            | Self::MeasureGate { .. }
+            | Self::AcceptGate { .. }
+            | Self::Hold
+            | Self::Wake { .. }
+            | Self::Say { .. }
+            | Self::SkipPhase { .. }
+            | Self::EndItem { .. } => Need::Open,
+        }
+    }
+
+    /// Whether it takes the work further: what a breakpoint stops.
+    pub fn moves_on(&self) -> bool {
+        matches!(self, Self::Advance | Self::HandOver { .. } | Self::TakeItem { .. })
+    }
+}

@@ -1,0 +1,22 @@
+//! Driving an agent, iteration after iteration, until the work is really done: the plan, what is observed, and what follows.
+//!
+//! The engine feeds values in and does what comes out. Nothing here reads a clock or runs anything, so every decision can
+//! be made again from the journal.
+
+mod breaker;
+mod command;
+mod gate;
+mod observation;
+mod plan;
+mod progress;
+mod state;
+mod verdict;
+
+pub use breaker::*;
+pub use command::LoopCommand;
+pub use gate::*;
+pub use observation::*;
+pub use plan::*;
+pub use progress::*;
+pub use state::*;
+pub use verdict::*;
