@@ -1,5 +1,7 @@
-//! From the bytes of a fuzzer to the invariants that the tests of `segno-agents` check too.
+//! From the bytes of a fuzzer to the invariants that the tests of `segno-agents` and `segno-evidence` check too.
 
+#[path = "../../crates/evidence/tests/it/invariants.rs"]
+mod evidence_invariants;
 #[path = "../../crates/agents/tests/it/invariants.rs"]
 mod invariants;
 #[path = "../../crates/engine/src/run/translate.rs"]
@@ -26,6 +28,18 @@ pub fn plain(data: &[u8]) {
     } else {
         with_way(&invariants::plain_json(), data);
     }
+}
+
+/// The output of a test command, after one byte that says how it ended.
+pub fn evidence(data: &[u8]) {
+    let Some((exit, data)) = data.split_first() else { return };
+    let exit = match exit % 4 {
+        0 => segno_evidence::Exit::Code(0),
+        1 => segno_evidence::Exit::Code(1),
+        2 => segno_evidence::Exit::TimedOut,
+        _ => segno_evidence::Exit::Unknown,
+    };
+    evidence_invariants::check(&String::from_utf8_lossy(data), exit);
 }
 
 /// A hook payload, after one byte that chooses the agent.

@@ -1,0 +1,32 @@
+//! Understands what test runners, trackers and agents say of the work.
+//!
+//! A command that checks the work prints something, and what it prints is meant for people. This crate makes values of
+//! it: how many tests passed, which ones, and whether the runner came to its end.
+//!
+//! * [`read`] makes a [`TestReport`] of the output of a test command, [`compare`] says what changed since another one.
+//!
+//! Text is believed as little as possible. A runner shows what the tests printed, and a test may print anything; each
+//! reader knows how its runner marks such text and does not count in it. What cannot be told apart is not counted.
+//! [`TestReport::verdict`] is `Passed` only if tests ran, none failed, the runner came to its end, and the command
+//! ended with success.
+//!
+//! The crate is pure: no files, no environment, no clock.
+
+mod compare;
+mod read;
+mod report;
+mod runners;
+mod text;
+
+pub use compare::Basis;
+pub use compare::Comparison;
+pub use compare::Counts;
+pub use compare::compare;
+pub use read::read;
+pub use report::Exit;
+pub use report::MOST_TESTS;
+pub use report::Outcome;
+pub use report::Runner;
+pub use report::TestCase;
+pub use report::TestReport;
+pub use report::Verdict;

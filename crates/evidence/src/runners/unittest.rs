@@ -1,0 +1,193 @@
+//! `python -m unittest`.
+//!
+//! The end is a rule of seventy dashes, `Ran 7 tests in 0.001s`, an empty line, and `OK` or `FAILED (failures=2)`. Before
+//! it stands a section for each failure, below a rule of seventy `=`; what tests printed stands in these sections or
+//! among the dots, never between the rule and its `Ran`.
+
+use super::Before;
+use super::Reader;
+use crate::report::Outcome;
+use crate::report::Part;
+use crate::report::Runner;
+use crate::text;
+
+pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
+    (is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some()).then(|| {
+        let part = Part::new(Runner::Unittest);
+        Box::new(Run { place: Place::Running, described: None, ran: 0, failures: Vec::new(), part }) as _
+    })
+}
+
+fn is_rule(line: &str, mark: u8) -> bool {
+    line.len() == 70 && line.bytes().all(|b| b == mark)
+}
+
+/// `test_adds (test_unit.TestSums.test_adds)` as one name; before Python 3.11 the last part was left out.
+fn full_name(text: &str) -> Option<String> {
+    let (name, place) = text.split_once(" (")?;
+    let (place, _) = place.split_once(')')?;
+    if name.contains(' ') || place.is_empty() || place.contains(' ') {
+        return None;
+    }
+    let is_whole = place.rsplit('.').next() == Some(name);
+    Some(if is_whole { place.to_owned() } else { format!("{place}.{name}") })
+}
+
+/// `test_adds (test_unit.TestSums.test_adds) ... ok`.
+fn case(line: &str) -> Option<(String, Outcome)> {
+    let (name, result) = line.split_once(" ... ")?;
+    Some((full_name(name)?, outcome(result)?))
+}
+
+fn outcome(result: &str) -> Option<Outcome> {
+    Some(match result {
+        "ok" => Outcome::Passed,
+        "FAIL" | "ERROR" | "unexpected success" => Outcome::Failed,
+        "expected failure" | "skipped" => Outcome::Skipped,
+        _ if result.starts_with("skipped ") => Outcome::Skipped,
+        _ => return None,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Running,
+    /// After a rule of `=`.
+    Failure,
+    /// In the text of a failure.
+    Captured,
+    /// After a rule of dashes. It may also have been printed by a test.
+    Rule {
+        captured: bool,
+    },
+    /// After `Ran 7 tests`.
+    Ran,
+    Ended,
+}
+
+struct Run {
+    place: Place,
+    /// A test that tells its first line of documentation before its result.
+    described: Option<String>,
+    ran: u64,
+    failures: Vec<String>,
+    part: Part,
+}
+
+impl Run {
+    fn running(&mut self, line: &str) {
+        if let Some((name, outcome)) = case(line) {
+            self.part.put(&name, outcome);
+            self.described = None;
+        } else if let Some(name) = self.described.take() {
+            if let Some(outcome) = line.rsplit_once(" ... ").and_then(|(_, result)| outcome(result)) {
+                self.part.put(&name, outcome);
+            } else if let Some(outcome) = outcome(line) {
+                self.part.put(&name, outcome);
+            } else if full_name(line).is_none() {
+                // Its output is in between.
+                self.described = Some(name);
+            }
+        }
+        if line.ends_with(')') || line.contains(") ... ") {
+            let name = full_name(line.split(" ... ").next().unwrap_or(line));
+            if case(line).is_none() && name.is_some() && !line.starts_with(' ') {
+                self.described = name;
+            }
+        }
+    }
+
+    /// `FAIL: test_parts (test_unit.TestSums.test_parts) (i=1)`.
+    fn failure(&mut self, line: &str) -> bool {
+        let Some(rest) =
+            ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "].iter().find_map(|w| line.strip_prefix(w))
+        else {
+            return false;
+        };
+        let Some(name) = full_name(rest) else { return false };
+        self.part.build_failed |= name.contains("unittest.loader._FailedTest");
+        self.failures.push(name);
+        true
+    }
+
+    /// `FAILED (failures=2, errors=1, skipped=1)`, `OK (skipped=1)`, `NO TESTS RAN`.
+    fn result(&mut self, line: &str) -> bool {
+        let (word, counts) = line.split_once(" (").unwrap_or((line, ""));
+        if !["OK", "FAILED", "NO TESTS RAN"].contains(&word) {
+            return false;
+        }
+        let (mut failed, mut skipped) = (0_u64, 0_u64);
+        for part in counts.trim_end_matches(')').split(", ").filter(|part| !part.is_empty()) {
+            let Some((what, count)) = part.split_once('=') else { return false };
+            let Some(count) = text::number(count) else { return false };
+            match what {
+                "failures" | "errors" | "unexpected successes" => failed = failed.saturating_add(count),
+                _ => skipped = skipped.saturating_add(count),
+            }
+        }
+        // One test may fail in several of its parts.
+        if self.failures.len() as u64 == failed {
+            self.failures.sort();
+            self.failures.dedup();
+            failed = self.failures.len() as u64;
+        }
+        self.part.passed = self.ran.saturating_sub(failed.saturating_add(skipped));
+        (self.part.failed, self.part.skipped) = (failed, skipped);
+        self.part.complete = true;
+        self.place = Place::Ended;
+        true
+    }
+}
+
+impl Reader for Run {
+    fn take(&mut self, line: &str) -> bool {
+        if self.place == Place::Ended {
+            return false;
+        }
+        if is_rule(line, b'=') {
+            self.place = Place::Failure;
+            return true;
+        }
+        match self.place {
+            Place::Running if is_rule(line, b'-') => self.place = Place::Rule { captured: false },
+            Place::Running => self.running(line),
+            Place::Failure => {
+                self.place = if self.failure(line) { Place::Captured } else { Place::Running };
+            }
+            Place::Captured if is_rule(line, b'-') => self.place = Place::Rule { captured: true },
+            Place::Captured => {}
+            Place::Rule { captured } => {
+                let ran = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" in "));
+                let ran =
+                    ran.and_then(|(ran, _)| ran.split_once(" test")).and_then(|(ran, _)| text::number(ran));
+                match ran {
+                    Some(ran) => (self.ran, self.place) = (ran, Place::Ran),
+                    None => self.place = if captured { Place::Captured } else { Place::Running },
+                }
+            }
+            Place::Ran if line.is_empty() => {}
+            Place::Ran => {
+                if !self.result(line) {
+                    self.place = Place::Running;
+                }
+            }
+            Place::Ended => {}
+        }
+        true
+    }
+
+    fn ended(&self) -> bool {
+        self.place == Place::Ended
+    }
+
+    fn quoting(&self) -> bool {
+        matches!(self.place, Place::Captured)
+    }
+
+    fn finish(mut self: Box<Self>) -> Option<Part> {
+        for name in std::mem::take(&mut self.failures) {
+            self.part.put(&name, Outcome::Failed);
+        }
+        Some(self.part)
+    }
+}

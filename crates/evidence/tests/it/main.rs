@@ -1,0 +1,8 @@
+//! The readers against real output, made-up output and broken output.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod comparing;
+mod invariants;
+mod made_up;
+mod mutations;
+mod recordings;
