@@ -32,6 +32,7 @@ use crate::fingerprint::fingerprint;
 use crate::id::CheckpointId;
 use crate::limits;
 use crate::refusal::Refusal;
+use crate::state::OpenRequest;
 use crate::state::State;
 use crate::state::percent_done;
 use crate::state::place;
@@ -125,6 +126,14 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         Command::MakeRequest { request, details } => {
             if state.driver.is_none() {
                 return Err(Refusal::NoDriver);
+            }
+            // A driver does what it was asked for first. Whoever wants another end than that hears so, and does not
+            // believe that it will come.
+            let other = |open: &&OpenRequest| open.request.leads_to() != request.leads_to();
+            if let Some(open) = state.requests.first().filter(other)
+                && !request.ends_the_run_only()
+            {
+                return Err(Refusal::AskedBefore { request: open.request });
             }
             room("open requests", false, state.requests.len(), limits::ENTRIES)?;
             one(ev::RequestMade { request, details })

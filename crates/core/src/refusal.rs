@@ -1,5 +1,6 @@
 //! Why a command was not carried out. Nothing was written when one of these comes back.
 
+use crate::event::Request;
 use crate::status::Status;
 
 /// A command that the rules do not allow now.
@@ -89,6 +90,12 @@ pub enum Refusal {
         /// Those it has, joined by commas.
         phases: String,
     },
+    /// The driver was asked for another end before.
+    #[error("the session's driver was asked to {} before, and does that first", request.as_str())]
+    AskedBefore {
+        /// What it was asked for.
+        request: Request,
+    },
     /// The thing is there already, or is what it should become.
     #[error("{0}")]
     Already(String),
@@ -115,6 +122,7 @@ impl Refusal {
             Self::Unknown { .. } => "unknown_item",
             Self::AtBreakpoint { .. } => "at_breakpoint",
             Self::UnknownPhase { .. } => "unknown_phase",
+            Self::AskedBefore { .. } => "asked_before",
             Self::Already(_) => "already",
         }
     }

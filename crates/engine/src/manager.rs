@@ -461,7 +461,7 @@ impl SessionManager {
         let acted = self.engine.act(self.id()?, command)?;
         self.notices = acted.notices;
         if let Some(request) = acted.requested {
-            let what = format!("{request:?}").to_lowercase();
+            let what = request.as_str();
             self.notices.push(format!("somebody drives the session: its driver was asked to {what}"));
         }
         Ok(self.current.insert(acted.state))

@@ -51,6 +51,9 @@ impl From<segno_engine::Error> for CommandError {
             E::Refused(Refusal::AtBreakpoint { .. }) => {
                 (ExitCode::Refused, Some("segno breakpoint continue".to_owned()))
             }
+            E::Refused(Refusal::AskedBefore { .. }) => {
+                (ExitCode::Refused, Some("ask again when its run has ended   (segno kill   ends it now)".to_owned()))
+            }
             E::Refused(_) => (ExitCode::Refused, None),
             E::Store(S::Held(_) | S::StaleEpoch { .. }) => (ExitCode::HeldElsewhere, None),
             E::Store(S::Busy { .. } | S::DriversAlive { .. }) => {

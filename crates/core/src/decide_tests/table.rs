@@ -252,6 +252,7 @@ fn word(verdict: &Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::TooMany { .. }) => "too-many",
         Err(Refusal::AtBreakpoint { .. }) => "breakpoint",
         Err(Refusal::UnknownPhase { .. }) => "unknown-phase",
+        Err(Refusal::AskedBefore { .. }) => "asked-before",
         Err(Refusal::Already(_)) => "already",
     }
 }
@@ -411,8 +412,26 @@ fn requests_wait_for_their_answer() {
     for _ in 1..crate::limits::ENTRIES {
         story.ok(ask(Request::Pause));
     }
+    assert_eq!(story.refused(ask(Request::Abort)), Refusal::AskedBefore { request: Request::Stop });
     let full = Refusal::TooMany { what: "open requests", limit: crate::limits::ENTRIES };
-    assert_eq!(story.refused(ask(Request::Abort)), full);
+    assert_eq!(story.refused(ask(Request::Pause)), full);
+}
+
+#[test]
+fn a_driver_does_what_it_was_asked_for_first() {
+    let ask = |request| Command::MakeRequest { request, details: None };
+    let asked = |request| Story::told([attach(1), ask(request)]);
+    let other = |request| Refusal::AskedBefore { request };
+    assert_eq!(asked(Request::Complete).refused(ask(Request::Abort)), other(Request::Complete));
+    assert_eq!(asked(Request::Complete).refused(ask(Request::Pause)), other(Request::Complete));
+    assert_eq!(asked(Request::Pause).refused(ask(Request::Abort)), other(Request::Pause));
+    assert_eq!(asked(Request::Kill).refused(ask(Request::Complete)), other(Request::Kill));
+    // The same again, or an end of the run only, takes nothing from whoever asked before.
+    let mut story = asked(Request::Complete);
+    for request in [Request::Complete, Request::Stop, Request::Kill, Request::Complete] {
+        story.ok(ask(request));
+    }
+    assert_eq!(story.refused(ask(Request::Abort)), other(Request::Complete));
 }
 
 #[test]

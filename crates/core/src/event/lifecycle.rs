@@ -9,6 +9,7 @@ use crate::budget::TokenBudget;
 use crate::id::SessionId;
 use crate::id::Uid;
 use crate::project::List;
+use crate::status::Status;
 use crate::text::Text;
 use crate::time::Timestamp;
 
@@ -329,6 +330,36 @@ pub enum Request {
     Complete,
     /// Abort the session.
     Abort,
+}
+
+impl Request {
+    /// The verb for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Stop => "stop",
+            Self::Kill => "kill",
+            Self::Complete => "complete",
+            Self::Abort => "abort",
+        }
+    }
+
+    /// What the session is afterwards, if its driver does it.
+    pub const fn leads_to(self) -> Status {
+        match self {
+            Self::Pause | Self::Stop | Self::Kill => Status::Paused,
+            Self::Complete => Status::Completed,
+            Self::Abort => Status::Aborted,
+        }
+    }
+
+    /// Whether it asks for an end of the run only, whatever becomes of the session.
+    pub const fn ends_the_run_only(self) -> bool {
+        match self {
+            Self::Stop | Self::Kill => true,
+            Self::Pause | Self::Complete | Self::Abort => false,
+        }
+    }
 }
 
 /// Somebody asked the driver for something.

@@ -111,6 +111,7 @@ impl Engine {
             exit_code: None,
             exit_signal: None,
             cause: Some(cause),
+            asked: state.requests.first(),
             completes: false,
             pauses: false,
         };

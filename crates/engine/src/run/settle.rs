@@ -82,6 +82,8 @@ pub(super) fn record_end(
     recorder.settle_tokens(outcome.tokens);
     let ended = Command::EndRun(Box::new(ended(&recorder.run, &outcome, &end)));
     let mut commands = vec![ended];
+    // Somebody may have asked for an end up to now. What cannot be read now was not known before either.
+    drop(recorder.refresh());
     commands.extend(status_command(&recorder.state, &outcome, &end));
     let key = format!("run-{}@end", recorder.run);
     recorder.put(key.parse().unwrap_or_else(|_| crate::engine::fresh_key()), commands);
@@ -184,6 +186,7 @@ fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command
         exit_code: outcome.exit_code,
         exit_signal: outcome.exit_signal,
         cause: end.cause.as_ref(),
+        asked: state.requests.first(),
         completes: end.completes,
         pauses: end.pauses,
     };

@@ -234,7 +234,7 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
         }
         Event::DriverDetached(_) => colored(Meaning::Dim, line("driver", "nobody drives the session")),
         Event::RequestMade(e) => {
-            let asked = format!("{:?}", e.request).to_lowercase();
+            let asked = e.request.as_str();
             noted("asked", format!("its driver to {asked}"), maybe(e.details.as_ref()))
         }
         Event::RequestAnswered(e) => {

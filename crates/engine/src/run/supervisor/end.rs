@@ -7,6 +7,7 @@ use segno_core::Text;
 use segno_core::event::InterruptReason;
 use segno_core::event::PauseReason;
 use segno_core::event::Request as Asked;
+use segno_core::state::OpenRequest;
 
 use crate::run::Ask;
 use crate::run::stop::Cause;
@@ -21,6 +22,8 @@ pub(in crate::run) struct RunEnd<'a> {
     pub(in crate::run) exit_signal: Option<i32>,
     /// Why it was stopped, if it was.
     pub(in crate::run) cause: Option<&'a Cause>,
+    /// What its driver was asked for first and has not answered, whatever it was stopped for.
+    pub(in crate::run) asked: Option<&'a OpenRequest>,
     /// Whether the completion of this run completes the session.
     pub(in crate::run) completes: bool,
     /// A person who leaves their agent pauses the session.
@@ -35,15 +38,21 @@ pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<
     let details = Some(Text::from(end.reason));
     let pause = |reason: PauseReason| Some(Command::Pause { reason, details: details.clone() });
     // Whoever asked for an end gets that end, whatever the agent made of it, and their own words are its reason.
-    if let Some(Cause::Request(open)) = end.cause {
+    // One who asked while the run was being stopped for another cause hears no less.
+    let ends = |open: &&OpenRequest| open.request.leads_to() != Status::Paused;
+    let asked = match end.cause {
+        Some(Cause::Request(open)) => Some(open),
+        _ => end.asked.filter(ends),
+    };
+    if let Some(open) = asked {
         let words = open.details.as_deref().map(Text::from);
         match open.request {
             Asked::Complete => return Some(Command::Complete { summary: words }),
             Asked::Abort => return Some(Command::Abort { reason: words }),
-            Asked::Pause if words.is_some() => {
-                return Some(Command::Pause { reason: PauseReason::Asked, details: words });
+            Asked::Pause => {
+                return Some(Command::Pause { reason: PauseReason::Asked, details: words.or(details) });
             }
-            Asked::Pause | Asked::Stop | Asked::Kill => {}
+            Asked::Stop | Asked::Kill => {}
         }
     }
     match end.outcome {
@@ -82,7 +91,6 @@ pub(in crate::run) fn pause_reason(how: Ask) -> PauseReason {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use segno_core::state::OpenRequest;
 
     use super::*;
 
@@ -93,6 +101,7 @@ mod tests {
             exit_code: None,
             exit_signal: None,
             cause: None,
+            asked: None,
             completes: true,
             pauses: false,
         }
@@ -155,6 +164,8 @@ mod tests {
     #[case(Asked::Pause, Some("tea"), OutcomeKind::Stopped, "paused asked tea")]
     #[case(Asked::Pause, None, OutcomeKind::Stopped, "paused asked why")]
     #[case(Asked::Pause, Some("tea"), OutcomeKind::Completed, "paused asked tea")]
+    #[case(Asked::Pause, None, OutcomeKind::Completed, "paused asked why")]
+    #[case(Asked::Stop, None, OutcomeKind::Completed, "completed")]
     #[case(Asked::Abort, Some("tea"), OutcomeKind::Completed, "aborted tea")]
     #[case(Asked::Complete, None, OutcomeKind::Failed, "completed")]
     #[case(Asked::Stop, None, OutcomeKind::Stopped, "paused asked why")]
@@ -167,6 +178,17 @@ mod tests {
         let open = OpenRequest { seq: 1, request, details: details.map(ToOwned::to_owned) };
         let cause = Cause::Request(open);
         let ended = RunEnd { cause: Some(&cause), ..end(outcome) };
+        assert_eq!(word(session_after(Status::Active, &ended)), expected);
+    }
+
+    #[rstest]
+    #[case(Asked::Abort, "aborted tea")]
+    #[case(Asked::Complete, "completed")]
+    #[case(Asked::Pause, "paused budget reached why")]
+    fn who_asked_while_it_was_being_stopped_gets_it_too(#[case] request: Asked, #[case] expected: &str) {
+        let open = OpenRequest { seq: 1, request, details: Some("tea".to_owned()) };
+        let cause = Cause::Budget;
+        let ended = RunEnd { cause: Some(&cause), asked: Some(&open), ..end(OutcomeKind::Budget) };
         assert_eq!(word(session_after(Status::Active, &ended)), expected);
     }
 }
