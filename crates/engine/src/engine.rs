@@ -69,6 +69,8 @@ pub struct EngineOptions {
     pub variables: std::collections::BTreeMap<String, String>,
     /// The longest line of an agent, in bytes, that is kept whole.
     pub line_limit: usize,
+    /// Until a run has begun, a store that somebody else writes to is waited for, and this says so.
+    pub at_start: Option<crate::busy_start::BusyStart>,
 }
 
 impl Default for EngineOptions {
@@ -83,6 +85,7 @@ impl Default for EngineOptions {
             tree: None,
             variables: Default::default(),
             line_limit: segno_agents::DEFAULT_LINE_LIMIT,
+            at_start: None,
         }
     }
 }
@@ -162,14 +165,15 @@ pub(crate) struct Settings {
     pub(crate) tree: Option<crate::tree::TreeOptions>,
     pub(crate) variables: std::collections::BTreeMap<String, String>,
     pub(crate) line_limit: usize,
+    pub(crate) at_start: Option<crate::busy_start::BusyStart>,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
-        let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, line_limit } =
-            options;
-        let options = Settings { clock, actor, view, spool, captures, tree, variables, line_limit };
+        let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, .. } = options;
+        let (line_limit, at_start) = (options.line_limit, options.at_start);
+        let options = Settings { clock, actor, view, spool, captures, tree, variables, line_limit, at_start };
         Self { store, redactor: RwLock::new(Arc::new(redactor)), options }
     }
 
@@ -217,13 +221,6 @@ impl Engine {
         self.options.clock.now()
     }
 
-    /// Whether somebody else writes to the store, for as long as it is waited for.
-    pub fn is_store_busy(&self) -> bool {
-        // Nobody's lease is renewed; but only who may write learns that.
-        let nobody = SessionId::at(Timestamp::from_micros(0));
-        matches!(self.store.renew(nobody, 0), Err(segno_store::Error::Busy { .. }))
-    }
-
     /// Makes a session and writes its view.
     pub fn create(&self, new: NewSession) -> Result<Acted, Error> {
         let at = self.now();
@@ -243,6 +240,7 @@ impl Engine {
                 budget: new.budget,
                 cost: new.cost,
                 continues: new.continues,
+                cap_from: new.cap_from,
                 file: new.file.clone(),
             })?;
             Ok(vec![record(&redactor, event)?])

@@ -158,7 +158,7 @@ fn redactor(file: &HookFile, secrets: Vec<(String, String)>) -> Result<Redactor,
 }
 
 fn open(file: &HookFile) -> Result<SqliteStore, String> {
-    let options = sqlite::Options { purpose: sqlite::Purpose::OneShot, create: false, busy: PATIENCE };
+    let options = sqlite::Options { create: false, busy: PATIENCE, ..Default::default() };
     let store = SqliteStore::open(&file.store, options).map_err(|why| why.to_string())?;
     match file.store_id.is_none_or(|id| id == store.id()) {
         true => Ok(store),

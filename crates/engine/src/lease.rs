@@ -55,8 +55,8 @@ pub struct Driver<'a> {
     engine: &'a Engine,
     session: SessionId,
     epoch: u64,
-    /// It took the place of one that cannot be seen from here.
-    over_silent: bool,
+    /// It took the place of one that cannot be seen from here, in words.
+    over_silent: Option<String>,
 }
 
 impl Driver<'_> {
@@ -68,7 +68,12 @@ impl Driver<'_> {
     /// What becomes of an agent that cannot be seen: the one of a driver that fell silent is left to that driver, which
     /// stops it as soon as it hears that it was replaced.
     pub(crate) fn may_leave_agent(&self) -> Unseen {
-        if self.over_silent { Unseen::Left } else { Unseen::MayLive }
+        if self.over_silent.is_some() { Unseen::Left } else { Unseen::MayLive }
+    }
+
+    /// Whose place it took that may still live, and for how long that one was silent: whoever drives now has to know.
+    pub fn took_over(&self) -> Option<&str> {
+        self.over_silent.as_deref()
     }
 
     /// The session it drives.
@@ -135,14 +140,18 @@ impl Engine {
         let silent = self.store().lease(session)?.filter(|lease| silent_seconds(lease).is_some());
         let lease = self.store().acquire(session, &holder, silent.as_ref().map(segno_store::Over::from))?;
         let mut commands = Vec::new();
-        if let Some(before) = &silent
+        let fell_silent = silent.as_ref().map(|before| {
+            let seconds = silent_seconds(before).unwrap_or_default();
+            format!("{} was silent for {seconds} s", described(&before.holder))
+        });
+        if let (Some(before), Some(details)) = (&silent, &fell_silent)
             && self.store().load(session)?.state.status == Status::Active
         {
             // What it was doing is in doubt from now on, and its session goes on with us.
-            let details = format!("{} fell silent", described(&before.holder));
             let reason = InterruptReason::Unknown;
             let at = Some(before.heartbeat_at);
-            commands.push(Command::Interrupt { reason, details: Some(details.into()), at });
+            let details = Some(details.as_str().into());
+            commands.push(Command::Interrupt { reason, details, at });
             commands.push(Command::Resume { reset_breaker: false, details: Some(what.into()) });
         }
         commands.push(Command::AttachDriver { epoch: lease.epoch, holder });
@@ -155,7 +164,10 @@ impl Engine {
             self.store().release(session, lease.epoch)?;
             return Err(why);
         }
-        Ok(Driver { engine: self, session, epoch: lease.epoch, over_silent: silent.is_some() })
+        let over_silent = fell_silent.map(|who| {
+            format!("{who} and may live on; {what} takes its place, and leaves its agent and what that prints alone")
+        });
+        Ok(Driver { engine: self, session, epoch: lease.epoch, over_silent })
     }
 
     /// Marks as interrupted every session whose driver died, and ends runs that are over. Any command may do it: there is no daemon. Nobody's place

@@ -20,6 +20,7 @@
 //! ```
 
 mod act;
+mod busy_start;
 mod capped;
 pub mod clock;
 pub mod conversation;

@@ -24,6 +24,8 @@ use crate::Actor;
 use crate::Engine;
 use crate::EngineOptions;
 use crate::Error;
+use crate::busy_start::BusyStart;
+pub use crate::busy_start::TellWaiting;
 use crate::hook_file::HookFile;
 use crate::redaction::Redaction;
 use crate::spool::TakenIn;
@@ -62,6 +64,8 @@ pub struct Opening {
     pub create: bool,
     /// Under whom this process acts.
     pub actor: Actor,
+    /// For whoever begins something: the store is waited for, however long somebody else writes to it, and this says so.
+    pub waits: Option<TellWaiting>,
 }
 
 impl Setup {
@@ -71,8 +75,10 @@ impl Setup {
     /// If somebody else may write to our directories, the URL or a rule is not right, or the store cannot be opened.
     pub fn open(&self, opening: Opening) -> Result<Engine, Error> {
         self.check_directories()?;
-        let Opening { purpose, create, actor } = opening;
-        let store = open_store(&self.store, sqlite::Options { purpose, create, busy: self.busy })?;
+        let Opening { purpose, create, actor, waits } = opening;
+        let patience = sqlite::Patience::default();
+        let at_start = waits.map(|tell| BusyStart::new(patience.clone(), tell));
+        let store = open_store(&self.store, sqlite::Options { purpose, create, busy: self.busy, patience })?;
         let options = EngineOptions {
             redactor: self.redactor()?,
             actor,
@@ -82,6 +88,7 @@ impl Setup {
             tree: self.tree.clone(),
             variables: self.variables.clone(),
             line_limit: self.line_limit,
+            at_start,
             ..EngineOptions::default()
         };
         Ok(Engine::new(store, options))

@@ -1,6 +1,9 @@
 //! Where commands meet the engine: opening the store, finding the session, doing something, saying what came of it.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use segno_engine::Acted;
 use segno_engine::Choice;
@@ -16,6 +19,7 @@ use segno_engine::frontend::Frontend as _;
 use segno_engine::setup::CatchUp;
 use segno_engine::setup::CaughtUp;
 use segno_engine::setup::Purpose;
+use segno_engine::setup::TellWaiting;
 use serde_json::json;
 
 use crate::ask::Terminal;
@@ -29,6 +33,12 @@ use crate::output::style::Meaning;
 use crate::output::units;
 use crate::recent;
 
+/// What is said of a store that is waited for.
+pub const BUSY: &str = "the store is busy, waiting for whoever writes to it";
+
+/// Writes take milliseconds. Whoever waits for longer than this hears why.
+const SAYS_AFTER: Duration = Duration::from_secs(1);
+
 /// An open store with everything a command needs around it.
 pub struct CommandContext<'a> {
     /// The surroundings.
@@ -37,6 +47,28 @@ pub struct CommandContext<'a> {
     pub engine: Engine,
     /// What dead drivers left is brought to its end when the answer has been given.
     rest: bool,
+}
+
+/// How the store is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opens {
+    /// It must be there.
+    WhatIsThere,
+    /// It is made if there is none.
+    OrMakes,
+    /// The same, and whoever writes to it is waited for, however long that takes.
+    ToBegin,
+}
+
+/// Says once, after a while, that the store is waited for.
+fn says_that_it_waits(context: &Context) -> TellWaiting {
+    let warn = context.printer.warns_from_elsewhere();
+    let told = AtomicBool::new(false);
+    TellWaiting::new(move |waited| {
+        if waited >= SAYS_AFTER && !told.swap(true, Ordering::Relaxed) {
+            warn(BUSY);
+        }
+    })
 }
 
 impl Drop for CommandContext<'_> {
@@ -59,26 +91,21 @@ impl<'a> CommandContext<'a> {
         Self::open_with(context, true)
     }
 
-    /// Opens the store for a process that stays: what it writes is committed in groups.
-    pub fn open_to_stay(context: &'a Context) -> Outcome<Self> {
-        Self::open_for(context, true, Purpose::LongLived)
+    /// The same for something new, which is not refused because somebody else writes to the store: that is waited for,
+    /// with a word.
+    pub fn open_to_begin(context: &'a Context) -> Outcome<Self> {
+        Self::open_for(context, Purpose::OneShot, Opens::ToBegin)
     }
 
-    /// Waits, with a word, for whoever writes to the store just now: a run is not refused for that.
-    pub fn wait_for_store(&self) {
-        let mut told = false;
-        while self.engine.is_store_busy() {
-            if !told {
-                self.context.printer.warn("waiting for the store: somebody else writes to it");
-            }
-            told = true;
-        }
+    /// The same for a process that stays: what it writes is committed in groups.
+    pub fn open_to_stay(context: &'a Context) -> Outcome<Self> {
+        Self::open_for(context, Purpose::LongLived, Opens::ToBegin)
     }
 
     /// Opens the store for somebody who waits for a list: that a driver died is said at once, and what takes longer is
     /// done when the answer has been given.
     pub fn open_to_list(context: &'a Context) -> Outcome<Self> {
-        let mut ctx = Self::assemble(context, false, Purpose::OneShot)?;
+        let mut ctx = Self::assemble(context, Purpose::OneShot, Opens::WhatIsThere)?;
         ctx.tell(ctx.engine.catch_up(CatchUp::Mark));
         ctx.rest = true;
         Ok(ctx)
@@ -100,18 +127,21 @@ impl<'a> CommandContext<'a> {
     }
 
     fn open_with(context: &'a Context, create: bool) -> Outcome<Self> {
-        Self::open_for(context, create, Purpose::OneShot)
+        Self::open_for(context, Purpose::OneShot, if create { Opens::OrMakes } else { Opens::WhatIsThere })
     }
 
-    fn open_for(context: &'a Context, create: bool, purpose: Purpose) -> Outcome<Self> {
-        let ctx = Self::assemble(context, create, purpose)?;
+    fn open_for(context: &'a Context, purpose: Purpose, how: Opens) -> Outcome<Self> {
+        let ctx = Self::assemble(context, purpose, how)?;
         ctx.tell(ctx.engine.catch_up(CatchUp::Whole));
         Ok(ctx)
     }
 
-    fn assemble(context: &'a Context, create: bool, purpose: Purpose) -> Outcome<Self> {
+    fn assemble(context: &'a Context, purpose: Purpose, how: Opens) -> Outcome<Self> {
         let setup = context.setup()?;
-        let engine = setup.open(context.opening(create, purpose)?)?;
+        let create = how != Opens::WhatIsThere;
+        let mut opening = context.opening(create, purpose)?;
+        opening.waits = (how == Opens::ToBegin).then(|| says_that_it_waits(context));
+        let engine = setup.open(opening)?;
         let ctx = Self { context, engine, rest: false };
         context.speak_through(ctx.engine.redactor());
         if create {
@@ -312,7 +342,7 @@ impl<'a> CommandContext<'a> {
         } else if acted.late {
             printer.warn("recorded as late: another driver has taken over this session");
         } else if let Some(request) = acted.requested {
-            let asked = format!("{request:?}").to_lowercase();
+            let asked = request.as_str();
             printer.talk(
                 Text::new().plain(format!("the session is being driven; its driver was asked to {asked}")),
             );

@@ -54,7 +54,7 @@ impl Context {
             }
             None => Actor::default(),
         };
-        Ok(Opening { purpose, create, actor })
+        Ok(Opening { purpose, create, actor, waits: None })
     }
 
     /// The file of the embedded store.

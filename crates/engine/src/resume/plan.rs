@@ -214,11 +214,14 @@ impl Engine {
     /// Stops the agent of a session that nobody drives, takes in all it said, and looks how its calls ended.
     pub(crate) fn hear_out(&self, session: SessionId, frontend: &dyn Frontend) -> Result<State, Error> {
         let state = self.load(session)?.state;
-        if let Some(alive) = crate::run::living_agent(&state) {
+        let replaced = if let Some(alive) = crate::run::living_agent(&state) {
             frontend.notice(&format!("its agent (pid {}) still runs and is stopped first", alive.pid));
-            self.stop_to_go_on(session)?;
+            self.stop_to_go_on(session)?
         } else {
-            self.settle_run_if_dead(session)?;
+            self.settle_run_if_dead(session)?
+        };
+        if let Some(whom) = replaced {
+            frontend.warn(&whom);
         }
         if !self.load(session)?.state.calls.in_doubt.is_empty() {
             let settled = self.gather_evidence(session)?;

@@ -46,6 +46,7 @@ impl Engine {
     /// If somebody else drives the session, or there is no such agent.
     pub fn adopt(&self, session: SessionId, limits: Limits, stop: Stop, feed: Feed) -> Result<Report, Error> {
         let driver = self.drive(session, "segno attach")?;
+        super::drive::tell_taken_over(&driver, &feed);
         tracing::info!(%session, epoch = driver.epoch(), "an agent is to be adopted");
         let state = self.store().load(session)?.state;
         let Some(run) = state.run.clone().filter(|run| run.is_running()) else {
@@ -106,34 +107,38 @@ impl Engine {
         })
     }
 
-    /// Records the end of a run that nobody drives and whose agent is gone.
+    /// Records the end of a run that nobody drives and whose agent is gone. Answers with whose place was taken for that,
+    /// if that one may live.
     ///
     /// # Errors
     /// If somebody drives the session, or its agent still lives.
-    pub fn settle_run(&self, session: SessionId) -> Result<(), Error> {
+    pub fn settle_run(&self, session: SessionId) -> Result<Option<String>, Error> {
         let driver = self.drive(session, "segno kill")?;
         // Whoever ends it has seen to it that it is ended, wherever it was.
-        self.end_dead_run(session, driver.epoch(), Unseen::Left)
+        self.end_dead_run(session, driver.epoch(), Unseen::Left)?;
+        Ok(driver.took_over().map(ToOwned::to_owned))
     }
 
     /// The same, if there is such a run at all.
     ///
     /// # Errors
     /// If somebody drives the session, or its agent still lives.
-    pub fn settle_run_if_dead(&self, session: SessionId) -> Result<(), Error> {
+    pub fn settle_run_if_dead(&self, session: SessionId) -> Result<Option<String>, Error> {
         let running = self.store().load(session)?.state.run.is_some_and(|run| run.is_running());
-        if running { self.settle_run(session) } else { Ok(()) }
+        if running { self.settle_run(session) } else { Ok(None) }
     }
 
     /// Stops the agent of a session whose driver died, to go on with it: all it said is taken in first, and what it is
     /// in the middle of is in doubt afterwards, whatever it says of being stopped.
-    pub(crate) fn stop_to_go_on(&self, session: SessionId) -> Result<(), Error> {
+    /// Answers with whose place was taken for that, if that one may live.
+    pub(crate) fn stop_to_go_on(&self, session: SessionId) -> Result<Option<String>, Error> {
         // From now on its hooks allow no further call.
         let driver = self.drive(session, "segno resume")?;
         // What cannot be taken in now is taken in at its end.
         let _ = self.hear_before_stop(session, driver.epoch());
         self.stop_run(&self.store().load(session)?.state);
-        self.end_stopped_run(session, driver.epoch())
+        self.end_stopped_run(session, driver.epoch())?;
+        Ok(driver.took_over().map(ToOwned::to_owned))
     }
 
     /// Sees to it that nothing of a session that is to end goes on: an agent that outlived its driver is stopped, and what

@@ -30,6 +30,7 @@ use super::log_beside::LogBeside;
 use super::permission::Asking;
 use super::raw::RawTail;
 use super::spawn;
+use super::stop::Cause;
 use super::supervisor::Rules;
 use super::texts::Marks;
 use super::tree;
@@ -47,8 +48,23 @@ impl Engine {
     /// # Errors
     /// If the session cannot be driven or the agent cannot be started. How the run itself went is in the report.
     pub fn run(&self, request: Request) -> Result<Report, Error> {
+        let stop = request.stop.clone();
+        if let Some(waits) = &self.options.at_start {
+            waits.until_asked(&stop);
+        }
+        self.run_to_end(request).map_err(|why| match (why, stop.asked()) {
+            // Whoever asked it to stop while it waited for the store does not want to hear of the store.
+            (Error::Store(segno_store::Error::Busy { .. }), (1.., how)) => {
+                Error::NotStarted(Cause::Asked(how).text())
+            }
+            (other, _) => other,
+        })
+    }
+
+    fn run_to_end(&self, request: Request) -> Result<Report, Error> {
         let what = format!("segno run {}", request.agent.name());
         let driver = self.drive(request.session, &what)?;
+        tell_taken_over(&driver, &request.feed);
         let done = std::thread::scope(|scope| {
             let heart = Heart::start(scope, &driver);
             self.run_as(&driver, &heart, request)
@@ -84,6 +100,9 @@ impl Engine {
         let start = spawn::started(&request, &spec, &run, spawned.member, &redactor);
         let commands = vec![Command::StartRun(Box::new(start))];
         let acted = self.act_as(request.session, commands, Acting::in_run(driver.epoch(), run.as_str()));
+        if let Some(waits) = &self.options.at_start {
+            waits.begun();
+        }
         crate::fault::moment("recorded");
         let acted = match acted {
             Ok(acted) => acted,
@@ -165,6 +184,13 @@ impl Engine {
             marks: Marks::default(),
         };
         running.follow(spawned.hook_server, heart, started).map(|report| (report, raw))
+    }
+}
+
+/// Says whose place a driver took.
+pub(super) fn tell_taken_over(driver: &Driver<'_>, feed: &Feed) {
+    if let Some(whom) = driver.took_over() {
+        feed.publish(super::News::Notice(whom.to_owned()));
     }
 }
 

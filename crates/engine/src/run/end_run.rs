@@ -56,7 +56,7 @@ impl Engine {
             match &state.run {
                 // Nobody drives a session that has ended; its agent may have outlived that.
                 Some(run) if !state.status.is_open() => self.settle_left(session, &run.id)?,
-                _ => self.settle_run(session)?,
+                _ => drop(self.settle_run(session)?),
             }
             return Ok(EndedRun::Undriven(ended));
         }

@@ -270,8 +270,7 @@ mod tests {
     impl House {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let options =
-                sqlite::Options { purpose: Purpose::LongLived, create: true, busy: Duration::from_secs(10) };
+            let options = sqlite::Options { purpose: Purpose::LongLived, ..Default::default() };
             let store = sqlite::SqliteStore::open(&dir.path().join("segno.db"), options).unwrap();
             let view = crate::view::Options { enabled: false, ..Default::default() };
             let engine = Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() });

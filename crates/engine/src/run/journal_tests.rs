@@ -17,7 +17,8 @@ fn said(text: &str) -> Command {
 
 fn open(path: &std::path::Path) -> Engine {
     let purpose = Purpose::LongLived;
-    let options = sqlite::Options { purpose, create: true, busy: Duration::from_millis(20) };
+    let options =
+        sqlite::Options { purpose, create: true, busy: Duration::from_millis(20), ..Default::default() };
     let store = sqlite::SqliteStore::open(path, options).unwrap();
     let view = view::Options { enabled: false, ..view::Options::default() };
     Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() })

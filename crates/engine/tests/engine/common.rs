@@ -96,7 +96,7 @@ impl Room {
 }
 
 pub(crate) fn store_at(path: &Path, busy: Duration) -> SqliteStore {
-    let options = Options { purpose: Purpose::OneShot, create: true, busy };
+    let options = Options { purpose: Purpose::OneShot, busy, ..Options::default() };
     SqliteStore::open(path, options).unwrap()
 }
 

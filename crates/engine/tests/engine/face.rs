@@ -12,6 +12,7 @@ use segno_core::SessionId;
 use segno_core::Status;
 use segno_engine::Actor;
 use segno_engine::Engine;
+use segno_engine::Error;
 use segno_engine::frontend::Frontend;
 use segno_engine::frontend::Question;
 use segno_engine::launch::AgentSettings;
@@ -22,6 +23,7 @@ use segno_engine::launch::RunIn;
 use segno_engine::launch::Who;
 use segno_engine::redaction::Redaction;
 use segno_engine::resume::ResumeWish;
+use segno_engine::run::Ask;
 use segno_engine::run::EndedRun;
 use segno_engine::run::Ending;
 use segno_engine::run::Feed;
@@ -31,6 +33,7 @@ use segno_engine::setup::CatchUp;
 use segno_engine::setup::Opening;
 use segno_engine::setup::Purpose;
 use segno_engine::setup::Setup;
+use segno_engine::setup::TellWaiting;
 use segno_engine::tree::RestoreRequest;
 use segno_engine::tree::RestoreTarget;
 use segno_engine::tree::TreeOptions;
@@ -113,7 +116,11 @@ impl Face {
     }
 
     fn open(&self) -> Engine {
-        let opening = Opening { purpose: Purpose::LongLived, create: true, actor: Actor::default() };
+        self.open_with(None)
+    }
+
+    fn open_with(&self, waits: Option<TellWaiting>) -> Engine {
+        let opening = Opening { purpose: Purpose::LongLived, create: true, actor: Actor::default(), waits };
         let engine = self.setup.open(opening).unwrap();
         assert!(engine.catch_up(CatchUp::Whole).interrupted.unwrap().is_empty());
         engine
@@ -224,4 +231,63 @@ fn a_face_runs_stops_resumes_and_undoes_an_agent_without_a_command_line() {
     face.undo(&engine, session);
     assert!(!face.has("boat") && !face.has("sail"), "and the first");
     assert!(face.person.asked.lock().unwrap().len() >= 2, "nothing is taken back unasked");
+}
+
+#[test]
+fn a_start_waits_for_a_busy_store_until_it_is_asked_to_stop() {
+    let mut face = Face::new();
+    face.setup.busy = Duration::from_millis(50);
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let tells = std::sync::Arc::clone(&told);
+    // Longer than anybody waits for a store otherwise.
+    let tell = TellWaiting::new(move |waited| {
+        if waited > Duration::from_millis(200) {
+            tells.store(true, std::sync::atomic::Ordering::SeqCst);
+        }
+    });
+    let engine = face.open_with(Some(tell));
+    let chosen = face.settings.choose(&Who::Usual).unwrap();
+    let intent = Intent { prompt: "build a boat".to_owned(), ..Intent::default() };
+    let stop = Stop::default();
+    let streams = (&Feed::default(), &stop);
+    let launch = engine.plan(chosen, intent, &face.settings, &face.person, streams).unwrap();
+    let mut store = rusqlite::Connection::open(face.setup.store_path().unwrap()).unwrap();
+    let held = store.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let started = std::thread::scope(|scope| {
+        let run = scope.spawn(|| engine.start(launch.request));
+        until("it waits", || told.load(std::sync::atomic::Ordering::SeqCst));
+        assert!(!run.is_finished());
+        stop.ask(Ask::Interrupt);
+        run.join().unwrap()
+    });
+    assert!(matches!(started, Err(Error::NotStarted(_))), "{started:?}");
+    drop(held);
+    assert!(!face.has("boat"));
+}
+
+#[test]
+fn what_was_looked_at_before_somebody_else_went_back_is_not_done() {
+    let face = Face::new();
+    let engine = face.open();
+    let intent = Intent { prompt: "build a boat".to_owned(), ..Intent::default() };
+    let (session, _) = face.run(&engine, intent, |session| {
+        let other = face.open();
+        until("the agent has written its file", || {
+            let calls = other.load(session).unwrap().state.calls;
+            calls.total == 1 && calls.open.is_empty()
+        });
+        assert!(matches!(other.end_running(session, Ending::Stop, None).unwrap(), EndedRun::Asked(_)));
+    });
+    let way = RestoreRequest { place: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
+    let first = engine.preview(session, way.clone()).unwrap();
+    let second = face.open().preview(session, way).unwrap();
+    engine.go(first).unwrap();
+    assert!(!face.has("boat"));
+    let tree = engine.load(session).unwrap().state.tree;
+    assert_eq!((tree.restores, tree.redo.len()), (1, 1));
+    assert!(matches!(engine.go(second), Err(Error::TreeMoved)));
+    assert_eq!(engine.load(session).unwrap().state.tree, tree, "the second one did nothing");
+    let redo = RestoreRequest { place: RestoreTarget::Redo(1), ..RestoreRequest::files_of(0) };
+    engine.go_back(session, &redo, true, &face.person).unwrap();
+    assert!(face.has("boat"));
 }

@@ -69,7 +69,7 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let ctx = CommandContext::open_or_make(context)?;
+    let ctx = CommandContext::open_to_begin(context)?;
     let next = if args.parallel { None } else { super::run::ask_about_waiting(&ctx)? };
     if let Some(Next::Resume(id)) = next {
         drop(ctx);

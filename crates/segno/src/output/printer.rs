@@ -219,21 +219,17 @@ impl Printer {
 
     /// Warns and says what to do about it.
     pub fn warn_with(&self, message: impl Into<String>, hints: &[String]) {
-        let message = message.into();
-        if self.manner.json {
-            let hint = if hints.is_empty() { None } else { Some(hints.join("\n")) };
-            self.say(&json_text::line(&json!({ "warning": { "message": message, "hint": hint } })));
-            return;
-        }
-        self.say(
-            &Text::new()
-                .painted(Meaning::Waiting, "warning:")
-                .plain(" ")
-                .plain(message)
-                .render(self.err.palette),
-        );
+        self.say(&warning(self.manner.json, self.err.palette, message.into(), hints));
         for hint in hints {
             self.hint(hint.as_str());
+        }
+    }
+
+    /// Warns on standard error from whichever thread.
+    pub fn warns_from_elsewhere(&self) -> impl Fn(&str) + Send + Sync + use<> {
+        let (json, palette) = (self.manner.json, self.err.palette);
+        move |message| {
+            let _ = writeln!(io::stderr(), "{}", warning(json, palette, message.to_owned(), &[]));
         }
     }
 
@@ -263,6 +259,15 @@ impl Printer {
         let _ = self.out.stream.borrow_mut().flush();
         let _ = writeln!(self.err.stream.borrow_mut(), "{text}");
     }
+}
+
+/// A warning as a line; for people, hints come after it.
+fn warning(json: bool, palette: Palette, message: String, hints: &[String]) -> String {
+    if json {
+        let hint = if hints.is_empty() { None } else { Some(hints.join("\n")) };
+        return json_text::line(&json!({ "warning": { "message": message, "hint": hint } }));
+    }
+    Text::new().painted(Meaning::Waiting, "warning:").plain(" ").plain(message).render(palette)
 }
 
 fn styled(text: &StyledStr, palette: Palette) -> String {

@@ -177,6 +177,14 @@ promise!(
         let lab = &contained.lab;
         let second = lab.run(&["run", "--session", &id, "--json", "--", "echo", "second"]);
         assert_eq!(second.code, Some(0), "{}", second.stderr);
+        // Whose place that was is said, and for how long it was not heard of.
+        let said_of = format!(
+            "segno run plain (pid {} on",
+            lab.journal(Some("driver_attached"))[0]["body"]["holder"]["pid"]
+        );
+        assert!(second.stderr.contains(&said_of), "{}", second.stderr);
+        let silent = second.stderr.split("was silent for ").nth(1).and_then(|rest| rest.split(' ').next());
+        assert!(silent.is_some_and(|seconds| seconds.parse::<u64>().unwrap() >= 70), "{}", second.stderr);
         contained.lab.before.clear();
         contained.wakes();
         let replaced = contained.live.finish();
@@ -220,15 +228,37 @@ promise!(
         lab.config("[store]\nbusy_timeout_ms = 300");
         assert_eq!(lab.run(&["new", "x"]).code, Some(0));
         let mut store = rusqlite::Connection::open(data(&lab).join("segno.db")).unwrap();
+        assert_eq!(lab.run(&["pause", "last"]).code, Some(0));
+        for args in [&["resume", "last"][..], &["new", "--parallel", "y"], &["run", "--", "echo", "hi"]] {
+            let held = store.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+            let mut live = lab.start(args, None);
+            until("it says that it waits", || {
+                assert!(live.is_running(), "{args:?} gave up: {}", live.stderr());
+                live.stderr().contains("the store is busy, waiting").then_some(())
+            });
+            drop(held);
+            let said = live.finish();
+            assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
+            assert_eq!(said.stderr.matches("the store is busy").count(), 1, "{args:?}: {}", said.stderr);
+        }
+    }
+);
+
+promise!(
+    /// Whoever waits for a store can be told not to.
+    fn a_start_that_waits_for_the_store_ends_at_a_signal() {
+        let lab = Lab::new();
+        assert_eq!(lab.run(&["new", "x"]).code, Some(0));
+        let mut store = rusqlite::Connection::open(data(&lab).join("segno.db")).unwrap();
         let held = store.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
-        let mut live = lab.start(&["run", "--", "echo", "hi"], None);
-        until("it says that it waits", || {
-            assert!(live.is_running(), "it gave up: {}", live.stderr());
-            live.stderr().contains("waiting for the store").then_some(())
-        });
+        let mut live = lab.start(&["run", "--session", "last", "--", "touch", "started"], None);
+        until("it says that it waits", || live.stderr().contains("the store is busy").then_some(()));
+        assert!(live.is_running(), "it gave up: {}", live.stderr());
+        live.signal(Signal::INT);
+        let said = live.finish();
+        assert_ne!(said.code, Some(0), "{}", said.stderr);
         drop(held);
-        let said_of_run = live.finish();
-        assert_eq!(said_of_run.code, Some(0), "{}", said_of_run.stderr);
+        assert!(!std::fs::exists(lab.path("started")).unwrap(), "its agent was started");
     }
 );
 

@@ -1,14 +1,45 @@
 //! Waiting for other writers.
 
 use std::cell::Cell;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::RwLock;
 use std::time::Duration;
 use std::time::Instant;
 
 use rusqlite::Connection;
 
+/// Asked again and again while somebody else writes, with how long that has taken: whether to wait on.
+pub type KeepWaiting = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
+
+/// Who decides how long other writers are waited for. Clones are one and the same, so that whoever opened a store can
+/// change it later.
+#[derive(Clone, Default)]
+pub struct Patience(Arc<RwLock<Option<KeepWaiting>>>);
+
+impl Patience {
+    /// From now on this decides; with none, waiting ends after [`super::Options::busy`].
+    pub fn set(&self, keep_waiting: Option<KeepWaiting>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keep_waiting;
+    }
+
+    fn get(&self) -> Option<KeepWaiting> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Patience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Patience").field(&self.get().is_some()).finish()
+    }
+}
+
 thread_local! {
     // SQLite's handler takes no data of ours, but it runs in the thread that waits.
     static PATIENCE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    static KEEP_WAITING: RefCell<Option<KeepWaiting>> = const { RefCell::new(None) };
     static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
@@ -21,6 +52,22 @@ pub(super) fn wait(connection: &mut Connection) -> rusqlite::Result<()> {
 /// How long this thread waits from now on. Said before every use of a connection: each has its own patience.
 pub(super) fn patience(patience: Duration) {
     PATIENCE.set(patience);
+    KEEP_WAITING.set(None);
+}
+
+/// The same, where somebody may decide otherwise.
+pub(super) fn patience_of(options: &super::Options) {
+    PATIENCE.set(options.busy);
+    KEEP_WAITING.set(options.patience.get());
+}
+
+/// How long to wait on after so long, at most; zero is not at all.
+pub(super) fn left(waited: Duration) -> Duration {
+    KEEP_WAITING.with_borrow(|keep_waiting| match keep_waiting {
+        Some(keep_waiting) if keep_waiting(waited) => Duration::MAX,
+        Some(_) => Duration::ZERO,
+        None => PATIENCE.get().saturating_sub(waited),
+    })
 }
 
 fn look_again(tries: i32) -> bool {
@@ -28,7 +75,7 @@ fn look_again(tries: i32) -> bool {
         BEGAN.set(Some(Instant::now()));
     }
     let waited = BEGAN.get().map_or(Duration::ZERO, |began| began.elapsed());
-    let left = PATIENCE.get().saturating_sub(waited);
+    let left = left(waited);
     if left.is_zero() {
         return false;
     }

@@ -32,6 +32,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::ErrorCode;
 
+pub use busy::KeepWaiting;
+pub use busy::Patience;
 pub use forget::file_holds;
 pub use open::Purpose;
 
@@ -54,11 +56,18 @@ pub struct Options {
     pub create: bool,
     /// How long to wait for other writers.
     pub busy: Duration,
+    /// Who may decide otherwise.
+    pub patience: Patience,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { purpose: Purpose::OneShot, create: true, busy: Duration::from_secs(10) }
+        Self {
+            purpose: Purpose::OneShot,
+            create: true,
+            busy: Duration::from_secs(10),
+            patience: Patience::default(),
+        }
     }
 }
 
@@ -86,7 +95,7 @@ pub(crate) struct Direct {
 
 impl Direct {
     fn open(path: &Path, options: Options) -> Result<Self, Error> {
-        let (connection, file) = open::open(path, options.purpose, options.create, options.busy)?;
+        let (connection, file) = open::open(path, options.create, &options)?;
         Ok(Self {
             path: path.to_owned(),
             place: path.display().to_string(),
@@ -100,13 +109,13 @@ impl Direct {
 
     /// The connection, opened anew if a failed write put it in doubt or another file has taken the place of ours.
     fn connection(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
-        busy::patience(self.options.busy);
+        busy::patience_of(&self.options);
         if self.connection.is_some() && self.file.has_moved() {
             self.invalidate_connection();
         }
         if self.connection.is_none() {
             self.cache.clear();
-            let (again, file) = open::open(&self.path, self.options.purpose, false, self.options.busy)?;
+            let (again, file) = open::open(&self.path, false, &self.options)?;
             self.connection = Some(again);
             self.file = file;
         }

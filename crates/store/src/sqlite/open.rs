@@ -101,24 +101,24 @@ fn identity_of(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// Opens the database for `purpose`, making it first if there is none and `create` allows it.
+/// Opens the database for what the options say, making it first if there is none and `create` allows it.
 pub(super) fn open(
     path: &Path,
-    purpose: Purpose,
     create: bool,
-    busy: Duration,
+    options: &super::Options,
 ) -> Result<(Connection, OpenFile), Error> {
+    let purpose = options.purpose;
     let place = path.display().to_string();
     check_sqlite()?;
     if purpose == Purpose::Inspect {
         return inspect(path, &place);
     }
-    super::busy::patience(busy);
-    let until = Instant::now().checked_add(busy);
+    super::busy::patience_of(options);
+    let begun = Instant::now();
     loop {
         match open_once(path, &place, purpose, create) {
             // Some of the locks that opening takes are not waited for by SQLite: two that open a new database.
-            Err(Error::Busy { .. }) if until.is_none_or(|until| Instant::now() < until) => {
+            Err(Error::Busy { .. }) if !super::busy::left(begun.elapsed()).is_zero() => {
                 std::thread::sleep(Duration::from_millis(2));
             }
             other => return other,

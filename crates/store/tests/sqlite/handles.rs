@@ -14,7 +14,7 @@ impl Home {
     }
 
     pub(crate) fn open_patient(&self, purpose: Purpose, busy: Duration) -> SqliteStore {
-        SqliteStore::open(&self.db(), Options { purpose, busy, create: true }).unwrap()
+        SqliteStore::open(&self.db(), Options { purpose, busy, ..Options::default() }).unwrap()
     }
 
     /// Changes the database behind the store's back.

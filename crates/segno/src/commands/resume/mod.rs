@@ -289,7 +289,9 @@ fn show_brief(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
         context.printer.warn(why);
     } else if ctx.engine.lease(state.session_id)?.is_none() {
         // It may have gone on for a while after its driver died: what it said then is taken in first.
-        ctx.engine.settle_run_if_dead(state.session_id)?;
+        if let Some(whom) = ctx.engine.settle_run_if_dead(state.session_id)? {
+            ctx.context.printer.warn(whom);
+        }
         ctx.engine.gather_evidence(state.session_id)?;
     }
     let wish = wish(ctx, args, state)?;

@@ -11,6 +11,7 @@ use segno_engine::run::start_background;
 use serde_json::json;
 
 use super::Args;
+use crate::command_context::BUSY;
 use crate::command_context::tail;
 use crate::config::env::Environment;
 use crate::context::Context;
@@ -52,7 +53,7 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     let mut child = start_background(&own, &arguments, stdin(), out, runtime, &Environment::inherited(), &[])
         .map_err(|why| CommandError::io("cannot start the background process", why))?;
     let until = Instant::now() + PATIENCE;
-    let mut ended = None;
+    let (mut ended, mut warned) = (None, false);
     let session = loop {
         if let Some(session) = std::fs::read_to_string(&told).ok().and_then(|text| text.trim().parse().ok()) {
             break Some(session);
@@ -61,7 +62,13 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
             ended = status.code();
             break None;
         }
-        if Instant::now() >= until {
+        // It may wait for the store, however long that takes.
+        let waits = std::fs::read_to_string(&log).is_ok_and(|said| said.contains(BUSY));
+        if waits && !warned {
+            context.printer.warn(BUSY);
+            warned = true;
+        }
+        if Instant::now() >= until && !waits {
             break None;
         }
         std::thread::sleep(Duration::from_millis(10));

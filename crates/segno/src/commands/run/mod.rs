@@ -54,7 +54,6 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     detach::leave_terminal(args);
     let ctx = CommandContext::open_to_stay(context)?;
-    ctx.wait_for_store();
     if let Next::Resume(id) = waiting::announce(&ctx, args)? {
         return super::resume::take_up_session(&ctx, id);
     }
