@@ -72,6 +72,7 @@ fn creation(id: SessionId, project: &str) -> Event {
         budget: TokenBudget { total_budget: u64::MAX, ..TokenBudget::default() },
         cost: CostBudget::default(),
         continues: None,
+        cap_from: None,
         file: None,
     });
     match created {

@@ -57,6 +57,8 @@ pub struct Creation {
     pub cost: crate::budget::CostBudget,
     /// The ended session that it goes on from.
     pub continues: Option<SessionId>,
+    /// The session whose cap it goes on with.
+    pub cap_from: Option<SessionId>,
     /// The file that says what is to be done.
     pub file: Option<String>,
 }

@@ -76,6 +76,7 @@ pub fn create(creation: Creation) -> Result<Event, Refusal> {
         budget: creation.budget,
         cost: creation.cost,
         continues: creation.continues,
+        cap_from: creation.cap_from,
         file: creation.file,
     }
     .into())

@@ -65,6 +65,9 @@ pub struct State {
     /// The ended session it goes on from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<SessionId>,
+    /// The session whose cap this one goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap_from: Option<CapFrom>,
     /// The branch of the project's repository that it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
@@ -120,7 +123,8 @@ pub struct State {
     pub tokens: TokenUse,
     /// Money allowed and spent.
     pub cost: CostBudget,
-    /// What runs of other sessions have used so far that an agent of this one started, by run.
+    /// What runs of other sessions have used so far that an agent of this one started, by run; and what sessions have
+    /// used that go on with its cap, by their `uid`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub below: BTreeMap<String, BelowMark>,
     /// Which warnings were given since the budgets last changed.

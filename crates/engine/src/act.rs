@@ -290,6 +290,14 @@ impl Engine {
         if changed {
             self.refresh_view(&state, &mut notices);
         }
+        let uses = |event: &Event| matches!(event, Event::TokensRecorded(_) | Event::CostRecorded(_));
+        if state.cap_from.is_some() && appended.events.iter().any(uses) {
+            // It is recorded; if it cannot be counted there now, that is done with whatever is used next, or by whoever
+            // goes on from here.
+            if let Err(why) = self.count_where_cap_began(&state) {
+                tracing::warn!(%session, %why, "not yet counted where its cap comes from");
+            }
+        }
         Ok(Acted {
             seq: appended.last,
             state,

@@ -111,6 +111,8 @@ pub struct NewSession {
     pub made_by: Maker,
     /// The ended session it goes on from.
     pub continues: Option<SessionId>,
+    /// The session whose cap it goes on with.
+    pub cap_from: Option<SessionId>,
     /// The file that says what is to be done.
     pub file: Option<String>,
     /// Refuse if a session made by hand is open in the project.

@@ -122,6 +122,7 @@ fn stand_in(session: SessionId, known: Known) -> Event {
         budget: Default::default(),
         cost: Default::default(),
         continues: None,
+        cap_from: None,
         file: None,
     })
 }

@@ -33,6 +33,7 @@ fn creation() -> Creation {
         budget: TokenBudget::default(),
         cost: CostBudget::default(),
         continues: None,
+        cap_from: None,
         file: None,
     }
 }

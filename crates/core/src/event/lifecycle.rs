@@ -75,6 +75,9 @@ pub struct SessionCreated {
     pub cost: CostBudget,
     /// The ended session that this one goes on from.
     pub continues: Option<SessionId>,
+    /// The session whose cap this one goes on with: what is used here counts there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap_from: Option<SessionId>,
     /// The file that says what is to be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,

@@ -78,6 +78,7 @@ fn created() -> [Event; 2] {
         },
         cost: CostBudget { limit_micros: Some(5_000_000), used_micros: 0, warn_percent: 90, hard: true },
         continues: Some(SessionId::at(at(-86_400))),
+        cap_from: Some(SessionId::at(at(-172_800))),
         file: None,
     };
     let bare = SessionCreated {
@@ -90,6 +91,7 @@ fn created() -> [Event; 2] {
         budget: TokenBudget::default(),
         cost: CostBudget::default(),
         continues: None,
+        cap_from: None,
         ..full.clone()
     };
     [full.into(), bare.into()]
@@ -115,6 +117,7 @@ pub(crate) fn full_state() -> State {
         intent: Some("Make it work offline.".into()),
         project: project(),
         continues: Some(SessionId::at(at(-86_400))),
+        cap_from: Some(CapFrom { session: SessionId::at(at(-172_800)), micros: 250_000 }),
         branch: Some("segno/shop".into()),
         status: Status::Paused,
         reason: Some(Reason { what: "limit reached".into(), details: Some("resets 3pm".into()) }),

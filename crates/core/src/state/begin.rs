@@ -98,6 +98,9 @@ impl State {
             intent: created.intent.as_ref().map(|intent| intent.short(limits::LINE)),
             project: created.project.clone(),
             continues: created.continues,
+            cap_from: created
+                .cap_from
+                .map(|session| super::CapFrom { session, micros: created.cost.used_micros }),
             branch: None,
             status: Status::Active,
             reason: None,

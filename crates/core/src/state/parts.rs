@@ -58,7 +58,16 @@ pub struct TokenSource {
     pub source: Source,
 }
 
-/// What a run of another session has used so far.
+/// Whose cap a session goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapFrom {
+    /// The session that had it first.
+    pub session: SessionId,
+    /// What had been spent of it when this session began, in millionths of a dollar.
+    pub micros: u64,
+}
+
+/// What a run of another session, or a session that goes on with a cap, has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BelowMark {
     /// Tokens by kind.

@@ -57,6 +57,7 @@ impl Journal {
             budget: TokenBudget::default(),
             cost: CostBudget::default(),
             continues: None,
+            cap_from: None,
             file: None,
         };
         let event = create(creation).unwrap();

@@ -52,14 +52,35 @@ impl Engine {
         self.load(above).is_ok().then_some(above)
     }
 
-    /// Counts what the newest run of a session has used where its caps are, if it was started by an agent.
+    /// Counts what a session has used wherever else a cap is that it uses.
     pub(crate) fn count_above(&self, state: &State) -> Result<(), Error> {
+        let below = self.count_run_above(state);
+        self.count_where_cap_began(state).and(below)
+    }
+
+    /// Counts what a session has used in the one whose cap it goes on with.
+    pub(crate) fn count_where_cap_began(&self, state: &State) -> Result<(), Error> {
+        let Some(cap) = state.cap_from else { return Ok(()) };
+        let micros = state.cost.used_micros.saturating_sub(cap.micros);
+        let (run, tokens) = (state.uid.to_string(), state.tokens);
+        match self.count_in(cap.session, Command::CountBelow { run, tokens, micros }) {
+            // That one is in another store, or was removed.
+            Err(Error::SessionNotFound { .. } | Error::Store(segno_store::Error::NotFound(_))) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Counts what the newest run of a session has used where its caps are, if it was started by an agent.
+    fn count_run_above(&self, state: &State) -> Result<(), Error> {
         let Some((run, above)) = state.run.as_ref().and_then(|run| Some((run, run.below?))) else {
             return Ok(());
         };
         let tokens = state.tokens.since(&run.before.tokens);
         let micros = state.cost.used_micros.saturating_sub(run.before.micros);
-        let count = Command::CountBelow { run: run.id.clone(), tokens, micros };
+        self.count_in(above, Command::CountBelow { run: run.id.clone(), tokens, micros })
+    }
+
+    fn count_in(&self, above: SessionId, count: Command) -> Result<(), Error> {
         let append = Append::new(above, fresh_key(), self.now(), self.decide_as(vec![count], None));
         match self.append_one(append).map_err(Error::from) {
             Ok(_) | Err(Error::Refused(Refusal::Already(_))) => Ok(()),

@@ -128,7 +128,7 @@ impl Engine {
         frontend: &dyn Frontend,
     ) -> Result<State, Error> {
         let before = match intent.continues {
-            Some(session) => NewSession::after(&self.load_for_run(session, frontend)?),
+            Some(session) => self.successor(&self.load_for_run(session, frontend)?)?,
             None => NewSession::default(),
         };
         let kept = intent.continues.is_some();

@@ -278,6 +278,7 @@ fn build(shown: Shown, uid: Uid) -> Read {
             ..CostBudget::default()
         },
         continues: shown.continues,
+        cap_from: None,
         file: None,
     };
     let mark = Mark { seq: 1, at: shown.created_at, run: None };

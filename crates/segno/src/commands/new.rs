@@ -100,6 +100,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         cost: config.cost_budget(args.cost, args.advisory),
         made_by: Maker::New,
         continues: None,
+        cap_from: None,
         file,
         alone: !args.parallel && next != Some(Next::Beside),
     });

@@ -118,6 +118,44 @@ promise!(
 );
 
 promise!(
+    /// What is left of a cap is there once, however often and over whatever ways somebody goes on from a session.
+    fn the_rest_of_a_cap_is_there_once() {
+        let lab = lab(&uses(1_000, 0, 0, 0));
+        let used = |lab: &Lab| lab.state()["budget"]["tokens_used"].as_u64().unwrap();
+        let id = |lab: &Lab| lab.state()["session_id"].as_str().unwrap().to_owned();
+        run(&lab, &["--budget", "5500", "--cost", "1"]);
+        let (first, one) = (id(&lab), used(&lab));
+        assert_eq!(one, 1_000);
+        run(&lab, &["--continue-from", &first]);
+        let second = id(&lab);
+        assert_eq!(used(&lab), 2_000);
+        // From the first once more: the second has used some of it.
+        run(&lab, &["--continue-from", &first]);
+        assert_eq!(used(&lab), 3_000);
+        // From the second, which knows nothing of the third.
+        run(&lab, &["--continue-from", &second]);
+        let fourth = id(&lab);
+        assert_eq!(used(&lab), 4_000);
+        assert_eq!(lab.state()["cost"]["used_micros"], 40_000);
+        // Of one that was taken to another place and back.
+        let file = lab.path("fourth.json");
+        assert_eq!(lab.run(&["export", &fourth, "-o", &file]).code, Some(0));
+        assert_eq!(lab.run(&["rm", &fourth, "--yes"]).code, Some(0));
+        let said = lab.run(&["import", &file]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        run(&lab, &["--continue-from", &fourth]);
+        assert_eq!(used(&lab), 5_000);
+        let fifth = id(&lab);
+        run(&lab, &["--continue-from", &first]);
+        assert_eq!(used(&lab), 6_000);
+        for session in [&first, &second, &fourth, &fifth] {
+            let said = run(&lab, &["--continue-from", session]);
+            assert_eq!(said.code, Some(8), "{}{}", said.text(), said.stderr);
+        }
+    }
+);
+
+promise!(
     /// A cap that is used up lets nothing start: no command, no agent, neither by `run` nor by `resume`; and the way on
     /// is said.
     fn a_used_up_cap_starts_nothing() {
@@ -243,6 +281,41 @@ promise!(
             sessions.as_array().unwrap().iter().find(|session| session["token_budget"] == 1000).unwrap();
         assert!(outer["tokens_used"].as_u64().unwrap() >= 5000, "{outer}");
         lab.assert_no_process_left();
+    }
+);
+
+promise!(
+    /// What a run below a cap used counts there, once, also if its driver died before it could say so.
+    fn a_cap_counts_a_run_below_it_whose_driver_died() {
+        let lab = Lab::new();
+        let (ready, go) = (lab.path("ready"), lab.path("go"));
+        let steps = [
+            Step::Write { path: ready.clone(), content: String::new() },
+            Step::WaitFor { path: go.clone(), seconds: 60 },
+            Step::Json(json!({ "used": 5000 })),
+        ];
+        let line = lab.scripted("counter", &steps);
+        lab.config(&format!(
+            "[agents.counter]\ncommand = {line:?}\nprompt = \"none\"\nformat = \"json\"\n\
+             [[agents.counter.rules]]\nkind = \"tokens\"\nfields = {{ input = \"$.used\" }}"
+        ));
+        let outer = lab.run(&["new", "outer", "--budget", "100000"]).text().trim().to_owned();
+        let mut command = lab.segno(&["run", "--agent", "counter", "--json"]);
+        let run = "0199aaaa00007000800000000000000a";
+        command.envs([("SEGNO_SESSION", outer.as_str()), ("SEGNO_RUN", run), ("SEGNO_EPOCH", "1")]);
+        let live = lab.start_command(&mut command, None);
+        crate::lab::until("it has begun", || std::fs::exists(&ready).unwrap().then_some(()));
+        lab.running();
+        live.signal(rustix::process::Signal::KILL);
+        live.finish();
+        let used = || lab.json(&["show", &outer])["state"]["budget"]["tokens_used"].take();
+        assert_eq!(used(), 0);
+        std::fs::write(&go, "").unwrap();
+        lab.assert_no_process_left();
+        for _ in 0..2 {
+            assert_eq!(lab.run(&["ls"]).code, Some(0));
+            assert_eq!(used(), 5000);
+        }
     }
 );
 

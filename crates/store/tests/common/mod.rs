@@ -78,6 +78,7 @@ pub(crate) fn creation(id: SessionId, uid: Uid, project: &str, made_by: Maker) -
         budget: Default::default(),
         cost: Default::default(),
         continues: None,
+        cap_from: None,
         file: None,
     }
 }
