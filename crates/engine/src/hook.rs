@@ -10,6 +10,7 @@ use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::StoreId;
+use segno_core::event::CallEnd;
 use segno_core::event::Source;
 use segno_redact::Redactor;
 use segno_store::Append;
@@ -83,21 +84,37 @@ impl HookCall {
         actor: &Actor,
         store: Option<StoreId>,
     ) -> Result<HookAnswer, Error> {
+        let is_bound = actor.epoch.is_some() || crate::capped::is_noted(dir, session);
+        let print = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
+        self.keep(redactor, dir, at, session, actor, store, print.is_some())?;
+        Ok(HookAnswer { print, spooled: true })
+    }
+
+    /// Keeps what it tells in the spool, and that its call was denied, if it was.
+    #[expect(clippy::too_many_arguments, reason = "all of it is written down together")]
+    fn keep(
+        self,
+        redactor: &Redactor,
+        dir: &std::path::Path,
+        at: segno_core::Timestamp,
+        session: SessionId,
+        actor: &Actor,
+        store: Option<StoreId>,
+        is_denied: bool,
+    ) -> Result<(), Error> {
         let (run, epoch) = (actor.run.clone(), actor.epoch);
         let mut facts = Vec::new();
-        for command in self.commands {
+        let ends = if is_denied { denied(&self.commands) } else { Vec::new() };
+        for command in self.commands.into_iter().chain(ends) {
             if segno_core::decide::is_fact(&command) {
                 for fact in segno_core::decide::decide_fact(command)?.into_iter().filter_map(Fact::new) {
                     facts.push(FitFact::new(redactor, fact)?);
                 }
             }
         }
-        let is_bound = epoch.is_some() || crate::capped::is_noted(dir, session);
-        let print = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
-        let (event, denied) = (&self.report.event, print.is_some());
-        tracing::warn!(%session, event, denied, "the store cannot be opened: what a hook told is spooled");
-        spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &facts)?;
-        Ok(HookAnswer { print, spooled: true })
+        let event = &self.report.event;
+        tracing::warn!(%session, event, is_denied, "the store cannot take what a hook told: it is spooled");
+        spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &facts)
     }
 }
 
@@ -218,6 +235,9 @@ impl Engine {
                 if let Some(state) = appended.state.as_deref().filter(|_| waits && print.is_none()) {
                     self.checkpoint_before_risk(state, &commands, actor);
                 }
+                if print.is_some() {
+                    self.record_denied(session, &commands, &key, actor);
+                }
                 Ok(HookAnswer { print, spooled: false })
             }
             Err(segno_store::Error::StaleEpoch { given, .. }) => {
@@ -231,10 +251,31 @@ impl Engine {
                     self.hold_call(&state, &commands, actor.run.as_deref())
                 });
                 let print = reason.and_then(|reason| deny(&report, reason));
-                let answer = self.spool_hook(session, HookCall { report, commands, key }, why, actor)?;
+                let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
+                let (call, store) = (HookCall { report, commands, key }, Some(self.store_id()));
+                call.keep(&self.redactor(), &dir, self.now(), session, actor, store, print.is_some())?;
                 let _ = recorded();
-                Ok(HookAnswer { print, ..answer })
+                Ok(HookAnswer { print, spooled: true })
             }
+        }
+    }
+
+    /// A call that was denied never runs: nobody is to wonder about it when its agent is killed before it says so.
+    fn record_denied(&self, session: SessionId, commands: &[Command], key: &EventKey, actor: &Actor) {
+        let (Some(facts), Ok(key)) = (self.facts(&denied(commands)), format!("{key}-denied").parse()) else {
+            return;
+        };
+        if facts.is_empty() {
+            return;
+        }
+        let epoch = match self.adopted_epoch(session, actor.run.as_deref()) {
+            Some(adopted) => Some(adopted),
+            None => actor.epoch,
+        };
+        let run = actor.run.clone();
+        let append = Append { run, epoch, ..Append::new(session, key, self.now(), What::Facts(facts)) };
+        if let Err(why) = self.append_one(append) {
+            tracing::warn!(%session, %why, "that a call was denied could not be recorded");
         }
     }
 
@@ -283,18 +324,6 @@ impl Engine {
         replaced.then(|| REPLACED.to_owned())
     }
 
-    fn spool_hook(
-        &self,
-        session: SessionId,
-        call: HookCall,
-        why: segno_store::Error,
-        actor: &Actor,
-    ) -> Result<HookAnswer, Error> {
-        let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
-        let store = Some(self.store_id());
-        call.spool(&self.redactor(), &dir, self.now(), session, actor, store)
-    }
-
     /// What a run uses is counted by its driver. Under a hard cap nothing starts while there is none that lives.
     fn uncounted(&self, state: &State, actor: &Actor) -> Option<String> {
         let capped = state.budget.hard || (state.cost.hard && state.cost.limit_micros.is_some());
@@ -313,6 +342,21 @@ impl Engine {
         let known = state.run.filter(|known| known.is_running() && Some(known.id.as_str()) == run)?;
         known.adopted
     }
+}
+
+/// That the calls which these begin were denied.
+fn denied(commands: &[Command]) -> Vec<Command> {
+    let ends = commands.iter().filter_map(|command| match command {
+        Command::StartTool { call, tool, .. } => Some(Command::EndTool {
+            call: call.clone(),
+            tool: Some(tool.clone()),
+            end: CallEnd::Denied,
+            output: None,
+            source: Source::Hook,
+        }),
+        _ => None,
+    });
+    ends.collect()
 }
 
 /// Why a call may not run under a cap while nobody counts.

@@ -208,3 +208,37 @@ promise!(
         }
     }
 );
+
+promise!(
+    /// A call that was denied did not run: however its agent ends, nobody wonders about it.
+    fn a_denied_call_is_never_in_doubt() {
+        let lab = Lab::new();
+        let script = patient(&lab);
+        let live = lab.start(&["run", "--json", "--budget", "100", "--", "sh", "-c", &script], None);
+        let run = begun(&lab);
+        let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+        let driver = live.pid();
+        let env = [
+            ("SEGNO_SESSION", id.as_str()),
+            ("SEGNO_RUN", run["id"].as_str().unwrap()),
+            ("SEGNO_EPOCH", "1"),
+        ];
+        assert!(!is_denied(&hook(&lab, &env, &before("t1"))));
+        // It dies while it stops its agent, and so does that.
+        crate::lab::signal(driver, Signal::STOP);
+        assert_eq!(lab.run(&["--session", &id, "tokens", "101"]).code, Some(0));
+        assert!(is_denied(&hook(&lab, &env, &before("t2"))));
+        let mut connection = store(&lab);
+        let held = hold(&mut connection);
+        assert!(is_denied(&hook(&lab, &env, &before("t3"))));
+        drop(held);
+        crate::lab::signal(u32::try_from(run["pid"].as_u64().unwrap()).unwrap(), Signal::KILL);
+        crate::lab::signal(driver, Signal::KILL);
+        live.finish();
+        assert_eq!(lab.run(&["ls"]).code, Some(0));
+        let tools = lab.tools();
+        let ends: Vec<_> = tools.iter().map(|tool| (&tool["call"], &tool["state"])).collect();
+        let expected = [("t1", "in_doubt"), ("t2", "denied"), ("t3", "denied")];
+        assert_eq!(json!(ends), json!(expected), "{tools:?}");
+    }
+);
