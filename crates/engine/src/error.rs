@@ -208,6 +208,9 @@ pub enum Error {
         /// Its process.
         pid: u32,
     },
+    /// Somebody else went somewhere since it was looked at what going there would do.
+    #[error("somebody else put files back since this was looked at; nothing was changed")]
+    TreeMoved,
     /// The answer was no.
     #[error("nothing was changed")]
     Declined,
@@ -283,6 +286,7 @@ impl Error {
             Self::NoRun(_) => "no_run",
             Self::NoTree(_) => "no_tree",
             Self::TreeBusy { .. } => "tree_busy",
+            Self::TreeMoved => "tree_moved",
             Self::Declined | Self::NobodyToAsk => "cancelled",
             Self::RestorePending(_) => "restore_pending",
             Self::Workspace(_) => "snapshot_failed",

@@ -133,6 +133,10 @@ impl From<segno_engine::Error> for CommandError {
                 ExitCode::HeldElsewhere,
                 Some("wait until it is done, or: segno stop ID   (segno ls shows it)".to_owned()),
             ),
+            E::TreeMoved => (
+                ExitCode::Refused,
+                Some("segno diff   shows what is there now   (segno undo --dry-run   what it would do)".to_owned()),
+            ),
             E::Declined => (ExitCode::Cancelled, None),
             E::NobodyToAsk => {
                 (ExitCode::Cancelled, Some("add --yes to do it without being asked".to_owned()))

@@ -86,6 +86,11 @@ pub struct Capture {
     others: Vec<Arc<AtomicU64>>,
 }
 
+/// How long ago the last output of a run came that is kept here.
+pub(super) fn quiet_at(dir: &Path) -> Option<std::time::Duration> {
+    std::fs::metadata(dir.join("stdout")).ok()?.modified().ok()?.elapsed().ok()
+}
+
 /// Taken by whoever brings a dead run to its end, so that nobody else does it at the same time. Waits for who does.
 /// None if there is nothing to be taken.
 pub(super) fn alone_at(dir: &Path) -> Option<File> {

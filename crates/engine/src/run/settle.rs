@@ -253,6 +253,12 @@ impl Engine {
             let why = "there is no room for what an agent printed last; its run is ended when there is";
             return Err(Error::file(&own.dir, why));
         }
+        // Before it is taken in, which may touch the file.
+        let quiet = own.as_ref().ok().and_then(|own| capture::quiet_at(&own.dir));
+        let heard = quiet.map(|quiet| {
+            let quiet = i64::try_from(quiet.as_micros()).unwrap_or(i64::MAX);
+            Timestamp::from_micros(self.now().as_micros().saturating_sub(quiet))
+        });
         // How it ended nobody saw, unless its driver did and could not take in the rest.
         let seen_end = own.as_ref().ok().and_then(|own| capture::read_exit(&own.dir));
         let reopened = own.and_then(|own| self.reopen(own, state.clone(), &run, epoch, Feed::default()));
@@ -284,9 +290,10 @@ impl Engine {
         if cut_off && outcome.outcome != OutcomeKind::Completed {
             STOPPED_TO_GO_ON.clone_into(&mut outcome.reason);
         }
-        // It was last seen alive when its driver was; nobody knows better.
+        // It was last seen alive when its driver was, or when it last said something. Who is stopped only now worked
+        // until now.
         let seen = recorder.state.recovery.as_ref().map(|stop| stop.interrupted_at);
-        let last_seen = seen.filter(|at| *at >= run.started_at);
+        let last_seen = seen.max(heard).filter(|at| *at >= run.started_at && !cut_off);
         let took =
             Duration::from_micros(last_seen.unwrap_or_else(|| self.now()).micros_since(run.started_at));
         let attended = files.as_ref().is_some_and(|(_, note)| note.attended.is_some());
@@ -313,13 +320,8 @@ impl Engine {
             // What the tree is like now is the last that is known of this run's work.
             let name = Some("interrupt".to_owned());
             recorder.checkpoint(name, segno_core::event::CheckpointReason::Interrupt, None);
-            // Who is stopped only now worked until now; else what changed since it was last heard was somebody else's.
-            let quiet = files.as_ref().and_then(|(capture, _)| capture.quiet_for());
-            let heard = quiet.map(|quiet| {
-                let quiet = i64::try_from(quiet.as_micros()).unwrap_or(i64::MAX);
-                Timestamp::from_micros(self.now().as_micros().saturating_sub(quiet))
-            });
-            super::changes::record_untold(&mut recorder, last_seen.max(heard).filter(|_| !cut_off));
+            // What changed since it was last heard was somebody else's.
+            super::changes::record_untold(&mut recorder, last_seen);
         }
         let (_, open) = record_end(&mut recorder, end, Duration::from_secs(5), Duration::from_millis(200))?;
         super::checkpoint::after_end(&mut recorder, &at);

@@ -35,7 +35,8 @@ impl Engine {
             }
             self.keep_present(&mut preview)?;
             if yes {
-                break;
+                let target = preview.target.clone();
+                return Ok((target, self.go(preview)?));
             }
             let unsure = preview.unsure();
             if !unsure.is_empty() && !takes_unsure && frontend.ask(&about_unsure(&unsure)) == Some(1) {
@@ -61,14 +62,21 @@ impl Engine {
             }
             if fresh.does_the_same_as(&preview) {
                 self.forget(fresh);
-                break;
+                let target = preview.target.clone();
+                match self.go(preview) {
+                    // Somebody else was quicker: what would happen now is another thing, and is asked about anew.
+                    Err(why @ Error::TreeMoved) => {
+                        frontend.notice(&why.to_string());
+                        preview = self.preview(session, way.clone())?;
+                        continue;
+                    }
+                    done => return Ok((target, done?)),
+                }
             }
             frontend.notice("the files changed while you were asked");
             self.forget(preview);
             preview = fresh;
         }
-        let target = preview.target.clone();
-        Ok((target, self.go(preview)?))
     }
 }
 

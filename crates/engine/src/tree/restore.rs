@@ -267,25 +267,32 @@ impl Engine {
     /// Goes there. The safety checkpoint is in the journal before a file is touched.
     pub fn go(&self, mut preview: Preview) -> Result<Restored, Error> {
         self.keep_present(&mut preview)?;
+        let hold = preview.workspace.as_ref().map(Workspace::hold_tree).transpose()?;
+        // Whoever goes somewhere records it before letting go of the tree. What was looked at before that is not there
+        // any more, and was not what is meant now.
+        if self.load(preview.state.session_id)?.state.tree.restores != preview.state.tree.restores {
+            drop(hold);
+            self.forget(preview);
+            return Err(Error::TreeMoved);
+        }
         let Preview { target, plan, branch, state, workspace, way, recorded, .. } = preview;
         let session = state.session_id;
         let at = At::default();
         let (mut state, mut notices) = (state, Vec::new());
         let mut applied = Applied::default();
         let mut commands = Vec::new();
-        if let (Some(plan), Some(workspace), Some(ordinal)) = (plan, workspace, recorded) {
-            let hold = workspace.hold_tree()?;
+        if let (Some(plan), Some(workspace), Some(ordinal), Some(hold)) = (plan, workspace, recorded, &hold) {
             // First calls are held, then it is asked whether one is open: whoever begins one records it first and then
             // looks whether it is held.
             let going = Going::begin(workspace.shadow())?;
             let beside = self.refuse_while_held(&state, way.company())?;
             let (kind, to) = (way.kind().as_str(), target.ordinal);
             tracing::info!(%session, kind, to, safety = ordinal, "files are put back");
-            applied = workspace.apply_held(&hold, &plan).inspect_err(|why| {
+            applied = workspace.apply_held(hold, &plan).inspect_err(|why| {
                 tracing::error!(%session, kind, to, safety = ordinal, %why, "files could not be put back");
             })?;
             going.tell(&beside, &target.id, &applied);
-            drop((going, hold));
+            drop(going);
             commands.push(FilesRestored {
                 kind: way.kind(),
                 to: target.ordinal,
@@ -327,6 +334,7 @@ impl Engine {
             notices.extend(acted.notices);
             state = acted.state;
         }
+        drop(hold);
         Ok(Restored { state, applied, safety: recorded, branch: moved, notices })
     }
 

@@ -102,8 +102,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                 ArtifactChange::Created => Change::Created,
                 ArtifactChange::Modified => Change::Modified,
             };
-            let here = std::env::current_dir()
-                .map_err(|why| CommandError::io("there is no current directory", why))?;
+            let here = here()?;
             let (typed, phase) = (path, phase.clone());
             let make = |state: &State| {
                 let path = segno_engine::artifact_path(state, &here, &context.redacted(typed))?;
@@ -129,8 +128,17 @@ pub fn file(context: &Context, args: &FileArgs) -> Outcome {
         FileChange::Modified => Change::Modified,
         FileChange::Deleted => Change::Deleted,
     };
-    let said = format!("file {path} {}", change.as_str());
-    record(context, vec![Act::RecordFile { path: path.clone(), change, call: None }], |_| said.into())
+    let (typed, here) = (path, here()?);
+    let make = |state: &State| {
+        let path = segno_engine::artifact_path(state, &here, &context.redacted(typed))?;
+        Ok(vec![Act::RecordFile { path, change, call: None }])
+    };
+    record_for(context, make, |_| format!("file {typed} {}", change.as_str()).into())
+}
+
+/// Where paths that are typed begin.
+fn here() -> Outcome<std::path::PathBuf> {
+    std::env::current_dir().map_err(|why| CommandError::io("there is no current directory", why))
 }
 
 /// Runs `segno at`.

@@ -59,6 +59,9 @@ pub struct Args {
     /// Write the files of its checkpoints too, to FILE.files; import finds them there. Secrets in files are in there
     #[arg(long, requires = "output")]
     pub with_files: bool,
+    /// Replace the file if there is one already
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Take sessions in from files
@@ -100,8 +103,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         return flushed.map_err(|error| CommandError::io("cannot write the export", error));
     };
     let (format, packing) = guess(path, args.format);
-    let bytes = write_file(&ctx, id, format, packing, path)?;
     let beside = transfer::files_beside(path);
+    if !args.force {
+        refuse_existing(path)?;
+        if args.with_files {
+            refuse_existing(&beside)?;
+        }
+    }
+    let bytes = write_file(&ctx, id, format, packing, path)?;
     let files = args.with_files.then(|| transfer::export_files(&ctx.engine, id, &beside)).transpose()?;
     if context.printer.is_json() {
         let mut said = json!({ "session_id": id, "file": path, "bytes": bytes });
@@ -135,6 +144,17 @@ fn guess(path: &Path, format: Option<Format>) -> (Format, Packing) {
         Format::Json
     };
     (format.unwrap_or(by_name), packing)
+}
+
+/// What is in a file may be the only one of its kind.
+fn refuse_existing(path: &Path) -> Outcome {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.is_dir() => {
+            let why = format!("{} exists already; nothing was written", path.display());
+            Err(CommandError::new(ExitCode::Refused, "file_exists", why).hint("--force   replaces it"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes an export to a file that is there whole or not at all.

@@ -163,27 +163,47 @@ pub fn rollback(context: &Context, args: &RollbackArgs) -> Outcome {
     travel(&ctx, state.session_id, way, &args.going)
 }
 
-/// The checkpoint at the end of a step, which is made when the next one begins; for the step that work is in, the
-/// newest one in it.
+/// The checkpoint at the end of a step, which is made when work leaves it, to whichever step; for the step that work is
+/// in, the newest one in it.
 fn step_target(ctx: &CommandContext<'_>, state: &State, step: &str) -> Outcome<Checkpoint> {
     let step: u32 =
         step.parse().map_err(|_| CommandError::usage(format!("{step} is no number of a step")))?;
     let all = ctx.engine.checkpoints(state.session_id)?;
     let counts = |checkpoint: &&Checkpoint| checkpoint.valid && checkpoint.ready && !checkpoint.aside;
     let left =
-        all.iter().rev().filter(counts).find(|checkpoint| {
-            checkpoint.reason == "phase_complete" && checkpoint.step == step.checked_add(1)
-        });
-    let inside = || all.iter().rev().filter(counts).find(|checkpoint| checkpoint.step == Some(step));
-    let found = left.or_else(inside).cloned();
+        (0..all.len()).rev().find(|at| counts(&&all[*at]) && step_left(state, &all[..=*at]) == Some(step));
+    let inside = || {
+        let is_inside =
+            |checkpoint: &&Checkpoint| checkpoint.step == Some(step) && !leaves_a_step(checkpoint);
+        let here = || all.iter().rev().filter(counts).find(is_inside);
+        (state.step == Some(step)).then(here).flatten()
+    };
+    let found = left.map(|at| &all[at]).or_else(inside).cloned();
     found.ok_or_else(|| {
         CommandError::new(
             crate::exit::ExitCode::Refused,
             "unknown_item",
-            format!("no checkpoint of step {step}"),
+            format!("no checkpoint of step {step}: work was never there, or did not leave it"),
         )
         .hint("segno checkpoint list")
     })
+}
+
+fn leaves_a_step(checkpoint: &Checkpoint) -> bool {
+    checkpoint.reason == "phase_complete"
+}
+
+/// The step that the last of these checkpoints was made at the end of. It is named after the phase that was left; where
+/// the workflow does not list that, work was where the checkpoint before this one left it.
+fn step_left(state: &State, until: &[Checkpoint]) -> Option<u32> {
+    let (last, before) = until.split_last().filter(|(last, _)| leaves_a_step(last))?;
+    let phases = state.workflow.as_ref().map_or(&[][..], |workflow| &workflow.phases);
+    if let Some(index) = phases.iter().position(|phase| *phase == last.name) {
+        return u32::try_from(index + 1).ok();
+    }
+    let known =
+        before.iter().rev().filter(|checkpoint| checkpoint.valid).find_map(|checkpoint| checkpoint.step);
+    known.or_else(|| last.step?.checked_sub(1))
 }
 
 /// Runs `segno diff`.

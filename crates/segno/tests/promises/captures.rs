@@ -153,3 +153,36 @@ promise!(
         assert!(lines[named..hole].iter().any(synced), "and its directory");
     }
 );
+
+promise!(
+    /// A run ended when its agent was last heard, not when somebody looked at last.
+    fn a_run_that_outlived_its_driver_ended_when_it_was_last_heard() {
+        let lab = Lab::new();
+        let (spoke, gone) = (lab.path("spoke"), lab.path("gone"));
+        let script = format!("{}; touch {spoke}; while [ ! -e {gone} ]; do sleep 0.02; done", patient(&lab));
+        let live = lab.start(&["run", "--json", "--", "sh", "-c", &script], None);
+        let run = begun(&lab);
+        live.signal(rustix::process::Signal::KILL);
+        live.finish();
+        let now = || jiff::Timestamp::now();
+        let before = now();
+        let_go(&lab);
+        until("its last word is kept", || {
+            let kept = std::fs::read_to_string(captured(&lab, "stdout")?).ok()?;
+            kept.contains("after").then_some(())
+        });
+        let after = now();
+        // A clock that files are stamped with may be a tick behind.
+        let tick = jiff::SignedDuration::from_millis(20);
+        until("it is past that by more than a tick", || (now() > after + tick * 2).then_some(()));
+        std::fs::write(&gone, "").unwrap();
+        lab.assert_no_process_left();
+        assert_eq!(lab.run(&["ls"]).code, Some(0));
+        let ended = &lab.journal(Some("run_ended"))[0]["body"];
+        let at: jiff::Timestamp = ended["at"].as_str().unwrap().parse().unwrap();
+        assert!(before - tick <= at && at <= after, "{before} {at} {after}");
+        let started: jiff::Timestamp = run["started_at"].as_str().unwrap().parse().unwrap();
+        let took = at.duration_since(started).as_millis();
+        assert_eq!(i128::from(ended["duration_ms"].as_u64().unwrap()), took, "{ended}");
+    }
+);

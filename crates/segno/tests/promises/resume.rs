@@ -255,6 +255,29 @@ promise!(
 );
 
 promise!(
+    /// A step that work jumped over is no place to go to, and the one before it ended when work left it.
+    fn rollback_step_knows_steps_that_were_skipped() {
+        let lab = Lab::new();
+        ok(&lab, &["new", "t", "--phases", "red,green,blue,white"]);
+        let write = |name: &str| std::fs::write(lab.home.work().join(name), "x").unwrap();
+        write("red.txt");
+        ok(&lab, &["phase", "green"]);
+        ok(&lab, &["checkpoint", "create", "early"]);
+        write("green.txt");
+        ok(&lab, &["phase", "white"]);
+        write("white.txt");
+        let there = |name: &str| lab.home.work().join(name).exists();
+        let skipped = lab.run(&["rollback", "step", "3", "--yes"]);
+        assert_eq!(skipped.code, Some(5), "{}{}", skipped.text(), skipped.stderr);
+        assert!(there("white.txt"));
+        ok(&lab, &["rollback", "step", "2", "--yes"]);
+        assert_eq!((there("red.txt"), there("green.txt"), there("white.txt")), (true, true, false));
+        ok(&lab, &["rollback", "step", "1", "--yes"]);
+        assert_eq!((there("red.txt"), there("green.txt")), (true, false));
+    }
+);
+
+promise!(
     /// What `detect` offers, `resume` takes.
     fn what_detect_offers_resume_takes() {
         let lab = Lab::new();
