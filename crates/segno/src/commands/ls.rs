@@ -23,6 +23,9 @@ use crate::output::table::Table;
 use crate::output::units;
 use crate::recent;
 
+/// How much of a status and of a project's path stays on a narrow terminal before columns are left out.
+const STATUS_LEAST: usize = 20;
+const PROJECT_LEAST: usize = 20;
 /// How many sessions that have ended are shown below the open ones.
 const RECENT: usize = 10;
 
@@ -226,15 +229,15 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
         Column::right("#"),
         Column::left("session"),
         Column::left("topic").elastic(),
-        Column::left("phase"),
-        Column::left("status"),
-        Column::right("progress"),
-        Column::right(if iso { "changed" } else { "age" }),
-        Column::right("tokens"),
-        Column::right("cost"),
+        Column::left("phase").goes(3),
+        Column::left("status").shortens_to(STATUS_LEAST),
+        Column::right("progress").goes(1),
+        Column::right(if iso { "changed" } else { "age" }).goes(5),
+        Column::right("tokens").goes(4),
+        Column::right("cost").goes(2),
     ];
     if everywhere {
-        columns.push(Column::left("project"));
+        columns.push(Column::left("project").shortens_to(PROJECT_LEAST).goes(6));
     }
     let mut table = Table::new(columns).indented(1);
     let nothing = || Text::new().painted(Meaning::Dim, context.printer.palette().symbol(Symbol::Nothing));

@@ -1,5 +1,6 @@
-//! A small aligned table: no borders, two spaces between columns, numbers to the right, and one elastic column that
-//! gives way when the terminal is narrow.
+//! A small aligned table: no borders, two spaces between columns, numbers to the right. When the terminal is narrow one
+//! elastic column gives way, then those that may be shortened, then columns that matter less are left out, and in the end
+//! whatever is widest is cut: a table never wraps.
 
 use unicode_width::UnicodeWidthChar as _;
 use unicode_width::UnicodeWidthStr as _;
@@ -11,7 +12,9 @@ use super::style::Symbol;
 use super::text::Text;
 
 const GAP: usize = 2;
-/// The elastic column never becomes narrower than this: below it nothing could be recognised.
+/// The elastic column gives way down to this before other columns are left out for it.
+const ELASTIC_GOOD: usize = 20;
+/// And down to this before others are cut: below it nothing could be recognised.
 const ELASTIC_MIN: usize = 8;
 
 /// One column of a table.
@@ -20,23 +23,41 @@ pub struct Column {
     title: String,
     right: bool,
     elastic: bool,
+    /// It may be cut to this width before anything is left out.
+    least: Option<usize>,
+    /// It may be left out; those with the lowest number first.
+    rank: Option<u8>,
 }
 
 impl Column {
     /// A column of words.
     pub fn left(title: impl Into<String>) -> Self {
-        Self { title: title.into(), right: false, elastic: false }
+        Self { title: title.into(), right: false, elastic: false, least: None, rank: None }
     }
 
     /// A column of numbers.
     pub fn right(title: impl Into<String>) -> Self {
-        Self { title: title.into(), right: true, elastic: false }
+        Self { right: true, ..Self::left(title) }
     }
 
     /// Makes this column the one that gives way; without any, it is the last one.
     #[must_use]
     pub fn elastic(mut self) -> Self {
         self.elastic = true;
+        self
+    }
+
+    /// Lets this column be cut to a width, when the elastic one has given way.
+    #[must_use]
+    pub const fn shortens_to(mut self, width: usize) -> Self {
+        self.least = Some(width);
+        self
+    }
+
+    /// Lets this column be left out when there is no room for all; those with the lowest number go first.
+    #[must_use]
+    pub const fn goes(mut self, rank: u8) -> Self {
+        self.rank = Some(rank);
         self
     }
 }
@@ -82,7 +103,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as text, each line ended. With a width, the elastic column is cut to fit it.
+    /// The table as text, each line ended. With a width, it is made to fit it.
     pub fn render(&self, palette: Palette, width: Option<usize>) -> String {
         let widths = self.widths(width);
         let mut out = String::new();
@@ -97,7 +118,38 @@ impl Table {
         out
     }
 
-    fn widths(&self, limit: Option<usize>) -> Vec<usize> {
+    /// How wide each column is shown; none if it is left out.
+    fn widths(&self, limit: Option<usize>) -> Vec<Option<usize>> {
+        let natural = self.natural();
+        let mut widths: Vec<Option<usize>> = natural.iter().copied().map(Some).collect();
+        let Some(limit) = limit else { return widths };
+        let elastic = self.elastic();
+        let mut leaving = self.leaving();
+        loop {
+            for (width, natural) in widths.iter_mut().zip(&natural) {
+                *width = width.map(|_| *natural);
+            }
+            let mut over = self.total(&widths).saturating_sub(limit);
+            take(widths.get_mut(elastic), ELASTIC_GOOD, &mut over);
+            for (width, column) in widths.iter_mut().zip(&self.columns) {
+                if let Some(least) = column.least {
+                    take(Some(width), least, &mut over);
+                }
+            }
+            if over == 0 {
+                return widths;
+            }
+            let Some(left_out) = leaving.pop() else {
+                take(widths.get_mut(elastic), ELASTIC_MIN, &mut over);
+                return self.cut_widest(widths, over);
+            };
+            if let Some(width) = widths.get_mut(left_out) {
+                *width = None;
+            }
+        }
+    }
+
+    fn natural(&self) -> Vec<usize> {
         let mut widths: Vec<usize> =
             self.columns.iter().map(|column| if self.titles { column.title.width() } else { 0 }).collect();
         for row in &self.rows {
@@ -105,28 +157,57 @@ impl Table {
                 *width = (*width).max(cell.to_line().width());
             }
         }
-        let elastic = self
+        widths
+    }
+
+    fn elastic(&self) -> usize {
+        let last = self.columns.len().saturating_sub(1);
+        self.columns.iter().position(|column| column.elastic).unwrap_or(last)
+    }
+
+    fn total(&self, widths: &[Option<usize>]) -> usize {
+        let shown = widths.iter().flatten();
+        self.indent + GAP * shown.clone().count().saturating_sub(1) + shown.sum::<usize>()
+    }
+
+    /// The columns that may be left out, the first to go last. Those in which nothing stands go before all others.
+    fn leaving(&self) -> Vec<usize> {
+        let says_nothing = |index: usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(index));
+            cells.all(|cell| !cell.to_line().contains(char::is_alphanumeric))
+        };
+        let ranked = self
             .columns
             .iter()
-            .position(|column| column.elastic)
-            .unwrap_or_else(|| self.columns.len().saturating_sub(1));
-        let gaps = GAP * widths.len().saturating_sub(1);
-        let total = self.indent + gaps + widths.iter().sum::<usize>();
-        if let (Some(limit), Some(width)) = (limit, widths.get_mut(elastic)) {
-            let over = total.saturating_sub(limit);
-            *width = width.saturating_sub(over).max(ELASTIC_MIN.min(*width));
+            .enumerate()
+            .filter_map(|(index, column)| column.rank.map(|rank| ((!says_nothing(index), rank), index)));
+        let mut leaving: Vec<_> = ranked.collect();
+        leaving.sort_unstable();
+        leaving.into_iter().rev().map(|(_, index)| index).collect()
+    }
+
+    /// Nothing is left that matters less: the widest is cut, again and again.
+    fn cut_widest(&self, mut widths: Vec<Option<usize>>, mut over: usize) -> Vec<Option<usize>> {
+        while over > 0 {
+            match widths.iter_mut().flatten().max() {
+                Some(widest) if *widest > 1 => *widest -= 1,
+                _ => break,
+            }
+            over -= 1;
         }
         widths
     }
 
-    fn line(&self, out: &mut String, cells: &[Text], widths: &[usize], palette: Palette) {
+    fn line(&self, out: &mut String, cells: &[Text], widths: &[Option<usize>], palette: Palette) {
         let start = out.len();
         out.push_str(&" ".repeat(self.indent));
-        for (index, ((column, cell), width)) in self.columns.iter().zip(cells).zip(widths).enumerate() {
+        let shown = self.columns.iter().zip(cells).zip(widths);
+        let shown = shown.filter_map(|(cell, width)| width.map(|width| (cell, width)));
+        for (index, ((column, cell), width)) in shown.enumerate() {
             if index > 0 {
                 out.push_str(&" ".repeat(GAP));
             }
-            let (shown, used) = fit(cell, *width, palette);
+            let (shown, used) = fit(cell, width, palette);
             let padding = " ".repeat(width.saturating_sub(used));
             if column.right {
                 out.push_str(&padding);
@@ -139,6 +220,15 @@ impl Table {
         let end = start + out[start..].trim_end_matches(' ').len();
         out.truncate(end);
         out.push('\n');
+    }
+}
+
+/// Makes a column narrower by what is too much, but not narrower than this.
+fn take(width: Option<&mut Option<usize>>, least: usize, over: &mut usize) {
+    if let Some(Some(width)) = width {
+        let taken = width.saturating_sub(least).min(*over);
+        *width -= taken;
+        *over -= taken;
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::common::TestEnv;
 use crate::lab::Lab;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 promise!(
     /// Who looks after a run means that run, although it has ended.
@@ -223,5 +225,86 @@ promise!(
             let line = seen.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{id}: {seen}"));
             assert!(line.contains("● checkpoint") && line.contains("file"), "{line}");
         }
+    }
+);
+
+promise!(
+    /// What is listed fits the terminal, however narrow it is; in a pipe nothing is cut.
+    fn a_list_fits_the_terminal() {
+        let lab = Lab::new();
+        let topic = "a login form with a second factor and a way back for those who lost theirs";
+        for phases in ["red,green,refactor", "a-phase-with-a-long-name,another"] {
+            let args =
+                ["new", topic, "--phases", phases, "--budget", "2000000", "--cost", "12.5", "--parallel"];
+            assert_eq!(lab.run(&args).code, Some(0));
+            assert_eq!(lab.run(&["--session", "last", "tokens", "1234567"]).code, Some(0));
+            let reason = "somebody has to look at the second factor before this goes on";
+            assert_eq!(lab.run(&["pause", "last", "--reason", reason]).code, Some(0));
+        }
+        let piped = lab.run(&["ls", "--everywhere"]).text();
+        assert!(piped.contains(topic) && piped.contains("progress"), "{piped}");
+        assert!(piped.contains(&lab.home.work().display().to_string()), "{piped}");
+        let terminal = Terminal::open(&lab);
+        for columns in [60, 80, 100, 200] {
+            terminal.resize(columns, 30);
+            for command in ["ls", "ls --everywhere", "show last", "show last --history", "checkpoint list"] {
+                let place = terminal.place();
+                // What is typed is shown too, but not like this.
+                let typed =
+                    format!("echo be''gin; $SEGNO --color never {command} 2>/dev/null; echo en''d{ENTER}");
+                terminal.type_keys(&typed);
+                terminal.wait_for(place, "end\r\n");
+                let shown = terminal.since(place);
+                let shown = shown.split("begin\r\n").nth(1).unwrap().split("end\r\n").next().unwrap();
+                assert!(shown.lines().count() > 1 || command == "checkpoint list", "{command}: {shown:?}");
+                for line in shown.lines() {
+                    let wide = unicode_width::UnicodeWidthStr::width(line.trim_end());
+                    assert!(wide <= usize::from(columns), "{command} at {columns}: {wide} in {line:?}");
+                }
+            }
+        }
+    }
+);
+
+promise!(
+    /// An export replaces no file that is there, unless that is asked for.
+    fn an_export_replaces_nothing_unasked() {
+        let env = TestEnv::new();
+        env.start(&["boats"]);
+        std::fs::write(env.path("project/mine.json"), "mine").unwrap();
+        let refused = env.run(&["export", "-o", "mine.json"]);
+        assert_eq!(refused.code, 5, "{}", refused.stderr);
+        assert!(refused.stderr.contains("--force"), "{}", refused.stderr);
+        assert_eq!(env.read("project/mine.json"), "mine");
+        env.ok(&["export", "-o", "mine.json", "--force"]);
+        assert!(env.read("project/mine.json").contains("boats"));
+        // Nor what stands where the files of its checkpoints go.
+        std::fs::write(env.path("project/other.json.files"), "mine").unwrap();
+        let refused = env.run(&["export", "-o", "other.json", "--with-files"]);
+        assert_eq!(refused.code, 5, "{}", refused.stderr);
+        assert!(!env.path("project/other.json").exists());
+        assert_eq!(env.read("project/other.json.files"), "mine");
+    }
+);
+
+promise!(
+    /// A file is recorded by its path from the project's root on, wherever it was named, and nothing else is.
+    fn a_file_is_named_from_the_root_on() {
+        let lab = Lab::new();
+        assert_eq!(lab.run(&["new", "boats"]).code, Some(0));
+        std::fs::create_dir_all(lab.home.work().join("src/deep")).unwrap();
+        let whole = lab.home.work().join("src/a.rs").display().to_string();
+        assert_eq!(lab.run(&["file", "add", &whole, "created"]).code, Some(0));
+        let mut command = lab.segno(&["file", "add", "../b.rs", "modified"]);
+        command.current_dir(lab.home.work().join("src/deep"));
+        let said = lab.start_command(&mut command, None).finish();
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        for outside in ["/etc/passwd", "../outside.rs", "src/../../x"] {
+            let said = lab.run(&["file", "add", outside, "modified"]);
+            assert_eq!(said.code, Some(2), "{outside}: {}", said.stderr);
+        }
+        let listed = lab.json(&["show", "--files"]);
+        let paths: Vec<_> = listed["items"].as_array().unwrap().iter().map(|item| &item["path"]).collect();
+        assert_eq!(serde_json::json!(paths), serde_json::json!(["src/a.rs", "src/b.rs"]), "{listed}");
     }
 );
