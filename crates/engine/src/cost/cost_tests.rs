@@ -45,6 +45,7 @@ fn state(tokens: TokenUse, micros: u64) -> State {
         budget: TokenBudget::default(),
         cost: CostBudget::default(),
         continues: None,
+        cap_from: None,
         file: None,
     };
     let created = segno_core::create(creation).unwrap();
