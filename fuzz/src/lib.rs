@@ -30,7 +30,7 @@ pub fn plain(data: &[u8]) {
     }
 }
 
-/// The output of a test command, after one byte that says how it ended.
+/// The output of a test command, after one byte that says how it ended; and the same as an agent's words.
 pub fn evidence(data: &[u8]) {
     let Some((exit, data)) = data.split_first() else { return };
     let exit = match exit % 4 {
@@ -39,7 +39,9 @@ pub fn evidence(data: &[u8]) {
         2 => segno_evidence::Exit::TimedOut,
         _ => segno_evidence::Exit::Unknown,
     };
-    evidence_invariants::check(&String::from_utf8_lossy(data), exit);
+    let text = String::from_utf8_lossy(data);
+    evidence_invariants::check(&text, exit);
+    evidence_invariants::claims(&text);
 }
 
 /// A hook payload, after one byte that chooses the agent.

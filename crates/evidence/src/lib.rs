@@ -4,6 +4,8 @@
 //! it: how many tests passed, which ones, and whether the runner came to its end.
 //!
 //! * [`read`] makes a [`TestReport`] of the output of a test command, [`compare`] says what changed since another one.
+//! * [`last_complete`] finds what an agent says of its own work in a [`StatusBlock`]; [`asks_question`] and
+//!   [`error_lines`] what its words give away.
 //!
 //! Text is believed as little as possible. A runner shows what the tests printed, and a test may print anything; each
 //! reader knows how its runner marks such text and does not count in it. What cannot be told apart is not counted.
@@ -16,7 +18,9 @@ mod compare;
 mod read;
 mod report;
 mod runners;
+mod status;
 mod text;
+mod words;
 
 pub use compare::Basis;
 pub use compare::Comparison;
@@ -30,3 +34,14 @@ pub use report::Runner;
 pub use report::TestCase;
 pub use report::TestReport;
 pub use report::Verdict;
+pub use status::ClaimedFiles;
+pub use status::ClaimedTests;
+pub use status::Family;
+pub use status::StatusBlock;
+pub use status::TestsStatus;
+pub use status::WorkStatus;
+pub use status::last_complete;
+pub use status::status_blocks;
+pub use words::MOST_ERRORS;
+pub use words::asks_question;
+pub use words::error_lines;

@@ -4,7 +4,11 @@ use segno_evidence::Exit;
 use segno_evidence::Runner;
 use segno_evidence::TestReport;
 use segno_evidence::Verdict;
+use segno_evidence::asks_question;
+use segno_evidence::error_lines;
+use segno_evidence::last_complete;
 use segno_evidence::read;
+use segno_evidence::status_blocks;
 
 /// Reads an output and looks whether the report can be true.
 pub(crate) fn check(text: &str, exit: Exit) -> Option<TestReport> {
@@ -17,4 +21,18 @@ pub(crate) fn check(text: &str, exit: Exit) -> Option<TestReport> {
         assert!(report.passed > 0 || report.runner == Runner::ExitStatus);
     }
     Some(report)
+}
+
+/// Reads what an agent says, and looks whether a signal stands there in so many words.
+pub(crate) fn claims(text: &str) {
+    let blocks = status_blocks(text);
+    assert!(blocks.len() <= text.lines().count());
+    if let Some(block) = last_complete(text)
+        && block.exit_signal.is_some()
+    {
+        assert!(text.to_ascii_lowercase().contains("exit_signal"));
+        assert!(block.fields.contains_key("exit_signal"));
+    }
+    asks_question(text);
+    error_lines(text);
 }

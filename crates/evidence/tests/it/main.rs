@@ -6,3 +6,5 @@ mod invariants;
 mod made_up;
 mod mutations;
 mod recordings;
+mod status;
+mod words;

@@ -6,6 +6,7 @@ use segno_evidence::Exit;
 use segno_evidence::Verdict;
 
 use super::invariants::check;
+use super::invariants::claims;
 use super::recordings::RECORDINGS;
 
 /// Every beginning of every recording, cut at every line and somewhere in it.
@@ -130,5 +131,10 @@ proptest! {
     fn any_text_is_read_without_harm(text in "(\\PC{0,30}\n){0,30}", code in 0..2) {
         check(&text, Exit::Code(code));
         check(&text, Exit::Unknown);
+    }
+
+    #[test]
+    fn any_claim_is_read_without_harm(text in "((---|> )?(END_)?(RALPH_STATUS|PRP_PHASE_STATUS)(---|:)?\n|[ ]{0,3}(TESTS|STATUS|EXIT_SIGNAL|BLOCKERS|é)?:? ?(true|-|\\[|\\{|\"|`|#|COMPLETE|\\PC{0,6})\n){0,20}") {
+        claims(&text);
     }
 }
