@@ -4,6 +4,7 @@ mod budget;
 mod check;
 mod checkpoint;
 mod fact;
+mod iteration;
 mod looping;
 mod recovery;
 mod run;

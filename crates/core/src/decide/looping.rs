@@ -2,6 +2,8 @@
 
 use super::check::not_empty;
 use super::checkpoint;
+use super::iteration::Ended;
+use super::iteration::end_iteration;
 use super::one;
 use crate::event as ev;
 use crate::event::CheckpointReason;
@@ -49,6 +51,10 @@ pub(super) fn decide_loop(state: &State, command: LoopCommand) -> Result<Vec<Eve
             the_loop(state)?;
             check_item(&item)?;
             one(ev::ItemTaken { item, session })
+        }
+        LoopCommand::EndIteration { run, agent, observation, at, jitter } => {
+            let ended = Ended { run, agent, observation: *observation, at, jitter };
+            end_iteration(state, the_loop(state)?, ended)
         }
         LoopCommand::EndItem { item, end, failures, retry_at, why } => {
             the_loop(state)?;

@@ -60,6 +60,9 @@ pub struct IterationEnded {
     pub phase: String,
     /// The run that it was.
     pub run: Option<String>,
+    /// The agent that worked.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// What it showed.
     pub observation: Box<Observation>,
     /// Whether it brought something.

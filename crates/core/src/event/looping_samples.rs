@@ -186,6 +186,7 @@ fn ended(iteration: u64, verdict: LoopVerdict) -> Event {
         iteration,
         phase: "green".into(),
         run: Some("run-2".into()),
+        agent: Some("claude".into()),
         observation: Box::new(observation()),
         progress: Progress {
             made: true,

@@ -2,6 +2,7 @@
 
 use super::breaker::BreakerBy;
 use super::gate::GateResult;
+use super::observation::Observation;
 use super::plan::LoopPlan;
 use crate::command::Need;
 use crate::event::ItemEnd;
@@ -45,6 +46,14 @@ pub enum LoopCommand {
     HandOver { to: String, why: String },
     /// Work on an item.
     TakeItem { item: WorkItemMark, session: Option<SessionId> },
+    /// An iteration ended: decide what follows. `jitter` is a random number for waking up, `agent` is who worked.
+    EndIteration {
+        run: Option<String>,
+        agent: Option<String>,
+        observation: Box<Observation>,
+        at: Timestamp,
+        jitter: u64,
+    },
     /// The work on an item ended.
     EndItem { item: WorkItemMark, end: ItemEnd, failures: u32, retry_at: Option<Timestamp>, why: String },
 }
@@ -57,7 +66,8 @@ impl LoopCommand {
             | Self::Park(_)
             | Self::Advance
             | Self::HandOver { .. }
-            | Self::TakeItem { .. } => Need::Active,
+            | Self::TakeItem { .. }
+            | Self::EndIteration { .. } => Need::Active,
             Self::Start { .. }
             | Self::ResetBreaker { .. }
             | Self::Probe { .. }

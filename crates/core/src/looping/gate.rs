@@ -3,8 +3,13 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::observation::Named;
+use super::observation::Observation;
 use super::observation::line;
 use super::observation::name;
+use super::plan::GateRule;
+use super::plan::MetricRule;
+use super::state::LoopState;
 use crate::limits;
 
 /// One condition of the first gate.
@@ -57,4 +62,278 @@ impl GateResult {
         self.warnings.iter_mut().for_each(line);
         self
     }
+}
+
+/// How the gate of the present phase comes out for what an iteration showed. `iteration` is its number in the phase.
+pub fn evaluate(state: &LoopState, seen: &Observation, iteration: u64) -> GateResult {
+    let Some(phase) = state.phase_plan() else { return GateResult::default() };
+    let mut checks = Checks { state, seen, conditions: Vec::new() };
+    let runs = checks.green_runs();
+    match &phase.gate {
+        GateRule::Red { criteria } => checks.red((*criteria).max(1)),
+        GateRule::Green { runs: wanted } => checks.green(runs, (*wanted).max(1)),
+        GateRule::Refactor { iterations } => checks.refactor(iteration, *iterations),
+        GateRule::Document { docs, adr } => checks.document(*docs, *adr),
+        GateRule::Qa => checks.qa(),
+        GateRule::Until => checks.until(),
+        GateRule::Metrics(rules) => rules.iter().for_each(|rule| checks.metric_rule(rule)),
+        GateRule::Signal => {}
+    }
+    checks.accept();
+    let conditions = checks.conditions;
+    let only_signal = matches!(phase.gate, GateRule::Signal);
+    let gate_1 = conditions.iter().all(|one| one.holds) && (only_signal || !conditions.is_empty());
+    let gate_2 = (state.plan.signal || only_signal).then(|| seen.claims.exit_signal == Some(true));
+    let warnings = warnings(seen, gate_1);
+    let can_exit = gate_1 && gate_2.unwrap_or(true);
+    GateResult { conditions, gate_1, gate_2, can_exit, tree: seen.tree_after.clone(), runs, warnings }
+        .bounded()
+}
+
+/// The conditions of one gate, as they are gathered.
+struct Checks<'a> {
+    state: &'a LoopState,
+    seen: &'a Observation,
+    conditions: Vec<Condition>,
+}
+
+impl Checks<'_> {
+    fn put(&mut self, name: &str, wanted: impl Into<String>, value: impl Into<String>, holds: bool) {
+        let (wanted, value) = (wanted.into(), value.into());
+        let name = name.to_owned();
+        self.conditions.push(Condition { name, wanted, value, holds, acceptable: false });
+    }
+
+    /// A condition that a person may accept.
+    fn put_acceptable(&mut self, name: &str, wanted: &str, value: String, holds: bool) {
+        self.put(name, wanted, value, holds);
+        if let Some(last) = self.conditions.last_mut() {
+            last.acceptable = true;
+        }
+    }
+
+    /// Tests that fail and did not already fail when the loop began.
+    fn failing(&self) -> Option<u64> {
+        let tests = self.seen.tests.as_ref()?;
+        let old = self.seen.since_start.as_ref().map_or(0, |since| since.old_failing);
+        Some(tests.failed.saturating_sub(old))
+    }
+
+    /// How many times in a row all tests passed, with this measurement. What is flaky passed by chance.
+    fn green_runs(&self) -> u32 {
+        let Some(tests) = &self.seen.tests else { return 0 };
+        let green = tests.ran() > 0 && !tests.build_failed && self.failing() == Some(0) && !self.seen.flaky;
+        if green { self.state.green_runs.saturating_add(self.seen.measured.max(1)) } else { 0 }
+    }
+
+    fn red(&mut self, criteria: u64) {
+        let Some(tests) = &self.seen.tests else {
+            return self.put("new failing tests", format!("at least {criteria}"), NOT_MEASURED, false);
+        };
+        let changes = &self.seen.changes;
+        if tests.build_failed {
+            // Tests for what is not there yet often do not build. Nothing can be said of the old ones then.
+            let built = self.state.baseline.as_ref().is_none_or(|mark| !mark.tests.build_failed);
+            let changed = self.state.baseline.as_ref().is_none_or(|mark| mark.tree != self.seen.tree_after);
+            let value = if built { "the tests do not build any more" } else { "they did not build before" };
+            return self.put("new failing tests", format!("at least {criteria}"), value, built && changed);
+        }
+        let (failing, passing) = (changes.new_failing.count, changes.new_passing.count);
+        self.put(
+            "new failing tests",
+            format!("at least {criteria}"),
+            failing.to_string(),
+            failing >= criteria,
+        );
+        self.put("new passing tests", "0", list(&changes.new_passing), passing == 0);
+        self.not_broken();
+        self.not_weaker();
+    }
+
+    fn green(&mut self, runs: u32, wanted: u32) {
+        self.tests_pass();
+        if self.state.promised > 0 {
+            let new = self.seen.since_start.as_ref().map(|since| since.new);
+            let holds = new.is_some_and(|new| new >= self.state.promised);
+            let value = new.map_or(NOT_MEASURED.to_owned(), |new| new.to_string());
+            self.put("new tests", format!("at least {}", self.state.promised), value, holds);
+        }
+        let value =
+            if self.seen.flaky { "0, they differ on the same tree".to_owned() } else { runs.to_string() };
+        self.put("passing runs in a row", format!("at least {wanted}"), value, runs >= wanted);
+        self.not_broken();
+        self.not_weaker();
+    }
+
+    /// There are tests, and none fails that did not fail when the loop began.
+    fn tests_pass(&mut self) {
+        let ran = self.seen.tests.as_ref().map(super::TestCounts::ran);
+        let value = ran.map_or(NOT_MEASURED.to_owned(), |ran| ran.to_string());
+        self.put("tests", "at least 1", value, ran.is_some_and(|ran| ran > 0));
+        let Some(tests) = &self.seen.tests else { return };
+        if tests.build_failed {
+            return self.put("failing tests", "0", "the tests do not build", false);
+        }
+        let failing = self.failing().unwrap_or(tests.failed);
+        let old = tests.failed.saturating_sub(failing);
+        let old = if old > 0 { format!(" (and {old} that failed before)") } else { String::new() };
+        self.put("failing tests", "0", format!("{failing}{old}"), failing == 0);
+    }
+
+    fn refactor(&mut self, iteration: u64, wanted: u64) {
+        self.tests_pass();
+        let says = |name: &str| self.seen.claims.metrics.get(name).is_some_and(|value| *value > 0.0);
+        let through = says("refactoring_complete") || says("no_improvements_found");
+        let value = if through { "it says so".to_owned() } else { format!("iteration {iteration}") };
+        let wanted_words = format!("the agent is through, or iteration {wanted}");
+        self.put("refactored", wanted_words, value, through || iteration >= wanted);
+        self.not_broken();
+        self.not_weaker();
+    }
+
+    fn document(&mut self, docs: u64, adr: bool) {
+        self.metric("docs_generated", &format!("at least {docs}"), |value| value >= docs as f64);
+        if adr {
+            self.metric("has_adr", "at least 1", |value| value >= 1.0);
+        }
+        if let Some(total) = self.seen.metrics.get("diagrams_total").copied() {
+            self.metric("diagrams_valid", &format!("{total}"), |value| value >= total);
+        }
+        if self.seen.tests.is_some() {
+            self.tests_pass();
+            self.not_broken();
+            self.not_weaker();
+        }
+    }
+
+    fn qa(&mut self) {
+        let verdict = self.seen.claims.verdict.clone().unwrap_or_else(|| "none".to_owned());
+        let approves = verdict.eq_ignore_ascii_case("approve") || verdict.eq_ignore_ascii_case("approved");
+        self.put("verdict of the review", "APPROVE", verdict, approves);
+        let blocking = self.seen.claims.metrics.get("blocking_issues").copied();
+        let value = blocking.map_or("not said".to_owned(), |n| n.to_string());
+        self.put("blocking issues", "0", value, blocking == Some(0.0));
+        // An approval that the numbers contradict is none.
+        self.evidence();
+        if self.seen.tests.is_some() {
+            self.tests_pass();
+            self.not_broken();
+            self.not_weaker();
+        }
+    }
+
+    fn until(&mut self) {
+        if self.seen.evidence.is_empty() {
+            self.put("evidence", "at least 1 command", NOT_MEASURED, false);
+        }
+        self.evidence();
+        if let Some(tests) = &self.seen.tests {
+            let (ran, build_failed) = (tests.ran(), tests.build_failed);
+            self.put("tests", "at least 1", ran.to_string(), ran > 0 && !build_failed);
+            self.put("failing tests", "0", tests.failed.to_string(), tests.failed == 0);
+        }
+        self.not_weaker();
+    }
+
+    fn evidence(&mut self) {
+        for mark in &self.seen.evidence {
+            let value = mark.exit.map_or("did not end".to_owned(), |exit| format!("exit {exit}"));
+            self.put(&format!("command {}", mark.name), "exit 0", value, mark.passes);
+        }
+    }
+
+    fn metric(&mut self, name: &str, wanted: &str, holds: impl Fn(f64) -> bool) {
+        let value = self.seen.metrics.get(name).copied();
+        let words = value.map_or(NOT_MEASURED.to_owned(), |value| value.to_string());
+        self.put(name, wanted, words, value.is_some_and(holds));
+    }
+
+    fn metric_rule(&mut self, rule: &MetricRule) {
+        let wanted: Vec<String> = [
+            rule.at_least.map(|least| format!("at least {least}")),
+            rule.at_most.map(|most| format!("at most {most}")),
+            rule.equals.map(|exactly| format!("{exactly}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        self.metric(&rule.name, &wanted.join(", "), |value| {
+            rule.at_least.is_none_or(|least| value >= least)
+                && rule.at_most.is_none_or(|most| value <= most)
+                && rule.equals.is_none_or(|exactly| (value - exactly).abs() < 1e-9)
+        });
+    }
+
+    /// Nothing that passed when the phase began fails now.
+    fn not_broken(&mut self) {
+        let broken = &self.seen.changes.newly_failing;
+        self.put("tests that passed before and fail", "0", list(broken), broken.is_empty());
+    }
+
+    /// What is measured did not become weaker: a person may accept that it did.
+    fn not_weaker(&mut self) {
+        let (removed, skipped) = (&self.seen.changes.removed, &self.seen.changes.newly_skipped);
+        let measured = self.seen.tests.as_ref().filter(|tests| !tests.build_failed);
+        if let (Some(tests), Some(before)) = (measured, &self.state.baseline) {
+            if before.named {
+                self.put_acceptable("removed tests", "0", list(removed), removed.is_empty());
+                self.put_acceptable("newly skipped tests", "0", list(skipped), skipped.is_empty());
+            } else {
+                let (then, now) = (before.tests.ran(), tests.ran());
+                let wanted = format!("at least {then}");
+                self.put_acceptable("number of tests", &wanted, now.to_string(), now >= then);
+            }
+        }
+        let Some(before) = &self.state.baseline else { return };
+        for mark in &self.seen.evidence {
+            let then = before.evidence.iter().find(|then| then.name == mark.name);
+            let same = then.is_none_or(|then| then.command_hash == mark.command_hash);
+            if !same {
+                let name = format!("evidence command {}", mark.name);
+                self.put_acceptable(&name, "as when the phase began", "changed".to_owned(), false);
+            }
+        }
+    }
+
+    /// What a person accepted holds, on the tree that they looked at.
+    fn accept(&mut self) {
+        let Some(accepted) = &self.state.accepted else { return };
+        if accepted.tree != self.seen.tree_after {
+            return;
+        }
+        let open = self.conditions.iter_mut().filter(|one| !one.holds && one.acceptable);
+        for condition in open.filter(|one| accepted.conditions.contains(&one.name)) {
+            condition.holds = true;
+            condition.value = format!("{} (accepted: {})", condition.value, accepted.because);
+        }
+    }
+}
+
+/// What stands where a value should be that nobody has.
+const NOT_MEASURED: &str = "not measured";
+
+/// How many, and the first few by name.
+fn list(named: &Named) -> String {
+    if named.names.is_empty() {
+        return named.count.to_string();
+    }
+    format!("{}: {}", named.count, named.names.join(", "))
+}
+
+fn warnings(seen: &Observation, gate_1: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if seen.claims.exit_signal == Some(true) && !gate_1 {
+        warnings.push("the agent says that it is done, but what is measured says otherwise".to_owned());
+    }
+    if seen.flaky {
+        warnings.push("the tests came out differently on the same tree".to_owned());
+    }
+    let says = |name: &str| seen.claims.metrics.get(name).copied();
+    if let (Some(said), Some(tests)) = (says("tests_failing"), &seen.tests)
+        && (said - tests.failed as f64).abs() > 0.5
+    {
+        warnings.push(format!("the agent says that {said} tests fail, but {} do", tests.failed));
+    }
+    warnings.extend(seen.claims.problems.iter().cloned());
+    warnings
 }

@@ -6,17 +6,28 @@
 mod breaker;
 mod command;
 mod gate;
+mod next;
 mod observation;
 mod plan;
 mod progress;
 mod state;
 mod verdict;
+mod waiter;
+mod window;
+mod words;
 
 pub use breaker::*;
 pub use command::LoopCommand;
 pub use gate::*;
+pub use next::*;
 pub use observation::*;
 pub use plan::*;
 pub use progress::*;
 pub use state::*;
 pub use verdict::*;
+pub use waiter::*;
+pub use window::countdown;
+pub use words::why;
+
+#[cfg(test)]
+mod tests;

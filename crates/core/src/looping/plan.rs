@@ -315,7 +315,7 @@ pub struct MetricRule {
     pub equals: Option<f64>,
 }
 
-/// When the breaker opens. A count of 0 switches a rule off, except for `no_progress`.
+/// When the breaker opens. A count of 0 switches a rule off, except for `no_progress` and `start_failures`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Thresholds {
@@ -469,11 +469,8 @@ impl PhasePlan {
         limits::name("phase", &self.name)?;
         limits::optional_name("agent", self.agent.as_deref())?;
         limits::optional_name("model", self.model.as_deref())?;
-        if self.thresholds.no_progress == 0 {
-            return Err(Refusal::bad(
-                "threshold",
-                "a loop stops without progress after 1 iteration at the earliest",
-            ));
+        if self.thresholds.no_progress == 0 || self.thresholds.start_failures == 0 {
+            return Err(Refusal::bad("threshold", "a loop that gets nowhere has to stop at some time"));
         }
         if self.evidence.len() > limits::EVIDENCE {
             return Err(Refusal::TooMany { what: "evidence commands", limit: limits::EVIDENCE });

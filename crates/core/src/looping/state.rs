@@ -325,6 +325,12 @@ pub struct LoopState {
     /// Windows of the plan that were waited for in a row.
     #[serde(default)]
     pub windows_waited: u32,
+    /// The end of the window that was waited for last.
+    #[serde(default)]
+    pub waited_for: Option<Timestamp>,
+    /// Until when each agent is at its limit, as far as is known.
+    #[serde(default)]
+    pub limited: BTreeMap<String, Timestamp>,
     /// How often in a row it backed off.
     #[serde(default)]
     pub backoffs: u32,

@@ -3,8 +3,19 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::breaker::Breaker;
+use super::breaker::BreakerState;
+use super::gate;
+use super::gate::GateResult;
 use super::observation::Asked;
+use super::observation::Observation;
+use super::observation::RunEnd;
+use super::progress;
+use super::progress::Progress;
+use super::state::LoopState;
 use super::state::ParkReason;
+use super::waiter;
+use super::words;
 use crate::time::Timestamp;
 
 /// What follows from an iteration.
@@ -193,4 +204,196 @@ impl LoopVerdict {
             | Self::NeedsPerson { .. } => false,
         }
     }
+}
+
+/// All that follows from an iteration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Whether it brought something.
+    pub progress: Progress,
+    /// How the gate came out.
+    pub gate: GateResult,
+    /// What the breaker has counted.
+    pub breaker: Breaker,
+    /// What follows.
+    pub verdict: LoopVerdict,
+    /// All of it in one line.
+    pub line: String,
+}
+
+/// One iteration, as it is decided on.
+#[derive(Clone, Copy, Debug)]
+pub struct Iteration<'a> {
+    /// Its number in the phase, from 1.
+    pub number: u64,
+    /// What it showed.
+    pub seen: &'a Observation,
+    /// The agent that worked.
+    pub agent: Option<&'a str>,
+    /// When it ended.
+    pub at: Timestamp,
+    /// A random number for waking up.
+    pub jitter: u64,
+}
+
+/// Decides on an iteration. The order is fixed: what a person asked for, the gate, caps, the breaker, limits.
+pub fn decide(state: &LoopState, iteration: Iteration<'_>) -> Decision {
+    let seen = iteration.seen;
+    let progress = progress::measure(state, seen);
+    let gate = gate::evaluate(state, seen, iteration.number);
+    let limits = state.phase_plan().map(|plan| plan.thresholds).unwrap_or_default();
+    let mut breaker = state.breaker.step(&limits, seen, &progress, usual_spend(state), iteration.at);
+    let verdict = verdict(state, iteration, &gate, &breaker);
+    if matches!(verdict, LoopVerdict::NeedsPerson { need: PersonNeed::CannotAct, .. }) {
+        // Whoever helped gets as many tries again.
+        breaker.denials = 0;
+    }
+    let line = words::line(state, &iteration, &verdict);
+    Decision { progress, gate, breaker, verdict, line }
+}
+
+fn verdict(state: &LoopState, iteration: Iteration<'_>, gate: &GateResult, breaker: &Breaker) -> LoopVerdict {
+    let seen = iteration.seen;
+    let ways: [&dyn Fn() -> Option<LoopVerdict>; 8] = [
+        &|| asked(seen),
+        &|| skipped(state),
+        &|| passed(state, gate),
+        &|| cap(state, seen, iteration),
+        &|| rejected(state, seen),
+        &|| stuck(state, breaker),
+        &|| {
+            let limit = seen.limit.as_ref().filter(|_| seen.end == RunEnd::Limited)?;
+            Some(waiter::at_limit(state, limit, iteration.agent, iteration.at, iteration.jitter))
+        },
+        &|| waiter::at_share(state, seen, iteration.at, iteration.jitter),
+    ];
+    let first = ways.iter().find_map(|way| way());
+    first.unwrap_or_else(|| LoopVerdict::Continue { why: words::why_not_done(seen, gate) })
+}
+
+fn asked(seen: &Observation) -> Option<LoopVerdict> {
+    let stopped = (seen.end == RunEnd::Stopped).then_some(Asked::Stop);
+    seen.asked.or(stopped).map(|how| LoopVerdict::Stopped { how })
+}
+
+fn skipped(state: &LoopState) -> Option<LoopVerdict> {
+    let next = state.plan.after(&state.phase).filter(|_| state.skip)?;
+    Some(LoopVerdict::NextPhase { to: next.name.clone() })
+}
+
+fn passed(state: &LoopState, gate: &GateResult) -> Option<LoopVerdict> {
+    if !gate.can_exit {
+        return None;
+    }
+    if state.phase_plan().is_some_and(|plan| plan.breakpoint) {
+        let why = format!("{} is done; somebody is to look at it", state.phase);
+        return Some(LoopVerdict::NeedsPerson { need: PersonNeed::Breakpoint, why });
+    }
+    Some(match state.plan.after(&state.phase) {
+        Some(next) => LoopVerdict::NextPhase { to: next.name.clone() },
+        None => LoopVerdict::Complete,
+    })
+}
+
+/// The review sends the work back, as often as the plan allows.
+fn rejected(state: &LoopState, seen: &Observation) -> Option<LoopVerdict> {
+    let verdict = seen.claims.verdict.as_deref()?;
+    let no = verdict.eq_ignore_ascii_case("reject") || verdict.eq_ignore_ascii_case("rejected");
+    let back = state.phase_plan()?.on_reject.as_ref().filter(|_| no)?;
+    let sent = state.phases.iter().find(|stand| stand.name == back.to).map_or(0, |stand| stand.sent_back);
+    let attempt = sent.saturating_add(1);
+    let why = format!("{} rejects it", state.phase);
+    Some(if attempt < back.most.max(1) {
+        LoopVerdict::BackTo { phase: back.to.clone(), why, attempt }
+    } else {
+        let why = format!("{why}, for the {attempt}. time");
+        LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why }
+    })
+}
+
+fn stuck(state: &LoopState, breaker: &Breaker) -> Option<LoopVerdict> {
+    if breaker.state == BreakerState::Open {
+        let why = breaker.reason.clone().unwrap_or_else(|| "the breaker is open".to_owned());
+        return Some(LoopVerdict::Halt { why });
+    }
+    let most = state.phase_plan().map_or(0, |plan| plan.thresholds.denials);
+    (most > 0 && breaker.denials >= most).then(|| {
+        let why = format!("all that the agent tried was denied, {} times", breaker.denials);
+        LoopVerdict::NeedsPerson { need: PersonNeed::CannotAct, why }
+    })
+}
+
+fn cap(state: &LoopState, seen: &Observation, iteration: Iteration<'_>) -> Option<LoopVerdict> {
+    let caps = &state.plan.caps;
+    let counts = u64::from(seen.end.counts());
+    let over = |which: CapKind, used: u64, most: Option<u64>, unit: &str| {
+        let most = most.filter(|most| used >= *most)?;
+        Some(LoopVerdict::Cap { which, why: format!("{used} of {most} {unit}") })
+    };
+    let more = |which: CapKind, used: u64, most: Option<u64>, unit: &str| {
+        over(which, used, most.map(|most| most.saturating_add(1)), unit)
+    };
+    let budget = || {
+        let why = seen.over_budget.clone()?;
+        Some(LoopVerdict::Cap { which: CapKind::Budget, why })
+    };
+    count_cap(state, counts, iteration.number, iteration.at)
+        .or_else(|| {
+            more(CapKind::IterationTokens, seen.tokens, caps.iteration_tokens, "tokens in one iteration")
+        })
+        .or_else(|| {
+            let micros = seen.micros.unwrap_or(0);
+            more(
+                CapKind::IterationMoney,
+                micros,
+                caps.iteration_micros,
+                "millionths of a dollar in one iteration",
+            )
+        })
+        .or_else(|| over(CapKind::DayTokens, seen.day.tokens, caps.day_tokens, "tokens today"))
+        .or_else(|| over(CapKind::DayMoney, seen.day.micros, caps.day_micros, "millionths of a dollar today"))
+        .or_else(budget)
+}
+
+/// The caps on iterations and time, with so many iterations more than the state has counted.
+pub(super) fn count_cap(state: &LoopState, more: u64, number: u64, at: Timestamp) -> Option<LoopVerdict> {
+    let caps = &state.plan.caps;
+    let phase = state.phase_plan();
+    let stand = state.stand();
+    let done = state.total.saturating_add(more);
+    let seconds = |since: Timestamp, parked: u64| (at.micros_since(since) / 1_000_000).saturating_sub(parked);
+    let whole = seconds(state.started_at, state.parked_seconds);
+    let here = stand.and_then(|stand| stand.started_at.map(|since| seconds(since, stand.parked_seconds)));
+    // An iteration that does not count has the number of the one that will.
+    let in_phase = number.saturating_sub(u64::from(more == 0));
+    let rules = [
+        (CapKind::Iterations, done, caps.iterations, "iterations"),
+        (
+            CapKind::PhaseIterations,
+            in_phase,
+            phase.and_then(|plan| plan.max_iterations),
+            "iterations of the phase",
+        ),
+        (CapKind::Seconds, whole, caps.seconds, "seconds"),
+        (
+            CapKind::PhaseSeconds,
+            here.unwrap_or(0),
+            phase.and_then(|plan| plan.max_seconds),
+            "seconds of the phase",
+        ),
+    ];
+    rules.into_iter().find_map(|(which, used, most, unit)| {
+        let most = most.filter(|most| used >= *most)?;
+        Some(LoopVerdict::Cap { which, why: format!("{used} of {most} {unit}") })
+    })
+}
+
+/// What an iteration of this loop usually costs: the median of the newest ones, if there are enough to tell.
+pub fn usual_spend(state: &LoopState) -> Option<u64> {
+    let mut spent: Vec<u64> = state.recent.iter().map(|recent| recent.spend).filter(|n| *n > 0).collect();
+    if spent.len() < 3 {
+        return None;
+    }
+    spent.sort_unstable();
+    spent.get(spent.len() / 2).copied()
 }

@@ -13,6 +13,7 @@ use crate::looping::BreakerState;
 use crate::looping::GateRule;
 use crate::looping::HourWindow;
 use crate::looping::ItemStand;
+use crate::looping::LimitClass;
 use crate::looping::LoopState;
 use crate::looping::LoopVerdict;
 use crate::looping::Note;
@@ -267,6 +268,8 @@ impl LoopState {
             told: 0,
             parked: None,
             windows_waited: 0,
+            waited_for: None,
+            limited: Default::default(),
             backoffs: 0,
             hour: Default::default(),
             items: Default::default(),
@@ -318,7 +321,7 @@ impl LoopState {
             }
             let told = self.told;
             self.notes.retain(|note| note.seq > told);
-            (self.backoffs, self.windows_waited) = (0, 0);
+            (self.backoffs, self.windows_waited, self.waited_for) = (0, 0, None);
             let recent = Recent {
                 iteration: self.total,
                 phase,
@@ -329,9 +332,7 @@ impl LoopState {
             };
             push(&mut self.recent, recent, limits::LOOP_RECENT);
         }
-        if matches!(e.verdict, LoopVerdict::BackOff { .. }) {
-            self.backoffs = self.backoffs.saturating_add(1);
-        }
+        self.met_limit(e, &seen, mark.at);
         if e.phase == self.phase {
             self.measured(e, &seen);
         }
@@ -342,6 +343,24 @@ impl LoopState {
         self.verdict = Some(e.verdict.clone());
         self.line = Some(shorten(&e.line, limits::LOOP_TEXT));
         self.last = Some(Box::new(seen));
+    }
+
+    /// Remembers whose limit it is and until when.
+    fn met_limit(&mut self, e: &ev::IterationEnded, seen: &crate::looping::Observation, at: Timestamp) {
+        if matches!(e.verdict, LoopVerdict::BackOff { .. }) {
+            self.backoffs = self.backoffs.saturating_add(1);
+        }
+        let Some(limit) = seen.limit.as_ref().filter(|limit| limit.class == LimitClass::Plan) else { return };
+        if matches!(e.verdict, LoopVerdict::Park { .. }) {
+            self.waited_for = limit.until.or(self.waited_for);
+        }
+        let until = limit.until.unwrap_or_else(|| at.plus_seconds(crate::looping::UNKNOWN_WAIT));
+        if let Some(agent) = e.agent.as_ref().map(|agent| shorten(agent, limits::NAME)) {
+            self.limited.retain(|_, until| *until > at);
+            if self.limited.len() < limits::LOOP_NAMES || self.limited.contains_key(&agent) {
+                self.limited.insert(agent, until);
+            }
+        }
     }
 
     /// Keeps what was measured, for the next iteration to be compared with.

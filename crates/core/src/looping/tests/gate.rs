@@ -1,0 +1,284 @@
+//! The exit gate, phase by phase.
+
+use rstest::rstest;
+
+use super::*;
+
+/// The names of the conditions that do not hold.
+fn open(gate: &GateResult) -> Vec<&str> {
+    gate.conditions.iter().filter(|one| !one.holds).map(|one| one.name.as_str()).collect()
+}
+
+fn at_phase(name: &str) -> Story {
+    let mut story = begun(prp());
+    let mut tries = 0;
+    while looping(&story).phase != name {
+        story.ok(say(LoopCommand::SkipPhase { by: "test".into() }));
+        story.ok(say(LoopCommand::Advance));
+        tries += 1;
+        assert!(tries < 9);
+    }
+    baseline(&mut story, counts(6, 4), &[("old", TestEnd::Passed)]);
+    story
+}
+
+fn gate(story: &Story, seen: &Observation) -> GateResult {
+    evaluate(looping(story), seen, 1)
+}
+
+fn tests(passed: u64, failed: u64) -> Observation {
+    Observation { tests: Some(counts(passed, failed)), ..done(1) }
+}
+
+fn changed(seen: Observation, change: impl FnOnce(&mut TestChanges)) -> Observation {
+    let mut seen = seen;
+    change(&mut seen.changes);
+    seen
+}
+
+#[test]
+fn red_wants_new_failing_tests_and_the_old_ones_as_before() {
+    let story = at_phase("RED");
+    let two = changed(tests(6, 2), |c| c.new_failing = named(2));
+    assert!(gate(&story, &two).gate_1);
+    let one = changed(tests(6, 1), |c| c.new_failing = named(1));
+    assert_eq!(open(&gate(&story, &one)), ["new failing tests"]);
+    let passing = changed(two.clone(), |c| c.new_passing = named(1));
+    assert_eq!(open(&gate(&story, &passing)), ["new passing tests"]);
+    let broken = changed(two.clone(), |c| c.newly_failing = named(1));
+    assert_eq!(open(&gate(&story, &broken)), ["tests that passed before and fail"]);
+    let removed = changed(two, |c| c.removed = named(1));
+    assert_eq!(open(&gate(&story, &removed)), ["removed tests"]);
+    assert_eq!(open(&gate(&story, &idle())), ["new failing tests"]);
+}
+
+#[test]
+fn red_counts_tests_that_do_not_build_yet() {
+    let mut story = at_phase("RED");
+    let build = TestCounts { build_failed: true, ..TestCounts::default() };
+    let seen = Observation { tests: Some(build.clone()), ..done(1) };
+    assert!(gate(&story, &seen).gate_1);
+    // Not if nothing was changed, nor if they did not build before.
+    let same = Observation { tree_after: Some("t0".into()), ..seen.clone() };
+    assert!(!gate(&story, &same).gate_1);
+    baseline(&mut story, build, &[]);
+    assert!(!gate(&story, &seen).gate_1);
+}
+
+#[test]
+fn green_wants_two_runs_in_a_row() {
+    let mut story = at_phase("GREEN");
+    let first = gate(&story, &tests(10, 0));
+    assert_eq!((open(&first), first.runs), (vec!["passing runs in a row"], 1));
+    iterate(&mut story, tests(10, 0));
+    assert_eq!(looping(&story).green_runs, 1);
+    let second = gate(&story, &tests(10, 0));
+    assert!(second.can_exit);
+    // A failure in between begins anew.
+    let fails = gate(&story, &tests(9, 1));
+    assert_eq!((open(&fails), fails.runs), (vec!["failing tests", "passing runs in a row"], 0));
+    // Two measurements in one iteration are two runs.
+    let twice = Observation { measured: 2, ..tests(10, 0) };
+    assert!(gate(&at_phase("GREEN"), &twice).can_exit);
+}
+
+/// Deviation: 0 of 0 tests is not "all passing", and tests that were skipped did not run.
+#[rstest]
+#[case(counts(0, 0))]
+#[case(TestCounts { total: 4, skipped: 4, ..TestCounts::default() })]
+fn no_tests_never_pass(#[case] none: TestCounts) {
+    for phase in ["GREEN", "REFACTOR"] {
+        let story = at_phase(phase);
+        let seen = Observation { tests: Some(none.clone()), measured: 2, ..done(1) };
+        let gate = evaluate(looping(&story), &seen, 5);
+        assert!(open(&gate).contains(&"tests"), "{phase}: {gate:?}");
+    }
+}
+
+#[test]
+fn flaky_tests_do_not_pass_green() {
+    let story = at_phase("GREEN");
+    let seen = Observation { flaky: true, measured: 2, ..tests(10, 0) };
+    let gate = gate(&story, &seen);
+    assert_eq!((open(&gate), gate.runs), (vec!["passing runs in a row"], 0));
+    assert_eq!(gate.warnings, ["the tests came out differently on the same tree"]);
+}
+
+#[test]
+fn what_failed_before_the_loop_does_not_block_green() {
+    let story = at_phase("GREEN");
+    let old = SinceStart { old_failing: 1, ..SinceStart::default() };
+    let seen = Observation { measured: 2, since_start: Some(old), ..tests(9, 1) };
+    let gate = gate(&story, &seen);
+    assert!(gate.can_exit, "{gate:?}");
+    assert_eq!(gate.conditions[1].value, "0 (and 1 that failed before)");
+}
+
+#[test]
+fn weaker_tests_block_and_only_a_person_accepts_them() {
+    let mut story = at_phase("GREEN");
+    let seen = changed(Observation { measured: 2, ..tests(9, 0) }, |c| {
+        c.removed = named(1);
+        c.newly_skipped = named(1);
+    });
+    let weaker = gate(&story, &seen);
+    assert_eq!(open(&weaker), ["removed tests", "newly skipped tests"]);
+    assert_eq!(weaker.conditions.iter().filter(|one| one.acceptable && !one.holds).count(), 2);
+    iterate(&mut story, seen.clone());
+    let accept = |conditions: Vec<String>| {
+        say(LoopCommand::AcceptGate { because: "they were wrong".into(), conditions, tree: None })
+    };
+    // What fails is never accepted.
+    assert!(matches!(
+        story.refused(accept(vec!["failing tests".into()])),
+        crate::refusal::Refusal::Unknown { .. }
+    ));
+    story.ok(accept(Vec::new()));
+    assert!(gate(&story, &seen).can_exit);
+    // Not on another tree.
+    let later = Observation { tree_after: Some("t2".into()), ..seen.clone() };
+    assert!(!gate(&story, &later).can_exit);
+    // And only once.
+    iterate(&mut story, Observation { tests: None, ..later });
+    assert!(!gate(&story, &seen).can_exit);
+}
+
+#[test]
+fn fewer_tests_block_where_names_are_not_known() {
+    let mut story = at_phase("GREEN");
+    baseline(&mut story, counts(6, 4), &[]);
+    let seen = Observation { measured: 2, ..tests(9, 0) };
+    assert_eq!(open(&gate(&story, &seen)), ["number of tests"]);
+}
+
+#[test]
+fn a_changed_evidence_command_blocks() {
+    let story = at_phase("GREEN");
+    let other = EvidenceMark { command_hash: "c2".into(), ..evidence(true) };
+    let seen = Observation { measured: 2, evidence: vec![other], ..tests(10, 0) };
+    assert_eq!(open(&gate(&story, &seen)), ["evidence command tests"]);
+}
+
+#[test]
+fn green_wants_the_tests_that_red_promised() {
+    let mut story = at_phase("RED");
+    let build = TestCounts { build_failed: true, ..TestCounts::default() };
+    iterate(&mut story, Observation { tests: Some(build), ..done(1) });
+    assert_eq!((looping(&story).phase.as_str(), looping(&story).promised), ("GREEN", 1));
+    baseline(&mut story, counts(0, 0), &[]);
+    // The new tests are gone: it builds, and passes, and is not done.
+    let seen = Observation { measured: 2, since_start: Some(SinceStart::default()), ..tests(6, 0) };
+    assert_eq!(open(&gate(&story, &seen)), ["new tests"]);
+    let since_start = Some(SinceStart { new: 1, ..SinceStart::default() });
+    assert!(gate(&story, &Observation { since_start, ..seen }).can_exit);
+}
+
+#[rstest]
+#[case(4, None, &["refactored"])]
+#[case(5, None, &[])]
+#[case(1, Some("refactoring_complete"), &[])]
+#[case(1, Some("no_improvements_found"), &[])]
+fn refactor_ends_when_through_or_after_five(
+    #[case] iteration: u64,
+    #[case] says: Option<&str>,
+    #[case] wanted: &[&str],
+) {
+    let story = at_phase("REFACTOR");
+    let mut seen = tests(10, 0);
+    seen.claims.metrics.extend(says.map(|name| (name.to_owned(), 1.0)));
+    assert_eq!(open(&evaluate(looping(&story), &seen, iteration)), wanted);
+    let failing = Observation { tests: Some(counts(9, 1)), ..seen };
+    assert!(open(&evaluate(looping(&story), &failing, iteration)).contains(&"failing tests"));
+}
+
+#[rstest]
+#[case(&[("docs_generated", 3.0), ("has_adr", 1.0)], &[])]
+#[case(&[("docs_generated", 2.0), ("has_adr", 1.0)], &["docs_generated"])]
+#[case(&[("docs_generated", 3.0), ("has_adr", 0.0)], &["has_adr"])]
+#[case(&[("docs_generated", 3.0)], &["has_adr"])]
+#[case(&[("docs_generated", 3.0), ("has_adr", 1.0), ("diagrams_total", 6.0), ("diagrams_valid", 5.0)], &["diagrams_valid"])]
+fn document_wants_documents(#[case] metrics: &[(&str, f64)], #[case] wanted: &[&str]) {
+    let story = at_phase("DOCUMENT");
+    let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    let mut seen = Observation { metrics, ..moved(1) };
+    assert_eq!(open(&gate(&story, &seen)), wanted);
+    // What the agent says is no document.
+    seen.claims.metrics = std::mem::take(&mut seen.metrics);
+    assert!(!gate(&story, &seen).gate_1);
+}
+
+#[test]
+fn qa_approves_only_what_the_numbers_do_not_contradict() {
+    let story = at_phase("QA");
+    let mut seen = tests(10, 0);
+    seen.claims.verdict = Some("Approve".into());
+    assert_eq!(open(&gate(&story, &seen)), ["blocking issues"]);
+    seen.claims.metrics.insert("blocking_issues".into(), 0.0);
+    assert!(gate(&story, &seen).can_exit);
+    let contradicted =
+        Observation { tests: Some(counts(9, 1)), evidence: vec![evidence(false)], ..seen.clone() };
+    assert_eq!(open(&gate(&story, &contradicted)), ["command tests", "failing tests"]);
+    seen.claims.verdict = Some("REJECT".into());
+    assert_eq!(open(&gate(&story, &seen)), ["verdict of the review"]);
+}
+
+#[test]
+fn until_wants_every_command_to_succeed() {
+    let story = begun(simple());
+    assert!(gate(&story, &done(1)).can_exit);
+    assert!(gate(&story, &Observation { tests: None, ..done(1) }).can_exit);
+    assert_eq!(open(&gate(&story, &Observation { evidence: vec![], tests: None, ..done(1) })), ["evidence"]);
+    let failed = Observation { evidence: vec![evidence(true), evidence(false)], tests: None, ..done(1) };
+    assert_eq!(open(&gate(&story, &failed)), ["command tests"]);
+    // A runner that ran nothing succeeds at nothing.
+    let none = Observation { tests: Some(counts(0, 0)), ..done(1) };
+    assert_eq!(open(&gate(&story, &none)), ["tests", "number of tests"]);
+}
+
+#[test]
+fn both_gates_in_the_same_iteration() {
+    let mut plan = simple();
+    plan.signal = true;
+    let mut story = begun(plan);
+    let says = |signal: Option<bool>, seen: Observation| {
+        let claims = Claims { exit_signal: signal, ..Claims::default() };
+        Observation { claims, ..seen }
+    };
+    let early = gate(&story, &says(Some(true), moved(1)));
+    assert_eq!((early.gate_1, early.gate_2, early.can_exit), (false, Some(true), false));
+    assert_eq!(early.warnings, ["the agent says that it is done, but what is measured says otherwise"]);
+    iterate(&mut story, says(Some(true), moved(1)));
+    // The signal of the iteration before does not count.
+    let late = gate(&story, &says(None, done(2)));
+    assert_eq!((late.gate_1, late.gate_2, late.can_exit), (true, Some(false), false));
+    assert!(gate(&story, &says(Some(true), done(2))).can_exit);
+    // Words are no signal.
+    let words = Claims { status: Some("COMPLETE".into()), ..Claims::default() };
+    assert!(!gate(&story, &Observation { claims: words, ..done(2) }).can_exit);
+}
+
+#[rstest]
+#[case(GateRule::Signal, Some(true), true)]
+#[case(GateRule::Signal, None, false)]
+fn a_step_without_measure_ends_by_the_signal(
+    #[case] rule: GateRule,
+    #[case] exit_signal: Option<bool>,
+    #[case] passes: bool,
+) {
+    let story = begun(plan(vec![phase("spec", rule)]));
+    let claims = Claims { exit_signal, ..Claims::default() };
+    assert_eq!(gate(&story, &Observation { claims, ..moved(1) }).can_exit, passes);
+}
+
+#[rstest]
+#[case(MetricRule { at_least: Some(80.0), ..MetricRule::default() }, 80.0, true)]
+#[case(MetricRule { at_least: Some(80.0), ..MetricRule::default() }, 79.9, false)]
+#[case(MetricRule { at_most: Some(3.0), ..MetricRule::default() }, 4.0, false)]
+#[case(MetricRule { equals: Some(0.0), ..MetricRule::default() }, 0.0, true)]
+fn measured_numbers(#[case] rule: MetricRule, #[case] value: f64, #[case] passes: bool) {
+    let rule = MetricRule { name: "n".into(), ..rule };
+    let story = begun(plan(vec![phase("work", GateRule::Metrics(vec![rule]))]));
+    let seen = Observation { metrics: [("n".to_owned(), value)].into(), ..moved(1) };
+    assert_eq!(gate(&story, &seen).can_exit, passes);
+    assert_eq!(gate(&story, &moved(1)).conditions[0].value, "not measured");
+}

@@ -1,0 +1,256 @@
+//! Whole loops: the fold, killing and going on, replaying, and how large the state grows.
+
+use super::*;
+use crate::event::IterationEnded;
+use crate::state::Mark;
+use crate::status::Status;
+use crate::story::kinds;
+
+/// The PRP workflow from its first phase to its end.
+#[test]
+fn through_all_phases() {
+    let mut plan = prp();
+    plan.signal = true;
+    let mut story = begun(plan);
+    let says = |seen: Observation| {
+        let claims = Claims { exit_signal: Some(true), ..seen.claims.clone() };
+        Observation { claims, ..seen }
+    };
+    let mut seen = Observation { tests: Some(counts(6, 2)), ..done(1) };
+    seen.changes.new_failing = named(2);
+    assert_eq!(iterate(&mut story, says(seen)), LoopVerdict::NextPhase { to: "GREEN".into() });
+    baseline(&mut story, counts(6, 2), &[("a", TestEnd::Failed)]);
+    let since_start = Some(SinceStart { new: 2, ..SinceStart::default() });
+    let green = Observation { tests: Some(counts(8, 0)), measured: 2, since_start, ..done(2) };
+    assert_eq!(iterate(&mut story, says(green)), LoopVerdict::NextPhase { to: "REFACTOR".into() });
+    baseline(&mut story, counts(8, 0), &[]);
+    let mut refactor = says(Observation { tests: Some(counts(8, 0)), ..done(3) });
+    refactor.claims.metrics.insert("no_improvements_found".into(), 1.0);
+    assert_eq!(iterate(&mut story, refactor), LoopVerdict::NextPhase { to: "DOCUMENT".into() });
+    baseline(&mut story, counts(8, 0), &[]);
+    let metrics = [("docs_generated".to_owned(), 3.0), ("has_adr".to_owned(), 1.0)].into();
+    let document = says(Observation { metrics, tests: None, ..done(4) });
+    assert_eq!(iterate(&mut story, document), LoopVerdict::NextPhase { to: "QA".into() });
+    baseline(&mut story, counts(8, 0), &[]);
+    let mut qa = says(Observation { tests: Some(counts(8, 0)), ..done(5) });
+    qa.claims.verdict = Some("APPROVE".into());
+    qa.claims.metrics.insert("blocking_issues".into(), 0.0);
+    assert_eq!(iterate(&mut story, qa), LoopVerdict::Complete);
+    assert_eq!(story.state.status, Status::Completed);
+    let ends: Vec<_> = looping(&story).phases.iter().map(|stand| (stand.end, stand.iterations)).collect();
+    assert_eq!(ends, [(Some(PhaseEnd::Passed), 1); 5]);
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Ended);
+}
+
+/// The decision and all that follows from it are one append.
+#[test]
+fn what_follows_comes_with_the_decision() {
+    let mut story = begun(simple());
+    story.ok(Command::StartIteration);
+    let observation = Box::new(done(1));
+    let at = now(&story);
+    let events =
+        story.ok(say(LoopCommand::EndIteration { run: None, agent: None, observation, at, jitter: 0 }));
+    assert_eq!(kinds(&events), ["iteration_ended", "gate_passed", "checkpoint_created", "session_completed"]);
+    let Event::GatePassed(passed) = &events[1] else { panic!("{events:?}") };
+    assert_eq!(passed.receipt.tree.as_deref(), Some("t1"));
+    assert_eq!(passed.receipt.commands, ["cargo test"]);
+    assert_eq!(passed.receipt.counts, counts(6, 0));
+}
+
+/// One that was cut short with its driver is begun again, under the same number.
+#[test]
+fn an_iteration_that_was_killed_is_taken_up_again() {
+    let mut story = begun(simple());
+    iterate(&mut story, moved(1));
+    story.ok(Command::StartIteration);
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Iterate { again: true });
+    story.ok(Command::StartIteration);
+    assert_eq!(story.state.iteration, 2);
+    let at = now(&story);
+    end(&mut story, moved(2), at);
+    assert_eq!((looping(&story).total, story.state.iteration), (2, 2));
+    // Nothing is decided on twice.
+    let observation = Box::new(moved(3));
+    let again = say(LoopCommand::EndIteration { run: None, agent: None, observation, at, jitter: 0 });
+    assert!(matches!(story.refused(again), crate::refusal::Refusal::Already(_)));
+}
+
+#[test]
+fn a_start_that_fails_and_a_limit_are_no_iterations() {
+    let mut story = begun(simple());
+    iterate(&mut story, Observation { end: RunEnd::StartFailed, ..idle() });
+    assert_eq!((looping(&story).total, story.state.iteration), (0, 0));
+    iterate(&mut story, limited(LimitClass::Overload, None));
+    assert_eq!((looping(&story).total, story.state.iteration), (0, 0));
+    iterate(&mut story, moved(1));
+    assert_eq!((looping(&story).total, story.state.iteration), (1, 1));
+}
+
+#[test]
+fn notes_are_kept_until_the_agent_has_heard_them() {
+    let mut story = begun(simple());
+    story.ok(say(LoopCommand::Say { text: "use the other cart".into() }));
+    // It could not be started: it has heard nothing.
+    iterate(&mut story, Observation { end: RunEnd::StartFailed, ..idle() });
+    assert_eq!(looping(&story).notes.len(), 1);
+    story.ok(Command::StartIteration);
+    // One that comes while it works is for the next prompt.
+    story.ok(say(LoopCommand::Say { text: "and hurry".into() }));
+    let at = now(&story);
+    end(&mut story, moved(1), at);
+    let texts: Vec<&str> = looping(&story).notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(texts, ["and hurry"]);
+}
+
+#[test]
+fn a_parked_loop_wakes_once_and_only_when_it_is_due() {
+    let mut story = begun(simple());
+    let until = at(7_200);
+    let verdict = iterate(&mut story, limited(LimitClass::Plan, Some(until)));
+    let due = until.plus_seconds(30);
+    assert!(
+        matches!(verdict, LoopVerdict::Park { until, class: ParkReason::Plan, .. } if until == due),
+        "{verdict:?}"
+    );
+    assert_eq!(story.state.status, Status::Paused);
+    assert_eq!(crate::Summary::from(&story.state).waiting_until, Some(due));
+    assert_eq!(looping(&story).windows_waited, 1);
+    let wake = |how, at| say(LoopCommand::Wake { how, at });
+    use crate::event::WokenHow::Command as ByCommand;
+    use crate::event::WokenHow::Person;
+    assert!(matches!(
+        story.refused(wake(ByCommand, due.plus_seconds(-1))),
+        crate::refusal::Refusal::Already(_)
+    ));
+    assert_eq!(next_step(&story.state, due), NextStep::Wake);
+    // Somebody says that it is to stay parked: nothing but somebody wakes it.
+    let mut held = Story::of(story.state.clone());
+    held.ok(say(LoopCommand::Hold));
+    assert_eq!(next_step(&held.state, due), NextStep::Held);
+    assert!(matches!(held.refused(wake(ByCommand, due)), crate::refusal::Refusal::Already(_)));
+    held.ok(wake(Person, due));
+    assert_eq!(held.state.status, Status::Active);
+    story.ok(wake(ByCommand, due));
+    assert_eq!(story.state.status, Status::Active);
+    assert!(matches!(story.refused(wake(ByCommand, due)), crate::refusal::Refusal::Already(_)));
+    assert_eq!(crate::Summary::from(&story.state).waiting_until, None);
+    // The time that it was parked is not time that it worked.
+    assert!(looping(&story).parked_seconds > 0);
+}
+
+#[test]
+fn an_imported_loop_runs_nothing_here() {
+    let mut story = begun(simple());
+    iterate(&mut story, moved(1));
+    let event = crate::event::SessionImported {
+        state: Box::new(story.state.clone()),
+        renamed_from: None,
+        source: "bundle".into(),
+    };
+    let state = crate::State::begin(&Mark { seq: 1, at: at(0), run: None }, &event.into()).unwrap();
+    assert_eq!(state.looping, None);
+}
+
+#[test]
+fn plans_that_cannot_be_followed_are_refused() {
+    let refused = |plan: LoopPlan| plan.check().unwrap_err().to_string();
+    let bare = || phase("work", GateRule::Until);
+    assert_eq!(refused(plan(vec![])), "bad workflow: it has no phases");
+    assert_eq!(refused(plan(vec![bare(), bare()])), "bad workflow: it lists phase work twice");
+    let blind = PhasePlan { evidence: vec![], ..bare() };
+    assert_eq!(refused(plan(vec![blind])), "bad gate: phase work has no command that measures it");
+    let endless = PhasePlan { thresholds: Thresholds::of(0, 5), ..bare() };
+    assert_eq!(
+        refused(plan(vec![endless])),
+        "bad threshold: a loop that gets nowhere has to stop at some time"
+    );
+    let forward = OnReject { to: "later".into(), most: 3, other_model: false };
+    let sent = PhasePlan { on_reject: Some(forward), ..bare() };
+    assert_eq!(refused(plan(vec![sent])), "bad workflow: no phase later before work");
+    // A long prompt is set aside when it is recorded; a few of them are fine.
+    let long = PhasePlan { prompt: "x".repeat(50_000).into(), ..bare() };
+    assert_eq!(plan(vec![long.clone()]).check(), Ok(()));
+    let many = (0..9).map(|n| PhasePlan { name: format!("p{n}"), ..long.clone() }).collect();
+    assert!(refused(plan(many)).starts_with("bad plan: "));
+}
+
+/// A loop that alternates between all sorts of outcomes, for 500 iterations.
+fn long_story(iterations: u32, mut each: impl FnMut(u32, &Story)) -> (Story, Vec<Event>) {
+    let mut plan = simple();
+    plan.caps.iterations = None;
+    let mut story = begun(plan);
+    let mut journal = Vec::new();
+    for n in 1..=iterations {
+        let mut seen = if n % 3 == 0 { idle() } else { moved(n) };
+        seen.tests = Some(counts(u64::from(n % 7), 3));
+        seen.error =
+            (n % 4 == 0).then(|| ErrorMark::of(&format!("{} is missing", "e".repeat(n as usize % 50))));
+        seen.question = (n % 5 == 0).then(|| "Shall I go on with this?".repeat(40));
+        seen.tokens = u64::from(n) * 100;
+        for _ in 0..4 {
+            seen.changes.newly_failing.add("a::very::long::name::of::a::test");
+        }
+        story.ok(say(LoopCommand::Say { text: "go on".into() }));
+        let item = crate::event::WorkItemMark { id: format!("i{n}"), title: "t".into() };
+        story.ok(say(LoopCommand::TakeItem { item: item.clone(), session: None }));
+        let done = crate::event::ItemEnd::Done;
+        story.ok(say(LoopCommand::EndItem {
+            item,
+            end: done,
+            failures: 0,
+            retry_at: None,
+            why: String::new(),
+        }));
+        story.ok(Command::StartIteration);
+        let at = now(&story);
+        let observation = Box::new(seen);
+        let end = say(LoopCommand::EndIteration { run: None, agent: None, observation, at, jitter: 0 });
+        journal.extend(story.ok(end));
+        each(n, &story);
+    }
+    (story, journal)
+}
+
+#[test]
+fn the_state_of_a_long_loop_stays_flat() {
+    let size = |story: &Story| serde_json::to_string(looping(story)).unwrap().len();
+    let mut sizes = Vec::new();
+    let (story, _) = long_story(600, |n, story| {
+        if n >= 300 {
+            sizes.push(size(story));
+        }
+    });
+    assert_eq!(looping(&story).total, 600);
+    assert_eq!(looping(&story).items_done, 600);
+    let (first, last) = (&sizes[..100], &sizes[200..]);
+    let (least, most) = (first.iter().min().unwrap(), first.iter().max().unwrap());
+    // Only numbers have more digits.
+    assert!(last.iter().all(|size| *size <= most + 500), "{least} to {most}, then {}", size(&story));
+    assert!(*most < 64 * 1024, "{most}");
+}
+
+/// Whoever reads the journal comes to the same decisions.
+#[test]
+fn replaying_the_journal_gives_the_same_decisions() {
+    let mut plan = simple();
+    plan.caps.iterations = None;
+    let mut again = begun(plan);
+    let (story, journal) = long_story(120, |_, _| {});
+    let ended = journal.iter().filter_map(|event| match event {
+        Event::IterationEnded(ended) => Some(ended),
+        _ => None,
+    });
+    for IterationEnded { observation, verdict, breaker, gate, progress, line, .. } in ended.cloned() {
+        again.ok(Command::StartIteration);
+        let observation = *observation;
+        let iteration = Iteration { number: 1, seen: &observation, agent: None, at: now(&again), jitter: 0 };
+        let decision = decide(looping(&again), iteration);
+        assert_eq!((decision.verdict, decision.gate, decision.progress), (verdict, gate, progress));
+        assert_eq!((decision.breaker, decision.line), (*breaker, line));
+        let at = now(&again);
+        end(&mut again, observation, at);
+    }
+    assert_eq!(looping(&again).breaker, looping(&story).breaker);
+    assert_eq!(looping(&again).total, 120);
+}

@@ -1,0 +1,231 @@
+//! The verdict: exactly one, in a fixed order.
+
+use rstest::rstest;
+
+use super::*;
+use crate::event::PauseReason;
+use crate::status::Status;
+
+fn word(verdict: &LoopVerdict) -> &'static str {
+    verdict.word()
+}
+
+/// Each row has one reason more than the next: the first one that holds decides.
+#[test]
+fn the_order_of_verdicts() {
+    let full = || {
+        let limit = LimitMark { class: LimitClass::Plan, until: Some(at(9_000)), ..LimitMark::default() };
+        Observation {
+            end: RunEnd::Limited,
+            limit: Some(limit),
+            over_budget: Some("all of it".into()),
+            asked: Some(Asked::Pause),
+            ..done(1)
+        }
+    };
+    let open = |story: &mut Story| {
+        let changed = crate::event::BreakerChanged {
+            to: BreakerState::Open,
+            reason: "stuck".into(),
+            ..crate::event::BreakerChanged::default()
+        };
+        story.record(&changed.into());
+    };
+    let decided = |seen: Observation, is_open: bool| {
+        let mut story = begun(simple());
+        story.ok(Command::StartIteration);
+        if is_open {
+            open(&mut story);
+        }
+        let iteration = Iteration { number: 1, seen: &seen, agent: None, at: now(&story), jitter: 0 };
+        word(&decide(looping(&story), iteration).verdict)
+    };
+    assert_eq!(decided(full(), true), "stopped");
+    let not_asked = || Observation { asked: None, ..full() };
+    assert_eq!(decided(not_asked(), true), "completed");
+    let not_done = || Observation { evidence: vec![evidence(false)], ..not_asked() };
+    assert_eq!(decided(not_done(), true), "cap reached");
+    let in_budget = || Observation { over_budget: None, ..not_done() };
+    assert_eq!(decided(in_budget(), true), "halted");
+    assert_eq!(decided(in_budget(), false), "parked");
+    let free = Observation { limit: None, end: RunEnd::Ran, ..in_budget() };
+    assert_eq!(decided(free, false), "goes on");
+}
+
+#[test]
+fn a_gate_that_passes_on_the_last_iteration_is_completed() {
+    let mut plan = simple();
+    plan.caps.iterations = Some(2);
+    let mut story = begun(plan.clone());
+    iterate(&mut story, moved(1));
+    assert_eq!(iterate(&mut story, done(2)), LoopVerdict::Complete);
+    assert_eq!(story.state.status, Status::Completed);
+    let mut other = begun(plan);
+    iterate(&mut other, moved(1));
+    let capped = iterate(&mut other, moved(2));
+    assert_eq!(capped, LoopVerdict::Cap { which: CapKind::Iterations, why: "2 of 2 iterations".into() });
+    assert_eq!(other.state.status, Status::Paused);
+    assert_eq!(other.state.reason.as_ref().unwrap().what, PauseReason::Budget.as_str());
+}
+
+#[rstest]
+#[case(Asked::Pause, Status::Paused, "asked")]
+#[case(Asked::Stop, Status::Paused, "asked")]
+#[case(Asked::Signal, Status::Paused, "user interrupt")]
+#[case(Asked::Abort, Status::Aborted, "")]
+fn what_a_person_asks_for_comes_first(#[case] how: Asked, #[case] status: Status, #[case] what: &str) {
+    let mut story = begun(simple());
+    let seen = Observation { end: RunEnd::Stopped, asked: Some(how), ..done(1) };
+    assert_eq!(iterate(&mut story, seen), LoopVerdict::Stopped { how });
+    assert_eq!(story.state.status, status);
+    assert_eq!(story.state.reason.as_ref().map_or("", |reason| reason.what.as_str()), what);
+    // It is no iteration: the next one has its number.
+    assert_eq!((looping(&story).total, story.state.iteration), (0, 0));
+}
+
+#[rstest]
+#[case("seconds", CapKind::Seconds)]
+#[case("phase seconds", CapKind::PhaseSeconds)]
+#[case("phase iterations", CapKind::PhaseIterations)]
+#[case("iteration tokens", CapKind::IterationTokens)]
+#[case("iteration money", CapKind::IterationMoney)]
+#[case("day tokens", CapKind::DayTokens)]
+#[case("day money", CapKind::DayMoney)]
+#[case("budget", CapKind::Budget)]
+fn every_cap_stops(#[case] name: &str, #[case] which: CapKind) {
+    let mut plan = simple();
+    let day = DayUse { tokens: 10, micros: 10 };
+    let mut seen = Observation { tokens: 11, micros: Some(11), day, ..moved(1) };
+    match name {
+        "seconds" => plan.caps.seconds = Some(1),
+        "phase seconds" => plan.phases[0].max_seconds = Some(1),
+        "phase iterations" => plan.phases[0].max_iterations = Some(1),
+        "iteration tokens" => plan.caps.iteration_tokens = Some(10),
+        "iteration money" => plan.caps.iteration_micros = Some(10),
+        "day tokens" => plan.caps.day_tokens = Some(10),
+        "day money" => plan.caps.day_micros = Some(10),
+        _ => seen.over_budget = Some("all".into()),
+    }
+    let mut story = begun(plan);
+    let verdict = iterate(&mut story, seen);
+    let LoopVerdict::Cap { which: reached, .. } = verdict else { panic!("{verdict:?}") };
+    assert_eq!(reached, which);
+    assert_eq!(story.state.status, Status::Paused);
+}
+
+#[test]
+fn a_hard_budget_of_the_session_stops_the_loop() {
+    let mut story = begun(simple());
+    story.state.budget = crate::TokenBudget { total_budget: 100, hard: true, ..Default::default() };
+    story.ok(crate::story::tokens(100, crate::event::Source::Stream));
+    let verdict = iterate(&mut story, moved(1));
+    assert_eq!(verdict, LoopVerdict::Cap { which: CapKind::Budget, why: "100 of 100 tokens".into() });
+}
+
+#[test]
+fn a_cap_that_nobody_raised_holds_when_it_is_taken_up_again() {
+    let mut plan = simple();
+    plan.caps.iterations = Some(1);
+    let mut story = begun(plan.clone());
+    iterate(&mut story, moved(1));
+    story.ok(crate::story::resume());
+    assert!(matches!(next_step(&story.state, now(&story)), NextStep::Capped(LoopVerdict::Cap { .. })));
+    plan.caps.iterations = Some(2);
+    story.ok(say(LoopCommand::Start { plan: Box::new(plan), parent: None, item: None }));
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Iterate { again: false });
+    assert_eq!(looping(&story).total, 1);
+}
+
+#[test]
+fn qa_sends_back_twice_and_then_asks() {
+    let mut story = begun(prp());
+    let to_qa = |story: &mut Story| {
+        while looping(story).phase != "QA" {
+            story.ok(say(LoopCommand::SkipPhase { by: "test".into() }));
+            story.ok(say(LoopCommand::Advance));
+        }
+        baseline(story, counts(6, 0), &[]);
+    };
+    let mut tree = 0;
+    let mut reject = |story: &mut Story| {
+        tree += 1;
+        let claims = Claims { verdict: Some("REJECT".into()), ..Claims::default() };
+        iterate(story, Observation { claims, ..done(tree) })
+    };
+    for attempt in 1..3 {
+        to_qa(&mut story);
+        let why = "QA rejects it".to_owned();
+        assert_eq!(reject(&mut story), LoopVerdict::BackTo { phase: "GREEN".into(), why, attempt });
+        assert_eq!(looping(&story).phase, "GREEN");
+        assert_eq!(looping(&story).stand().unwrap().sent_back, attempt);
+    }
+    to_qa(&mut story);
+    let third = reject(&mut story);
+    assert!(matches!(third, LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, .. }), "{third:?}");
+    assert_eq!(story.state.status, Status::Paused);
+}
+
+#[test]
+fn a_breakpoint_waits_and_the_next_phase_follows() {
+    let mut plan = prp();
+    plan.phases[1].breakpoint = true;
+    let mut story = begun(plan);
+    story.ok(say(LoopCommand::SkipPhase { by: "test".into() }));
+    story.ok(say(LoopCommand::Advance));
+    baseline(&mut story, counts(6, 0), &[]);
+    let verdict = iterate(&mut story, Observation { measured: 2, ..done(1) });
+    assert!(matches!(verdict, LoopVerdict::NeedsPerson { need: PersonNeed::Breakpoint, .. }), "{verdict:?}");
+    assert_eq!(story.state.status, Status::Paused);
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Breakpoint { name: "GREEN".into() });
+    story.ok(Command::ContinueBreakpoint { details: None });
+    story.ok(crate::story::resume());
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Advance);
+    story.ok(say(LoopCommand::Advance));
+    assert_eq!(looping(&story).phase, "REFACTOR");
+    assert_eq!(looping(&story).phases[1].end, Some(PhaseEnd::Passed));
+    // Without a gate that passed nobody goes further.
+    assert!(matches!(story.refused(say(LoopCommand::Advance)), crate::refusal::Refusal::BadValue { .. }));
+}
+
+/// The exit checks of loops that listen to words: none of them ends this one.
+#[test]
+fn completion_words_never_complete() {
+    let mut story = begun(simple());
+    for tree in 1..8 {
+        let claims = Claims {
+            exit_signal: Some(true),
+            status: Some("COMPLETE".into()),
+            verdict: Some("APPROVE".into()),
+            recommendation: Some("All tasks complete. The project is done.".into()),
+            ..Claims::default()
+        };
+        let verdict = iterate(&mut story, Observation { claims, ..moved(tree) });
+        assert!(matches!(verdict, LoopVerdict::Continue { .. }), "{verdict:?}");
+    }
+    assert_eq!(story.state.status, Status::Active);
+}
+
+#[test]
+fn one_line_says_why() {
+    let mut story = begun(prp());
+    for _ in 0..6 {
+        let seen =
+            Observation { tests: Some(counts(6, 4)), ..moved(u32::try_from(story.state.seq).unwrap()) };
+        iterate(&mut story, seen);
+    }
+    let seen =
+        Observation { tests: Some(counts(8, 2)), files_changed: 3, micros: Some(412_000), ..moved(900) };
+    iterate(&mut story, seen);
+    let line = looping(&story).line.clone().unwrap();
+    assert_eq!(
+        line,
+        "iter 7  RED  6→8/10 tests  +3 files  $0.41  goes on: gate 1 fails (new failing tests: 0)"
+    );
+    let seen = Observation { tests: Some(counts(8, 2)), tokens: 1_200, ..moved(901) };
+    iterate(&mut story, seen);
+    let line = looping(&story).line.clone().unwrap();
+    assert!(
+        line.starts_with("iter 8  RED  8/10 tests  +1 file  1200 tokens (unpriced)  goes on: "),
+        "{line}"
+    );
+}
