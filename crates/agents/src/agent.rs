@@ -126,3 +126,9 @@ pub fn log_variables() -> Vec<&'static str> {
     let logs = CODING.iter().filter_map(|name| by_name(name)?.conversation_log()?.location());
     logs.map(|location| location.variable).collect()
 }
+
+/// The variables that say where agents keep their conversations, whether they are logs that can be followed or not.
+pub fn keeping_variables() -> Vec<&'static str> {
+    let kept = CODING.iter().filter_map(|name| by_name(name)?.conversation_log()?.keeping());
+    kept.map(|keeping| keeping.variable()).collect()
+}

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 
 use crate::agent::Agent;
 use crate::event::AgentEvent;
+use crate::keeping::Keeping;
 use crate::reader::LineMeta;
 use crate::reader::Reader;
 use crate::reader::ReaderOptions;
@@ -82,6 +83,11 @@ impl LogLocation {
 pub trait ConversationLog: Debug + Send + Sync {
     /// Where logs lie, if they are files that somebody can find.
     fn location(&self) -> Option<LogLocation> {
+        None
+    }
+
+    /// How conversations are kept, if somebody knows.
+    fn keeping(&self) -> Option<Keeping> {
         None
     }
 

@@ -246,6 +246,9 @@ pub enum Error {
     /// A file to be imported is none that can be.
     #[error("{0}")]
     NotImportable(String),
+    /// No conversation can travel with an export.
+    #[error("the export is there, but no conversation: {0}")]
+    NotCarried(String),
 }
 
 impl Error {
@@ -273,7 +276,9 @@ impl Error {
             Self::NotImportable(_) => "not_importable",
             Self::UnknownAgent { .. } => "usage",
             Self::NoAgentInstalled { .. } | Self::NotInstalled { .. } => "agent_missing",
-            Self::ConversationBusy { .. } | Self::NoConversation { .. } => "no_conversation",
+            Self::ConversationBusy { .. } | Self::NoConversation { .. } | Self::NotCarried(_) => {
+                "no_conversation"
+            }
             Self::BreakerOpen { .. } => "halted",
             Self::Ended { .. } => "ended",
             Self::ProgramNotText => "bad_path",

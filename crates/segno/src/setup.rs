@@ -36,7 +36,7 @@ impl Context {
             },
             tree: self.tree()?,
             variables: std::iter::once("HOME")
-                .chain(segno_engine::agents::log_variables())
+                .chain(segno_engine::agents::keeping_variables())
                 .filter_map(|name| Some((name.to_owned(), self.environment.non_empty(name)?.to_owned())))
                 .collect(),
             line_limit: config.run.max_line_mb << 20,

@@ -23,6 +23,11 @@ use crate::conversation_log::LogUse;
 use crate::event::AgentEvent;
 use crate::event::CompactionPhase;
 use crate::event::InputSource;
+use crate::keeping::Arrival;
+use crate::keeping::Keeping;
+use crate::keeping::KeptFiles;
+use crate::keeping::Place;
+use crate::keeping::only_letters;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::reader::LineMeta;
@@ -56,6 +61,14 @@ impl ConversationLog for TranscriptLog {
             kept_open: false,
             sub_agents: Some("subagents"),
         })
+    }
+
+    fn keeping(&self) -> Option<Keeping> {
+        let place = |arrival: &Arrival<'_>| {
+            let (directories, file) = (vec![only_letters(arrival.project)], format!("{}.jsonl", arrival.id));
+            Some(Place { directories, file, owner: None })
+        };
+        Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, place }))
     }
 
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {

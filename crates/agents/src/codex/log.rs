@@ -22,6 +22,10 @@ use crate::conversation_log::is_told_by_log;
 use crate::event::AgentEvent;
 use crate::event::CompactionPhase;
 use crate::event::InputSource;
+use crate::keeping::Arrival;
+use crate::keeping::Keeping;
+use crate::keeping::KeptFiles;
+use crate::keeping::Place;
 use crate::lenient;
 use crate::outcome::ErrorClass;
 use crate::outcome::OutcomeKind;
@@ -53,6 +57,16 @@ impl ConversationLog for RolloutLog {
             kept_open: true,
             sub_agents: None,
         })
+    }
+
+    fn keeping(&self) -> Option<Keeping> {
+        let place = |arrival: &Arrival<'_>| {
+            let (day, time) = (arrival.began.get(..10)?, arrival.began.get(11..19)?.replace(':', "-"));
+            let directories = day.split('-').map(ToOwned::to_owned).collect();
+            let file = format!("rollout-{day}T{time}-{}.jsonl", arrival.id);
+            Some(Place { directories, file, owner: None })
+        };
+        Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, place }))
     }
 
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {

@@ -8,6 +8,12 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::conversation_log::ConversationLog;
+use crate::conversation_log::LogLocation;
+use crate::keeping::Arrival;
+use crate::keeping::Keeping;
+use crate::keeping::KeptFiles;
+use crate::keeping::Place;
+use crate::keeping::only_letters;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
 use crate::transcript::CallStatus;
@@ -15,6 +21,9 @@ use crate::transcript::Position;
 use crate::transcript::Transcript;
 use crate::transcript::TranscriptCall;
 use crate::transcript::each_line;
+
+/// How much of an id is in the name of a chat.
+const NAMED_BY: usize = 8;
 
 /// The first line, or a change of what stands before. All others are messages.
 #[derive(Debug, Default, Deserialize)]
@@ -90,6 +99,28 @@ impl Tokens {
 pub(super) struct ChatLog;
 
 impl ConversationLog for ChatLog {
+    /// A folder for each project, which is named after it and says which one it is in a file.
+    fn keeping(&self) -> Option<Keeping> {
+        let location = LogLocation {
+            variable: "GEMINI_CLI_HOME",
+            home: "",
+            below: ".gemini/tmp",
+            depth: 2,
+            prefix: "session-",
+            kept_open: false,
+            sub_agents: None,
+        };
+        let place = |arrival: &Arrival<'_>| {
+            let name = only_letters(&arrival.project.rsplit('/').next()?.to_lowercase());
+            let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
+            let project = if words.is_empty() { "project".to_owned() } else { words.join("-") };
+            let minute = arrival.began.get(..16)?.replace(':', "-");
+            let file = format!("session-{minute}-{}.jsonl", arrival.id.get(..NAMED_BY)?);
+            Some(Place { directories: vec![project, "chats".to_owned()], file, owner: Some(".project_root") })
+        };
+        Some(Keeping::Files(KeptFiles { location, named_by: Some(NAMED_BY), place }))
+    }
+
     fn transcript(&self, bytes: &[u8]) -> Transcript {
         read(bytes)
     }

@@ -10,6 +10,8 @@ use super::wire::Metadata;
 use super::wire::Part;
 use super::wire::Tokens;
 use crate::conversation_log::ConversationLog;
+use crate::keeping::Keeping;
+use crate::keeping::KeptDatabase;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
 use crate::transcript::CallStatus;
@@ -64,6 +66,14 @@ struct ErrorName {
 pub(super) struct ExportLog;
 
 impl ConversationLog for ExportLog {
+    fn keeping(&self) -> Option<Keeping> {
+        Some(Keeping::Database(KeptDatabase {
+            variable: "XDG_DATA_HOME",
+            home: ".local/share",
+            file: "opencode/opencode.db",
+        }))
+    }
+
     fn transcript(&self, bytes: &[u8]) -> Transcript {
         read(bytes)
     }

@@ -262,6 +262,7 @@ pub(crate) fn full_state() -> State {
             turns: 1,
             below: Some(SessionId::at(at(-3_600))),
             before: BelowMark { tokens: TokenUse::of(1), micros: 2 },
+            elsewhere: true,
         }),
         driver: Some(Driver { epoch: 7, holder: holder(), since: at(10) }),
         requests: vec![OpenRequest { seq: 60, request: Request::Pause, details: None }],

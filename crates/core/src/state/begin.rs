@@ -47,8 +47,9 @@ impl State {
         }
         state.calls.total = state.calls.sum();
         // Nor does its agent run here.
-        if let Some(run) = state.run.as_mut().filter(|run| run.is_running()) {
-            run.ended_at = Some(state.updated_at);
+        if let Some(run) = &mut state.run {
+            run.elsewhere = true;
+            run.ended_at = run.ended_at.or(Some(state.updated_at));
         }
         // These tell of events of the other journal.
         state.checkpoint = None;
@@ -77,8 +78,9 @@ impl State {
         for call in open {
             self.calls.doubt(&call);
         }
-        if let Some(run) = self.run.as_mut().filter(|run| run.is_running()) {
-            run.ended_at = Some(mark.at);
+        if let Some(run) = &mut self.run {
+            run.elsewhere = true;
+            run.ended_at = run.ended_at.or(Some(mark.at));
         }
         if self.project.path != imported.project.path {
             // Where that tree stood among the checkpoints says nothing of this one.

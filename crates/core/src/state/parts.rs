@@ -346,6 +346,9 @@ pub struct RunMark {
     /// What its session had used before it.
     #[serde(default)]
     pub before: BelowMark,
+    /// It was in another store, before the session was imported: its conversation may be on another machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub elsewhere: bool,
 }
 
 impl RunMark {

@@ -51,6 +51,7 @@ impl State {
             turns: 0,
             below: e.below,
             before: BelowMark { tokens: self.tokens, micros: self.cost.used_micros },
+            elsewhere: false,
         });
     }
 

@@ -255,7 +255,9 @@ impl Engine {
 
     /// The repository is on the session's branch, or somebody said that it need not be.
     pub(crate) fn settle_branch(&self, state: &State, wish: BranchWish) -> Result<Option<String>, Error> {
-        let Some(branch) = state.branch.as_ref().filter(|_| self.options.tree.is_some()) else {
+        // Of one that was forgotten nobody knows which it was.
+        let known = |branch: &&String| !branch.contains(segno_redact::forget::FORGOTTEN);
+        let Some(branch) = state.branch.as_ref().filter(known).filter(|_| self.options.tree.is_some()) else {
             return Ok(None);
         };
         let workspace = self.workspace(state)?;
@@ -315,6 +317,14 @@ impl Engine {
         let native = run
             .and_then(|run| run.conversation().map(ToOwned::to_owned))
             .filter(|_| wish.recovery() != Recovery::Fresh);
+        // What came from another machine came without its conversation, unless somebody brought that, too.
+        let elsewhere = run.is_some_and(|run| run.elsewhere);
+        let (native, behind) = match native {
+            Some(native) if elsewhere && !crate::transfer::kept::is_here(self, &name, &native) => {
+                (None, Some(native))
+            }
+            native => (native, None),
+        };
         // With a person at its terminal an agent goes back to no place inside of a conversation.
         let at = checkpoint.and_then(|checkpoint| checkpoint.conversation).filter(|_| !wish.interactive);
         let conversation = conversation(&name, native, at);
@@ -324,6 +334,9 @@ impl Engine {
             }
             Conversation::Resume(native) => restored.push(format!("conversation {native}")),
             Conversation::New | Conversation::NewWithId(_) => {}
+        }
+        if let Some(native) = behind {
+            restored.push(format!("a new conversation: {native} of {name} is not on this machine"));
         }
         let doubts = has_doubts(state);
         // Whoever sits there knows what to do next, unless something happened that nobody saw.

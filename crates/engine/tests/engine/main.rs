@@ -19,6 +19,7 @@ mod going_back;
 mod going_on;
 mod leases;
 mod markdown;
+mod native;
 mod recovery;
 mod resume;
 mod retry;

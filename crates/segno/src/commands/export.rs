@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use clap::ValueEnum;
 use segno_engine::core::SessionId;
+use segno_engine::core::State;
 use segno_engine::core::event::Project;
+use segno_engine::transfer::Came;
+use segno_engine::transfer::Carried;
 use segno_engine::transfer::Options;
 use segno_engine::transfer::Packing;
 use segno_engine::transfer::Source;
@@ -59,6 +62,10 @@ pub struct Args {
     /// Write the files of its checkpoints too, to FILE.files; import finds them there. Secrets in files are in there
     #[arg(long, requires = "output")]
     pub with_files: bool,
+    /// Write the conversations of its agents too, as the agents keep them, to FILE.conversation; import puts them where
+    /// the agents look. Nothing is redacted in there
+    #[arg(long, requires = "output")]
+    pub with_conversation: bool,
     /// Replace the file if there is one already
     #[arg(long, requires = "output")]
     pub force: bool,
@@ -67,7 +74,8 @@ pub struct Args {
 /// Take sessions in from files
 ///
 /// Takes exports and session.yaml views, compressed or not. A session that is known already is left as it is. The files of
-/// its checkpoints are taken in from FILE.files, if that is there.
+/// its checkpoints are taken in from FILE.files, if that is there, and the conversations of its agents are put where the
+/// agents look for them from FILE.conversation. Nothing is overwritten.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno import session.json.zst")]
 pub struct ImportArgs {
@@ -104,16 +112,29 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     };
     let (format, packing) = guess(path, args.format);
     let beside = transfer::files_beside(path);
+    let talk = transfer::conversations_beside(path);
     if !args.force {
         refuse_existing(path)?;
         if args.with_files {
             refuse_existing(&beside)?;
         }
+        if args.with_conversation {
+            refuse_existing(&talk)?;
+        }
     }
     let bytes = write_file(&ctx, id, format, packing, path)?;
     let files = args.with_files.then(|| transfer::export_files(&ctx.engine, id, &beside)).transpose()?;
+    let talks =
+        args.with_conversation.then(|| transfer::export_conversations(&ctx.engine, id, &talk)).transpose()?;
+    if let Some((carried, _)) = &talks {
+        warn_of_left(context, carried);
+    }
     if context.printer.is_json() {
         let mut said = json!({ "session_id": id, "file": path, "bytes": bytes });
+        if let Some((carried, bytes)) = &talks {
+            let all: Vec<_> = carried.iter().map(carried_json).collect();
+            said["conversations"] = json!({ "file": talk, "bytes": bytes, "each": all });
+        }
         if let Some((checkpoints, bytes)) = files {
             said["files"] = json!({ "file": beside, "checkpoints": checkpoints, "bytes": bytes });
         }
@@ -124,8 +145,33 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         let text = format!("files of {checkpoints} in {}   {}", beside.display(), units::bytes(bytes));
         context.printer.talk(text);
     }
+    if let Some((carried, bytes)) = &talks {
+        let there = carried.iter().filter(|one| matches!(one.came, Came::There(_))).count() as u64;
+        let count = units::things(there, "conversation");
+        let size = units::bytes(*bytes);
+        context.printer.talk(format!("{count}, not redacted, in {}   {size}", talk.display()));
+    }
     context.printer.talk(format!("exported {} to {}   {}", short(id), path.display(), units::bytes(bytes)));
     Ok(())
+}
+
+/// Says which conversations stay behind, and why.
+fn warn_of_left(context: &Context, carried: &[Carried]) {
+    for one in carried {
+        if let Came::Not(why) = &one.came {
+            let Carried { agent, conversation, .. } = one;
+            context.printer.warn(format!("conversation {conversation} of {agent} stays behind: {why}"));
+        }
+    }
+}
+
+fn carried_json(one: &Carried) -> serde_json::Value {
+    let (came, path, why) = match &one.came {
+        Came::There(path) => ("there", Some(path), None),
+        Came::Already(path) => ("already", Some(path), None),
+        Came::Not(why) => ("not", None, Some(why)),
+    };
+    json!({ "agent": one.agent, "conversation": one.conversation, "came": came, "path": path, "why": why })
 }
 
 /// What the name of a file says about its form.
@@ -223,6 +269,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
     let config = context.config()?;
     let root = &context.project.root;
     let mut taken = Vec::new();
+    let mut talks = Vec::new();
     for path in &args.files {
         let meta = std::fs::metadata(path)
             .map_err(|error| CommandError::io(format!("cannot read {}", path.display()), error))?;
@@ -255,14 +302,48 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
                     .warn(format!("the files in {} were not taken in: {why}", beside.display())),
             }
         }
+        talks.extend(import_conversations(context, &ctx, &imported.state, path));
         context.printer.talk(format!("imported {} as {}", path.display(), imported.state.session_id));
         taken.push(imported.state.session_id);
     }
     if context.printer.is_json() {
-        context.printer.json(&json!({ "imported": taken }))?;
+        context.printer.json(&json!({ "imported": taken, "conversations": talks }))?;
     }
     ctx.finish();
     Ok(())
+}
+
+/// Puts the conversations that came along where the agents look for them, and says what became of each.
+fn import_conversations(
+    context: &Context,
+    ctx: &CommandContext<'_>,
+    state: &State,
+    path: &Path,
+) -> Vec<serde_json::Value> {
+    let beside = transfer::conversations_beside(path);
+    if !beside.is_file() {
+        return Vec::new();
+    }
+    let carried = match transfer::import_conversations(&ctx.engine, state, &beside) {
+        Ok(carried) => carried,
+        // The session is there, and goes on with its brief.
+        Err(why) => {
+            context.printer.warn(format!("the conversations were not taken in: {why}"));
+            return Vec::new();
+        }
+    };
+    for Carried { agent, conversation, came } in &carried {
+        let said = match came {
+            Came::There(path) => format!("conversation {conversation} of {agent} is in {}", path.display()),
+            Came::Already(path) => {
+                format!("conversation {conversation} of {agent} was here already, in {}", path.display())
+            }
+            Came::Not(_) => continue,
+        };
+        context.printer.talk(said);
+    }
+    warn_of_left(context, &carried);
+    carried.iter().map(carried_json).collect()
 }
 
 /// Why a file was not taken in. The store is well, so what helps a damaged store does not help here.

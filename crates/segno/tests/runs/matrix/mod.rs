@@ -13,6 +13,7 @@ mod record;
 mod resume;
 mod signals;
 mod talks;
+mod travels;
 mod turns;
 mod work;
 
