@@ -3,9 +3,12 @@
 //! Unlike a [`crate::Redactor`] this does not judge. Who asks knows the secret; it goes wherever it stands, in every form
 //! in which the record may hold it.
 
+mod texts;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use segno_core::CheckpointId;
 use segno_core::Event;
 use segno_core::text::BLOB_MEMBER;
 use serde_json::Value;
@@ -13,6 +16,9 @@ use serde_json::Value;
 use crate::record::Blob;
 use crate::record::Redacted;
 use crate::record::reference;
+use texts::bare;
+use texts::put_names;
+use texts::texts_of;
 
 /// What stands in the place of what was forgotten.
 pub const FORGOTTEN: &str = "[forgotten]";
@@ -25,41 +31,6 @@ const LONG_LINE: usize = 20;
 const LONG_BEGINNING: usize = 12;
 /// No first line of an armoured key is longer.
 const LONGEST_ARMOUR: usize = 48;
-
-/// Members that say what an event is about, not what anybody wrote: they stay when texts are forgotten.
-const STRUCTURE: &[&str] = &[
-    "agent",
-    "at",
-    "call",
-    "change",
-    "channel",
-    "commit",
-    "hash",
-    "id",
-    "key",
-    "kind",
-    "list",
-    "made_by",
-    "message",
-    "model",
-    "name",
-    "native_id",
-    "parent",
-    "path",
-    "phase",
-    "project",
-    "reason",
-    "run",
-    "session_id",
-    "source",
-    "state",
-    "status",
-    "tool",
-    "tree",
-    "uid",
-    "version",
-    "what",
-];
 
 /// What is to be forgotten.
 #[derive(Debug)]
@@ -154,34 +125,48 @@ fn find(bytes: &[u8], form: &[u8], from: usize) -> Option<usize> {
     memchr::memmem::find(bytes.get(from..)?, form).map(|at| from + at)
 }
 
-/// The secret as it is, as a string of JSON and as that within one, percent-encoded, and in base64 wherever it begins.
+/// The secret as it is, as a string of JSON and as that within one, percent-encoded, in base64 wherever it begins, and in
+/// the id of a checkpoint.
 fn add_forms(forms: &mut Vec<Vec<u8>>, secret: &str) {
     let quoted = |text: &str| {
         let json = Value::from(text).to_string();
         json[1..json.len() - 1].to_owned()
     };
     let once = quoted(secret);
-    let encoded: String = secret
-        .bytes()
-        .map(|byte| match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                char::from(byte).to_string()
-            }
-            other => format!("%{other:02X}"),
-        })
-        .collect();
-    let texts = [secret.to_owned(), quoted(&once), once, encoded.to_lowercase(), encoded];
-    // Lower case is a form of its own only for the digits of an encoding.
-    forms.extend(
-        texts
-            .into_iter()
-            .filter(|text| text == secret || *text != secret.to_lowercase())
-            .map(String::into_bytes),
-    );
+    let mut texts = vec![secret.to_owned(), quoted(&once), once];
+    // What a whole address may hold as it is, and a part of it may not.
+    for kept in ["-._~", "-._~!'()*", "-._~!'()*;/?:@&=+$,#"] {
+        for lower in [false, true] {
+            let encoded = percent(secret, kept, lower);
+            texts.push(encoded.replace("%20", "+"));
+            texts.push(encoded);
+        }
+    }
+    forms.extend(texts.into_iter().map(String::into_bytes));
     forms.push(secret.replace('\n', "\r\n").into_bytes());
+    let id = CheckpointId::new(1, secret);
+    let in_id = id.as_str().strip_prefix(ID_BEGINS).unwrap_or_default();
+    if in_id.len() >= LONG_BEGINNING {
+        forms.push(in_id.as_bytes().to_vec());
+    }
     for alphabet in [STANDARD, URL] {
         forms.extend((0..3).filter_map(|before| inner_base64(secret.as_bytes(), before, alphabet)));
     }
+}
+
+/// What the id of a checkpoint has before its name.
+const ID_BEGINS: &str = "cp-01-";
+
+/// Percent-encoded but for letters, digits and these; with digits in lower case or in upper case.
+fn percent(text: &str, kept: &str, lower: bool) -> String {
+    let one = |byte: u8| match byte {
+        kept_byte if kept_byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&kept_byte) => {
+            char::from(kept_byte).to_string()
+        }
+        other if lower => format!("%{other:02x}"),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(one).collect()
 }
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -210,6 +195,18 @@ pub struct Instead {
     pub snapshots: HashMap<String, Value>,
     /// What the checksums of checkpoints are now, by what they were.
     pub checksums: HashMap<String, String>,
+    /// What names that somebody gave are now, by what they were.
+    pub names: HashMap<String, String>,
+}
+
+impl Instead {
+    /// With all texts go the names that somebody gave: each in this event gets one that says nothing, the same wherever
+    /// it is used.
+    pub fn rename(&mut self, kind: &str, body: &str) {
+        if let Ok(body) = serde_json::from_str(body) {
+            texts::rename(kind, &body, &mut self.names);
+        }
+    }
 }
 
 impl Forget {
@@ -257,7 +254,8 @@ impl Forget {
         match self {
             Self::Secret(secret) => take_secret(secret, &mut after),
             Self::Texts => {
-                for path in texts_of(&after) {
+                put_names(kind, &mut after, &instead.names);
+                for path in texts_of(kind, &after) {
                     let Some(place) = path.iter().try_fold(&mut after, |value, step| value.pointer_mut(step))
                     else {
                         continue;
@@ -307,7 +305,9 @@ fn take_secret(secret: &Secret, value: &mut Value) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(changed) = secret.text(text) {
-                *text = changed;
+                // The id of a checkpoint has its name in it, and is still one without.
+                let id = text.parse::<CheckpointId>().ok().and_then(|id| bare(id.as_str()));
+                *text = id.unwrap_or(changed);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| take_secret(secret, item)),
@@ -327,43 +327,6 @@ fn take_secret(secret: &Secret, value: &mut Value) {
     }
 }
 
-/// Where the texts of a body are, the outermost first: whatever anybody wrote. Each path is a list of single steps.
-fn texts_of(value: &Value) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    walk(value, &mut Vec::new(), &mut found);
-    found
-}
-
-/// Members that hold JSON of somebody else.
-const FOREIGN: &[&str] = &["/input", "/raw"];
-
-fn walk(value: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
-    // What an agent gave its tool is its own, whatever its members are called.
-    let foreign = path.first().is_some_and(|first| FOREIGN.contains(&first.as_str()));
-    let mut step = |name: String, member: &Value, found: &mut Vec<Vec<String>>| {
-        path.push(name);
-        walk(member, path, found);
-        path.pop();
-    };
-    match value {
-        Value::String(text) if text != FORGOTTEN && !text.is_empty() => found.push(path.clone()),
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                step(format!("/{index}"), item, found);
-            }
-        }
-        Value::Object(members) if members.contains_key(BLOB_MEMBER) => found.push(path.clone()),
-        Value::Object(members) => {
-            for (name, member) in members {
-                if foreign || !(member.is_string() && STRUCTURE.contains(&name.as_str())) {
-                    step(format!("/{}", name.replace('~', "~0").replace('/', "~1")), member, found);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,7 +338,15 @@ mod tests {
         let secret = Secret::new(KEY).unwrap();
         let json = Value::from(KEY).to_string();
         let twice = Value::from(json.as_str()).to_string();
-        for text in [format!("a {KEY} b"), json, twice, "x=wg-7Hq%22x2%2FLm9%2BZt4%5CVb8&y".to_owned()] {
+        for text in [
+            format!("a {KEY} b"),
+            json,
+            twice,
+            "x=wg-7Hq%22x2%2FLm9%2BZt4%5CVb8&y".to_owned(),
+            "x=wg-7Hq%22x2%2fLm9%2bZt4%5cVb8&y".to_owned(),
+            "/wg-7Hq%22x2/Lm9+Zt4%5CVb8/".to_owned(),
+            "cp-07-the-wg-7hq-x2-lm9-zt4-vb8-one".to_owned(),
+        ] {
             assert!(secret.is_in(text.as_bytes()), "{text}");
             let gone = secret.text(&text);
             assert!(gone.contains(FORGOTTEN) && !secret.is_in(gone.as_bytes()), "{gone}");
@@ -432,5 +403,85 @@ mod tests {
         assert!(!gone.body().contains("my words") && gone.body().contains("GREEN"), "{}", gone.body());
         let again = Forget::Texts.event(&encoded.kind, encoded.version, gone.body(), &Instead::default());
         assert!(again.unwrap().is_none());
+    }
+
+    /// Texts that are called like what is no text elsewhere.
+    #[test]
+    fn reasons_messages_and_states_are_texts() {
+        use segno_core::event::AgentStateSet;
+        use segno_core::event::ErrorRecorded;
+        use segno_core::event::PauseReason;
+        use segno_core::event::RunEnded;
+        use segno_core::event::SessionAborted;
+        use segno_core::event::SessionPaused;
+        let forgotten = |event: Event| {
+            let encoded = event.encode();
+            let gone =
+                Forget::Texts.event(&encoded.kind, encoded.version, &encoded.body, &Instead::default());
+            gone.unwrap().map_or(encoded.body, |gone| gone.body().to_owned())
+        };
+        let events: [Event; 4] = [
+            SessionAborted { reason: Some("my words".into()) }.into(),
+            RunEnded { reason: "my words".into(), outcome: "failed".into(), ..RunEnded::default() }.into(),
+            ErrorRecorded {
+                message: "my words".into(),
+                error_kind: None,
+                phase: None,
+                iteration: 0,
+                fingerprint: String::new(),
+                history: false,
+            }
+            .into(),
+            AgentStateSet { agent: "claude".into(), active: true, state: "my words".into() }.into(),
+        ];
+        for event in events {
+            let body = forgotten(event);
+            assert!(!body.contains("my words") && body.contains(FORGOTTEN), "{body}");
+            assert_eq!(body.contains("outcome"), body.contains("failed"), "how it ended stays: {body}");
+        }
+        let paused = SessionPaused { reason: PauseReason::default(), details: None };
+        assert!(!forgotten(paused.into()).contains(FORGOTTEN));
+        let said = segno_core::event::Said {
+            channel: segno_core::event::Channel::Text,
+            text: "my words".into(),
+            message: Some("msg_1".into()),
+            parent: None,
+        };
+        assert!(forgotten(said.into()).contains("msg_1"));
+    }
+
+    /// Names that people give are told apart, and the same name stays the same.
+    #[test]
+    fn names_become_names_that_say_nothing() {
+        use segno_core::event::MilestoneReached;
+        let encoded = |name: &str| -> segno_core::event::Encoded {
+            Event::from(MilestoneReached { name: name.into(), details: None }).encode()
+        };
+        let events = ["my one", "my two", "my one"].map(encoded);
+        let mut instead = Instead::default();
+        events.iter().for_each(|event| instead.rename(&event.kind, &event.body));
+        let gone = events.map(|event| {
+            let gone = Forget::Texts.event(&event.kind, event.version, &event.body, &instead).unwrap();
+            let body: Value = serde_json::from_str(gone.unwrap().body()).unwrap();
+            body["name"].as_str().unwrap().to_owned()
+        });
+        assert_eq!(gone, ["[forgotten 1]", "[forgotten 2]", "[forgotten 1]"]);
+    }
+
+    #[test]
+    fn the_id_of_a_checkpoint_is_still_one() {
+        let secret = Forget::Secret(Secret::new("quiet-Maple-77-harbor").unwrap());
+        let created = segno_core::event::CheckpointCreated {
+            id: CheckpointId::new(3, "before quiet-Maple-77-harbor"),
+            name: "before quiet-Maple-77-harbor".into(),
+            ordinal: 3,
+            reason: Default::default(),
+            tool_count: 0,
+            progress: None,
+        };
+        let encoded = Event::from(created).encode();
+        let gone = secret.event(&encoded.kind, encoded.version, &encoded.body, &Instead::default());
+        let body: Value = serde_json::from_str(gone.unwrap().unwrap().body()).unwrap();
+        assert_eq!((body["id"].as_str(), body["name"].as_str()), (Some("cp-03"), Some("before [forgotten]")));
     }
 }

@@ -74,6 +74,11 @@ impl Snapshots {
             let mut paths = Vec::new();
             search
                 .tree(snapshot.tree, &mut Vec::new(), &mut |path, _| paths.push(as_path(path).to_owned()))?;
+            // Names of what is no file: empty directories, and what was left out.
+            let manifest = Manifest::read(&search.batch.read(snapshot.manifest, Kind::Blob)?)?;
+            paths.extend(manifest.paths().filter(|path| holds(path)).map(|path| as_path(path).to_owned()));
+            paths.sort();
+            paths.dedup();
             if !paths.is_empty() {
                 found.push(Holding { snapshot, paths });
             }
@@ -101,6 +106,7 @@ impl Snapshots {
             None => sink.put(Kind::Tree, b"")?,
         };
         manifest.empty.extend(rewrite.empty.into_iter().filter(|path| !path.is_empty()));
+        manifest.leave_out(&|path| holds(path));
         for (path, size) in &gone {
             manifest.unusual.remove(path);
             if !holds(path) {
@@ -136,10 +142,14 @@ impl Snapshots {
         self.shadow.remove_ref(name)
     }
 
-    /// Writes anew what snapshots need, and removes everything else, however young it is.
+    /// Writes anew what snapshots need, and removes everything else, however young it is. What was remembered of the tree
+    /// goes too: it has the names of all files.
     pub fn purge(&self) -> Result<(), Error> {
         let _lock = self.shadow.lock(self.patience)?;
         self.refuse_pending()?;
+        for remembered in [self.shadow.cache(), self.shadow.progress()] {
+            crate::durable::remove(&remembered)?;
+        }
         self.git.run(&["repack", "-q", "-a", "-d", "-F", "--no-write-bitmap-index"])?;
         self.git.run(&["prune", "--expire=now"])?;
         crate::durable::sync_dir(&self.shadow.packs())
@@ -175,7 +185,7 @@ impl Search<'_> {
             path.extend_from_slice(entry.name);
             if entry.mode == MODE_TREE.as_bytes() {
                 self.tree(entry.id, path, found)?;
-            } else if let Some(size) = self.file(entry.id, entry.name)? {
+            } else if let Some(size) = self.file(entry.id, path)? {
                 found(path, size);
             }
             path.truncate(length);
@@ -183,7 +193,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn file(&mut self, id: ObjectId, name: &[u8]) -> Result<Option<u64>, Error> {
+    fn file(&mut self, id: ObjectId, path: &[u8]) -> Result<Option<u64>, Error> {
         let known = match self.known.get(&id) {
             Some(known) => *known,
             None => {
@@ -194,8 +204,8 @@ impl Search<'_> {
                 size
             }
         };
-        // A name can tell it too.
-        Ok(known.or_else(|| (self.holds)(name).then_some(0)))
+        // A name can tell it too, its own or that of a directory.
+        Ok(known.or_else(|| (self.holds)(path).then_some(0)))
     }
 }
 

@@ -147,6 +147,19 @@ impl Manifest {
         self.usual.values().chain(unusual).all(|mode| mode & !0o775 == 0)
     }
 
+    /// Every path that it names.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &[u8]> {
+        let left = self.exceptions.iter().map(|exception| as_bytes(&exception.path));
+        self.unusual.keys().chain(&self.empty).map(Vec::as_slice).chain(left)
+    }
+
+    /// Names these paths no more.
+    pub(crate) fn leave_out(&mut self, gone: &dyn Fn(&[u8]) -> bool) {
+        self.unusual.retain(|path, _| !gone(path));
+        self.empty.retain(|path| !gone(path));
+        self.exceptions.retain(|exception| !gone(as_bytes(&exception.path)));
+    }
+
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = HEAD.to_vec();
         out.push(0);

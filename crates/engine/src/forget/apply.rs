@@ -120,6 +120,8 @@ impl Engine {
     fn forget_in(&self, wish: &Wish, id: SessionId, instead: &Instead) -> Result<(), Error> {
         let mut after = 0;
         let mut attempts = 0;
+        let snapshots = Instead { snapshots: instead.snapshots.clone(), ..Instead::default() };
+        let instead = &self.new_names(wish, id, snapshots)?;
         loop {
             let head = self.load(id)?.state.seq;
             let page = self.rewritten(wish, id, after, instead, &mut Findings::default())?;

@@ -42,8 +42,9 @@ impl Engine {
         let mut findings = Findings::default();
         for (id, project) in self.sessions_of(wish)? {
             let (mut events, mut after) = (0, 0);
+            let instead = self.new_names(wish, id, Instead::default())?;
             loop {
-                let page = self.rewritten(wish, id, after, &Instead::default(), &mut findings)?;
+                let page = self.rewritten(wish, id, after, &instead, &mut findings)?;
                 events += page.events.len() as u64;
                 match page.last {
                     Some(last) => after = last,
@@ -51,6 +52,7 @@ impl Engine {
                 }
             }
             if events > 0 {
+                refuse_project(wish, &project)?;
                 self.over_or_refused(id)?;
                 findings.sessions.push(FoundSession { session_id: id, project, events });
             }
@@ -78,13 +80,39 @@ impl Engine {
         Ok(all.filter(|(id, _)| wish.session.is_none_or(|only| only == *id)).collect())
     }
 
+    /// Gives the names that somebody gave in a session other ones, if all texts go.
+    pub(super) fn new_names(
+        &self,
+        wish: &Wish,
+        id: SessionId,
+        mut instead: Instead,
+    ) -> Result<Instead, Error> {
+        if matches!(wish.what, Forget::Secret(_)) {
+            return Ok(instead);
+        }
+        let mut after = 0;
+        loop {
+            let rows = match self.store().events(id, after, PAGE) {
+                Err(segno_store::Error::NotFound(_)) => return Ok(instead),
+                rows => rows?,
+            };
+            let Some(last) = rows.last().map(EventRow::seq) else { return Ok(instead) };
+            for row in &rows {
+                if let EventRow::Whole(stored) = row {
+                    instead.rename(&stored.kind, &stored.body);
+                }
+            }
+            after = last;
+        }
+    }
+
     /// A page of a session's events, those that change.
     pub(super) fn rewritten(
         &self,
         wish: &Wish,
         id: SessionId,
         after: u64,
-        snapshots: &Instead,
+        instead: &Instead,
         findings: &mut Findings,
     ) -> Result<Page, Error> {
         let rows = match self.store().events(id, after, PAGE) {
@@ -97,7 +125,7 @@ impl Engine {
         for row in rows {
             match row {
                 EventRow::Whole(stored) => {
-                    page.events.extend(self.rewrite(id, &wish.what, &stored, snapshots)?)
+                    page.events.extend(self.rewrite(id, &wish.what, &stored, instead)?)
                 }
                 EventRow::Damaged { seq, what } => {
                     findings.beyond(None, format!("event {seq} of {id} cannot be read: {what}"));
@@ -107,17 +135,22 @@ impl Engine {
         Ok(page)
     }
 
-    /// A checkpoint's checksum covers its snapshot.
-    fn check_again(&self, id: SessionId, stored: &StoredEvent, instead: &mut Instead) -> Result<(), Error> {
-        if instead.snapshots.is_empty() || stored.kind != "checkpoint_ready" {
+    /// A checkpoint's checksum covers its snapshot and its branch, which may be others now.
+    fn check_again(
+        &self,
+        id: SessionId,
+        what: &Forget,
+        stored: &StoredEvent,
+        instead: &mut Instead,
+    ) -> Result<(), Error> {
+        if stored.kind != "checkpoint_ready" {
             return Ok(());
         }
-        if let Ok(Event::CheckpointReady(mut ready)) = stored.event()
-            && let Some(mark) = &mut ready.snapshot
-            && let Some(now) = instead.snapshots.get(&mark.commit)
-            && let Ok(now) = serde_json::from_value(now.clone())
+        let Ok(Some(changed)) = what.event(&stored.kind, stored.version, &stored.body, instead) else {
+            return Ok(());
+        };
+        if let Ok(Event::CheckpointReady(ready)) = Event::decode(&stored.kind, stored.version, changed.body())
         {
-            *mark = now;
             let checksum = self.checksum(&self.load(id)?.state, &ready)?;
             instead.checksums.insert(ready.checksum, checksum);
         }
@@ -129,14 +162,15 @@ impl Engine {
         id: SessionId,
         what: &Forget,
         stored: &StoredEvent,
-        snapshots: &Instead,
+        instead: &Instead,
     ) -> Result<Option<Rewritten>, Error> {
         // What tells of a forgetting has no texts, and must be believed.
         if stored.kind == "texts_forgotten" {
             return Ok(None);
         }
-        let mut instead = Instead { snapshots: snapshots.snapshots.clone(), ..Instead::default() };
-        self.check_again(id, stored, &mut instead)?;
+        let (snapshots, names) = (instead.snapshots.clone(), instead.names.clone());
+        let mut instead = Instead { snapshots, names, ..Instead::default() };
+        self.check_again(id, what, stored, &mut instead)?;
         if let Forget::Secret(_) = what {
             for hash in segno_store::references(&stored.body) {
                 // One that is missing or damaged is what `doctor` names.
@@ -304,6 +338,19 @@ impl Engine {
             "exports, copies of the store made by hand, and whoever was sent it: change the secret",
         );
         Ok(())
+    }
+}
+
+/// A session is known by where its project is: while that is there, it cannot be forgotten.
+fn refuse_project(wish: &Wish, project: &str) -> Result<(), Error> {
+    match &wish.what {
+        Forget::Secret(secret) if secret.is_in(project.as_bytes()) && Path::new(project).exists() => {
+            Err(Error::NotForgotten(format!(
+                "it is in the path of a project that is there, by which its sessions are known: {project}; \
+                 give that directory another name, then forget it"
+            )))
+        }
+        Forget::Secret(_) | Forget::Texts => Ok(()),
     }
 }
 

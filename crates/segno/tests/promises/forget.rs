@@ -267,3 +267,81 @@ promise!(
         assert_eq!(places(&env, SECRET), Vec::<String>::new());
     }
 );
+
+promise!(
+    /// A secret may be the name of a file, of a directory, of a branch, of a checkpoint or of a result, a number, or part
+    /// of an address.
+    fn a_secret_in_names_is_gone_too() {
+        let env = world();
+        let git = |args: &[&str]| assert!(env.command("git").args(args).status().unwrap().success());
+        git(&["init", "-q"]);
+        git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"]);
+        git(&["checkout", "-q", "-b", &format!("feature/{SECRET}")]);
+        env.write(&format!("project/{SECRET}.txt"), "a file\n");
+        env.write(&format!("project/in-{SECRET}/file.txt"), "in a directory\n");
+        std::fs::create_dir_all(env.path(&format!("project/empty/{SECRET}"))).unwrap();
+        env.ok(&["run", "--", "/bin/sh", "-c", &format!("echo changed > 'in-{SECRET}/file.txt'")]);
+        env.ok(&["new", "work"]);
+        env.ok(&["checkpoint", "create", &format!("before {SECRET}")]);
+        env.ok(&["output", "set", SECRET, "result"]);
+        forgotten(&env, SECRET);
+        assert_eq!(places(&env, SECRET), [""; 0]);
+        assert_eq!(places(&env, &SECRET.to_lowercase()), [""; 0], "as in the id of a checkpoint");
+        let checkpoints = env.json(&["checkpoint", "list"]);
+        for checkpoint in checkpoints["items"].as_array().unwrap() {
+            env.ok(&["checkpoint", "validate", checkpoint["id"].as_str().unwrap()]);
+        }
+        env.ok(&["doctor", "--deep"]);
+        // It goes on, on whichever branch that was.
+        env.ok(&["pause"]);
+        env.ok(&["resume", "--no-run"]);
+        env.ok(&["metric", "set", "pin", "48151623"]);
+        forgotten(&env, "48151623");
+        assert_eq!(places(&env, "48151623"), [""; 0]);
+        env.ok(&["note", "see https://host/?next=a%2fquiet%2fMaple&x=1 and /a/quiet/Maple"]);
+        forgotten(&env, "a/quiet/Maple");
+        assert_eq!(places(&env, "%2fquiet%2f"), [""; 0]);
+    }
+);
+
+promise!(
+    /// A session is known by where its project is: a directory that is called like the secret gets another name first.
+    fn a_project_that_is_called_like_it_is_named() {
+        let env = world();
+        let place = format!("{SECRET}/shop/.segno/..");
+        assert_eq!(env.run_in(&place, &["new", "work"]).code, 0);
+        let refused =
+            env.shell(&format!("cd '../{SECRET}/shop' && printf %s '{SECRET}' | $SEGNO forget --yes"));
+        assert_eq!(refused.code, 5, "{}", refused.stderr);
+        assert!(refused.stderr.contains("give that directory another name"), "{}", refused.stderr);
+        std::fs::rename(env.path(SECRET), env.path("renamed")).unwrap();
+        forgotten(&env, SECRET);
+        assert_eq!(places(&env, SECRET), [""; 0]);
+        env.ok(&["doctor", "--deep"]);
+    }
+);
+
+promise!(
+    /// With a session's texts go the reasons, messages and names in it.
+    fn reasons_messages_and_names_are_texts() {
+        let env = world();
+        let id = env.start(&["work"]);
+        let words = |what: &str| format!("{what} {SECRET}");
+        env.ok(&["error", &words("message")]);
+        env.ok(&["milestone", &words("milestone")]);
+        env.ok(&["output", "set", &words("one"), "v"]);
+        env.ok(&["output", "set", &words("two"), "v"]);
+        env.ok(&["metric", "set", &words("metric"), "3"]);
+        env.ok(&["checkpoint", "create", &words("checkpoint")]);
+        env.ok(&["abort", "--reason", &words("reason")]);
+        env.ok(&["forget", "--session", &id, "--yes"]);
+        assert_eq!(places(&env, SECRET), [""; 0]);
+        assert_eq!(places(&env, &SECRET.to_lowercase()), [""; 0]);
+        env.ok(&["doctor", "--deep"]);
+        let outputs = env.json(&["show", &id, "--outputs"]);
+        assert_eq!(outputs["items"].as_array().unwrap().len(), 2, "two results are still two: {outputs}");
+        // Once more there is nothing to be done.
+        let again = env.json(&["forget", "--session", &id, "--yes"]);
+        assert_eq!(again["found"]["sessions"], serde_json::json!([]), "{again}");
+    }
+);

@@ -5,6 +5,7 @@
 
 mod basics;
 mod crashes;
+mod forget;
 mod hostile;
 mod ignored;
 mod keeping;
