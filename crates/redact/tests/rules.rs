@@ -149,6 +149,7 @@ fn ordinary_text_stays() {
 struct Fresh {
     secrets: Vec<(String, String)>,
     surroundings: Vec<String>,
+    texts: Vec<String>,
 }
 
 /// Secrets of many kinds in everyday surroundings. Not all can be known; how many are must not get less.
@@ -169,5 +170,24 @@ fn fresh_secrets_are_found() {
         }
     }
     assert_eq!(all, 200);
+    assert!(missed.len() * 100 <= all * 5, "{} of {all} missed\n{}", missed.len(), missed.join("\n"));
+}
+
+/// The same for whole texts, of forms that are met outside of settings too.
+#[test]
+fn fresh_texts_lose_their_secrets() {
+    let redactor = redactor();
+    let fresh: Fresh = toml::from_str(include_str!("fresh.toml")).unwrap();
+    let mut missed = Vec::new();
+    for template in &fresh.texts {
+        let (text, values) = Generator::new(template).expand(template);
+        let out = redactor.text(&text);
+        assert!(!values.is_empty(), "{template}");
+        if values.iter().any(|value| out.contains(value)) {
+            missed.push(format!("{text}\n    {out}"));
+        }
+    }
+    let all = fresh.texts.len();
+    assert_eq!(all, 60);
     assert!(missed.len() * 100 <= all * 5, "{} of {all} missed\n{}", missed.len(), missed.join("\n"));
 }
