@@ -101,10 +101,9 @@ impl Context {
 
     /// An error as it may be shown: others than the one who asked may read it.
     pub fn fit(&self, error: CommandError) -> CommandError {
-        match self.redactor.get() {
-            Some(redactor) => error.map_words(|text| redactor.text(text).into_owned()),
-            None => error,
-        }
+        // Where no store was opened, there is none yet.
+        let redactor = self.redactor.get_or_init(|| Arc::new(self.first_redactor()));
+        error.map_words(|text| redactor.text(text).into_owned())
     }
 
     /// The configuration.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use segno_engine::Actor;
+use segno_engine::redact::Redactor;
 use segno_engine::redaction::Redaction;
 use segno_engine::setup::Opening;
 use segno_engine::setup::Purpose;
@@ -85,6 +86,18 @@ impl Context {
                 .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
                 .collect(),
         })
+    }
+
+    /// A redactor without a store: as much as the settings tell, if they can be read.
+    pub(crate) fn first_redactor(&self) -> Redactor {
+        let redaction = self.redaction().unwrap_or_else(|_| Redaction {
+            environment: self.environment.secrets(),
+            keeps_environment: true,
+            ..Redaction::default()
+        });
+        redaction
+            .redactor([0; 32])
+            .unwrap_or_else(|_| Redactor::new(segno_engine::redact::Options::default()))
     }
 
     /// How checkpoints hold files.

@@ -24,6 +24,7 @@ mod caps;
 mod captures;
 mod cost;
 mod driver;
+mod everywhere;
 mod first_minute;
 mod flags;
 mod flips;
