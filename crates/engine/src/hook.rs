@@ -85,9 +85,9 @@ impl HookCall {
         store: Option<StoreId>,
     ) -> Result<HookAnswer, Error> {
         let is_bound = actor.epoch.is_some() || crate::capped::is_noted(dir, session);
-        let print = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
-        self.keep(redactor, dir, at, session, actor, store, print.is_some())?;
-        Ok(HookAnswer { print, spooled: true })
+        let denial = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
+        self.keep(redactor, dir, at, session, actor, store, denial.as_ref())?;
+        Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })
     }
 
     /// Keeps what it tells in the spool, and that its call was denied, if it was.
@@ -100,11 +100,11 @@ impl HookCall {
         session: SessionId,
         actor: &Actor,
         store: Option<StoreId>,
-        is_denied: bool,
+        denial: Option<&Denial>,
     ) -> Result<(), Error> {
         let (run, epoch) = (actor.run.clone(), actor.epoch);
         let mut facts = Vec::new();
-        let ends = if is_denied { denied(&self.commands) } else { Vec::new() };
+        let ends = denial.map_or_else(Vec::new, |denial| denied(&self.commands, denial));
         for command in self.commands.into_iter().chain(ends) {
             if segno_core::decide::is_fact(&command) {
                 for fact in segno_core::decide::decide_fact(command)?.into_iter().filter_map(Fact::new) {
@@ -112,7 +112,7 @@ impl HookCall {
                 }
             }
         }
-        let event = &self.report.event;
+        let (event, is_denied) = (&self.report.event, denial.is_some());
         tracing::warn!(%session, event, is_denied, "the store cannot take what a hook told: it is spooled");
         spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &facts)
     }
@@ -226,45 +226,44 @@ impl Engine {
                 let state = appended.state.as_deref();
                 let forbidden =
                     state.and_then(|state| exhausted(state).or_else(|| self.uncounted(state, actor)));
-                let mut print = forbidden.and_then(|why| deny(&report, why));
-                if let Some(state) = appended.state.as_deref().filter(|_| waits && print.is_none()) {
+                let mut denial = forbidden.and_then(|why| deny(&report, why));
+                if let Some(state) = appended.state.as_deref().filter(|_| waits && denial.is_none()) {
                     let held = self.hold_call(state, &commands, actor.run.as_deref());
-                    print = held.and_then(|why| deny(&report, why));
+                    denial = held.and_then(|why| deny(&report, why));
                 }
                 // Said twice, too: the first who heard it may still be at it, and the call is not to run before.
-                if let Some(state) = appended.state.as_deref().filter(|_| waits && print.is_none()) {
+                if let Some(state) = appended.state.as_deref().filter(|_| waits && denial.is_none()) {
                     self.checkpoint_before_risk(state, &commands, actor);
                 }
-                if print.is_some() {
-                    self.record_denied(session, &commands, &key, actor);
+                if let Some(denial) = &denial {
+                    self.record_denied(session, &denied(&commands, denial), &key, actor);
                 }
-                Ok(HookAnswer { print, spooled: false })
+                Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: false })
             }
             Err(segno_store::Error::StaleEpoch { given, .. }) => {
                 self.record_late(session, commands, key, given, actor.run.clone())?;
                 let _ = recorded();
-                Ok(HookAnswer { print: deny(&report, REPLACED.to_owned()), spooled: false })
+                let denial = deny(&report, REPLACED.to_owned());
+                Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: false })
             }
             Err(why) => {
                 let reason = self.reason_to_deny(session, actor).or_else(|| {
                     let state = self.store().load(session).ok()?.state;
                     self.hold_call(&state, &commands, actor.run.as_deref())
                 });
-                let print = reason.and_then(|reason| deny(&report, reason));
+                let denial = reason.and_then(|reason| deny(&report, reason));
                 let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
                 let (call, store) = (HookCall { report, commands, key }, Some(self.store_id()));
-                call.keep(&self.redactor(), &dir, self.now(), session, actor, store, print.is_some())?;
+                call.keep(&self.redactor(), &dir, self.now(), session, actor, store, denial.as_ref())?;
                 let _ = recorded();
-                Ok(HookAnswer { print, spooled: true })
+                Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })
             }
         }
     }
 
     /// A call that was denied never runs: nobody is to wonder about it when its agent is killed before it says so.
-    fn record_denied(&self, session: SessionId, commands: &[Command], key: &EventKey, actor: &Actor) {
-        let (Some(facts), Ok(key)) = (self.facts(&denied(commands)), format!("{key}-denied").parse()) else {
-            return;
-        };
+    fn record_denied(&self, session: SessionId, ends: &[Command], key: &EventKey, actor: &Actor) {
+        let (Some(facts), Ok(key)) = (self.facts(ends), format!("{key}-denied").parse()) else { return };
         if facts.is_empty() {
             return;
         }
@@ -345,13 +344,13 @@ impl Engine {
 }
 
 /// That the calls which these begin were denied.
-fn denied(commands: &[Command]) -> Vec<Command> {
+fn denied(commands: &[Command], denial: &Denial) -> Vec<Command> {
     let ends = commands.iter().filter_map(|command| match command {
         Command::StartTool { call, tool, .. } => Some(Command::EndTool {
             call: call.clone(),
             tool: Some(tool.clone()),
             end: CallEnd::Denied,
-            output: None,
+            output: Some(denial.why.as_str().into()),
             source: Source::Hook,
         }),
         _ => None,
@@ -372,10 +371,20 @@ fn exhausted(state: &State) -> Option<String> {
     state.cost.is_exhausted().then(|| "segno: the money budget is used up; stop here".to_owned())
 }
 
-fn deny(report: &HookReport, why: String) -> Option<String> {
+/// A call that may not run.
+struct Denial {
+    /// What the agent is told, in its own form.
+    print: String,
+    /// The reason in it.
+    why: String,
+}
+
+fn deny(report: &HookReport, why: String) -> Option<Denial> {
     if broken(Guard::Hook) {
         return None;
     }
     tracing::info!(event = report.event, why, "a hook denies");
-    report.answers.deny.then(|| report.respond(&Decision::Deny(why))).flatten()
+    let answer = |why: &String| report.respond(&Decision::Deny(why.clone()));
+    let print = report.answers.deny.then(|| answer(&why)).flatten()?;
+    Some(Denial { print, why })
 }

@@ -45,6 +45,9 @@ impl Engine {
     /// # Errors
     /// If somebody else drives the session, or there is no such agent.
     pub fn adopt(&self, session: SessionId, limits: Limits, stop: Stop, feed: Feed) -> Result<Report, Error> {
+        if let Some(waits) = &self.options.at_start {
+            waits.until_asked(&stop);
+        }
         let driver = self.drive(session, "segno attach")?;
         super::drive::tell_taken_over(&driver, &feed);
         tracing::info!(%session, epoch = driver.epoch(), "an agent is to be adopted");
@@ -68,6 +71,9 @@ impl Engine {
             commands.push(Command::Resume { reset_breaker: false, details: Some("adopted".into()) });
         }
         let acted = self.act_as(session, commands, Acting::in_run(driver.epoch(), &run.id))?;
+        if let Some(waits) = &self.options.at_start {
+            waits.begun();
+        }
         let reopened = self.reopen(own, acted.state, &run, driver.epoch(), feed.clone())?;
         let Reopened { agent, note, capture, reader, recorder, record, person } = reopened;
         let running = Running {

@@ -240,5 +240,6 @@ promise!(
         let ends: Vec<_> = tools.iter().map(|tool| (&tool["call"], &tool["state"])).collect();
         let expected = [("t1", "in_doubt"), ("t2", "denied"), ("t3", "denied")];
         assert_eq!(json!(ends), json!(expected), "{tools:?}");
+        assert!(tools[1]["output"].to_string().contains("used up"), "why is said: {tools:?}");
     }
 );
