@@ -103,6 +103,8 @@ pub struct Preview {
     /// The snapshot of what is there now, and its checkpoint once that is recorded.
     safety: Option<String>,
     recorded: Option<u64>,
+    /// How often the session had gone somewhere when this was looked at.
+    restores: u64,
     /// What would happen if it were all the session's, and whose it was.
     whole: Option<(Plan, BTreeMap<PathBuf, Whose>)>,
     /// What the user should know.
@@ -190,6 +192,7 @@ impl Engine {
             false => None,
         };
         let mut preview = Preview {
+            restores: state.tree.restores,
             target,
             plan: None,
             branch,
@@ -270,7 +273,7 @@ impl Engine {
         let hold = preview.workspace.as_ref().map(Workspace::hold_tree).transpose()?;
         // Whoever goes somewhere records it before letting go of the tree. What was looked at before that is not there
         // any more, and was not what is meant now.
-        if self.load(preview.state.session_id)?.state.tree.restores != preview.state.tree.restores {
+        if self.load(preview.state.session_id)?.state.tree.restores != preview.restores {
             drop(hold);
             self.forget(preview);
             return Err(Error::TreeMoved);

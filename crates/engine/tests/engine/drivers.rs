@@ -1,6 +1,7 @@
 //! One driver, every voice heard.
 
 use segno_core::Command;
+use segno_core::Refusal;
 use segno_core::Status;
 use segno_core::event::PauseReason;
 use segno_core::event::Request;
@@ -77,30 +78,34 @@ fn what_is_asked_of_a_driven_session_is_asked_of_its_driver() {
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let driver = engine.drive(id, "driver").unwrap();
     let outside = room.quiet();
+    let requests = || engine.load(id).unwrap().state.requests;
+    // The driver refuses two of them and obeys the last.
     for (command, request) in [
-        (pause(), Request::Pause),
         (Command::Complete { summary: None }, Request::Complete),
         (Command::Abort { reason: None }, Request::Abort),
+        (pause(), Request::Pause),
     ] {
         let acted = outside.act(id, command).unwrap();
         assert_eq!(acted.requested, Some(request));
         assert_eq!(acted.state.status, Status::Active, "nothing happens until the driver obeys");
+        let open = requests();
+        assert_eq!(open.iter().map(|open| open.request).collect::<Vec<_>>(), [request]);
+        if request != Request::Pause {
+            let details = Some("not done".into());
+            driver.act(Command::AnswerRequest { request: open[0].seq, obeyed: false, details }).unwrap();
+        }
     }
-    let open = engine.load(id).unwrap().state.requests;
-    assert_eq!(
-        open.iter().map(|open| open.request).collect::<Vec<_>>(),
-        [Request::Pause, Request::Complete, Request::Abort]
+    let error = outside.act(id, Command::Abort { reason: None }).unwrap_err();
+    assert!(
+        matches!(error, Error::Refused(Refusal::AskedBefore { request: Request::Pause })),
+        "another end than the one it was asked for: {error:?}"
     );
-
-    // The driver obeys one and refuses another.
-    driver
-        .act(Command::AnswerRequest { request: open[1].seq, obeyed: false, details: Some("not done".into()) })
-        .unwrap();
+    let open = requests();
     let paused = driver.act(pause()).unwrap();
     assert_eq!((paused.requested, paused.state.status), (None, Status::Paused));
     let answered =
         driver.act(Command::AnswerRequest { request: open[0].seq, obeyed: true, details: None }).unwrap();
-    assert_eq!(answered.state.requests.len(), 1);
+    assert_eq!(answered.state.requests.len(), 0);
 
     // A request that the status does not allow is refused at once.
     let error = outside.act(id, pause()).unwrap_err();
