@@ -11,6 +11,7 @@ use super::verdict::CapKind;
 use super::verdict::LoopVerdict;
 use super::verdict::PersonNeed;
 use super::window::moment;
+use crate::id::SessionId;
 use crate::time::Timestamp;
 
 /// How long is waited for a window whose end nobody knows, in seconds.
@@ -174,4 +175,35 @@ pub fn own_limit(state: &LoopState, at: Timestamp) -> Option<(Timestamp, String)
         return None;
     };
     start.map(|start| (start.plus_seconds(HOUR), why))
+}
+
+/// A loop that waits for an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its session.
+    pub session: SessionId,
+    /// Whose limit it waits for.
+    pub account: String,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+/// Until when an account is waited for by others already: nobody else has to run into its limit to find out.
+pub fn shared_wait(account: &str, waiting: &[Waiting], at: Timestamp) -> Option<Timestamp> {
+    let same = waiting.iter().filter(|one| one.account == account && one.until > at);
+    same.map(|one| one.until).max()
+}
+
+/// The loops that may be woken now: of those that wait for the same account one at a time, the one that was due first. While
+/// another loop of the account still waits for a later end, none of them is woken.
+pub fn wake_in_turn(waiting: &[Waiting], at: Timestamp) -> Vec<SessionId> {
+    let mut due: Vec<&Waiting> = waiting.iter().filter(|one| one.until <= at).collect();
+    due.sort_by_key(|one| (one.until, one.session));
+    let mut accounts: Vec<&str> = Vec::new();
+    due.retain(|one| {
+        let first = !accounts.contains(&one.account.as_str());
+        accounts.push(&one.account);
+        first && shared_wait(&one.account, waiting, at).is_none()
+    });
+    due.into_iter().map(|one| one.session).collect()
 }

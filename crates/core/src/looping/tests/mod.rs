@@ -4,8 +4,10 @@ mod breaker;
 mod gate;
 mod progress;
 mod properties;
+mod queue;
 mod story;
 mod verdict;
+mod waiter;
 
 use super::*;
 use crate::command::Command;

@@ -55,6 +55,58 @@ fn steps_until_stop(plan: LoopPlan, outcomes: &[Observation]) -> u64 {
     }
 }
 
+/// Where a loop stands, without what depends on how many events there were.
+fn place(story: &Story) -> (Status, String, u64, u64, Breaker, Option<&'static str>) {
+    let state = looping(story);
+    let breaker = Breaker { opened_at: None, ..state.breaker.clone() };
+    let word = state.verdict.as_ref().map(LoopVerdict::word);
+    (story.state.status, state.phase.clone(), state.total, story.state.iteration, breaker, word)
+}
+
+/// Drives a loop with these outcomes; where `kills` says so its driver dies after it has begun an iteration, and whoever
+/// comes next has only what was stored.
+fn driven(outcomes: &[Observation], kills: &[bool]) -> Story {
+    let mut story = begun(prp());
+    let mut kills = kills.iter().cycle();
+    for outcome in outcomes {
+        if story.state.status != Status::Active {
+            break;
+        }
+        if next_step(&story.state, now(&story)) == NextStep::Baseline {
+            baseline(&mut story, counts(6, 0), &[]);
+        }
+        story.ok(Command::StartIteration);
+        if *kills.next().unwrap() {
+            let stored = serde_json::to_string(&story.state).unwrap();
+            story = Story::of(serde_json::from_str(&stored).unwrap());
+            assert_eq!(next_step(&story.state, now(&story)), NextStep::Iterate { again: true });
+            story.ok(Command::StartIteration);
+        }
+        let at = now(&story);
+        end(&mut story, outcome.clone(), at);
+    }
+    story
+}
+
+/// Any outcome: nothing, files, or all that a phase asks for.
+fn anything() -> impl Strategy<Value = Observation> {
+    (nothing(), 0..4_u8, 1..40_u32).prop_map(|(seen, what, tree)| match what {
+        0 => seen,
+        1 => Observation { end: RunEnd::Ran, tree_after: Some(format!("t{tree}")), ..seen },
+        2 => {
+            let mut all = Observation { measured: 2, claims: seen.claims, ..done(tree) };
+            all.changes.new_failing = named(2);
+            all
+        }
+        _ => {
+            let since_start = Some(SinceStart { new: 2, ..SinceStart::default() });
+            let claims =
+                Claims { metrics: [("refactoring_complete".to_owned(), 1.0)].into(), ..Claims::default() };
+            Observation { measured: 2, since_start, claims, ..done(tree) }
+        }
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -110,5 +162,13 @@ proptest! {
             iterate(&mut story, outcome);
         }
         prop_assert!(story.state.status != Status::Completed);
+    }
+
+    /// Wherever a driver is killed, the loop comes to the same end.
+    #[test]
+    fn any_kill_gives_the_same_end(outcomes in vec(anything(), 1..16), kills in vec(any::<bool>(), 1..8)) {
+        let whole = driven(&outcomes, &[false]);
+        let killed = driven(&outcomes, &kills);
+        prop_assert_eq!(place(&whole), place(&killed));
     }
 }

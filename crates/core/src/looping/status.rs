@@ -1,0 +1,248 @@
+//! Where a loop stands, for people and monitors.
+
+use serde::Serialize;
+
+use super::breaker::BreakerChange;
+use super::breaker::BreakerState;
+use super::breaker::REPEATS;
+use super::gate::GateResult;
+use super::next::NextStep;
+use super::next::next_step;
+use super::observation::TestCounts;
+use super::plan::GateRule;
+use super::state::LoopState;
+use super::state::PhaseEnd;
+use super::state::Recent;
+use super::window::countdown;
+use super::words;
+use crate::state::State;
+use crate::time::Timestamp;
+
+/// Where a loop stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoopStatus {
+    /// The workflow.
+    pub workflow: String,
+    /// The session's status.
+    pub status: &'static str,
+    /// The present phase.
+    pub phase: String,
+    /// All phases, in order.
+    pub phases: Vec<PhaseStatus>,
+    /// The iteration in the present phase.
+    pub iteration: u64,
+    /// Iterations of all phases.
+    pub total: u64,
+    /// How many there may be.
+    pub most: Option<u64>,
+    /// The agent that it was handed over to.
+    pub agent: Option<String>,
+    /// The tests as they were measured last.
+    pub tests: Option<TestCounts>,
+    /// How the gate came out the last time.
+    pub gate: Option<GateResult>,
+    /// The breaker.
+    pub breaker: BreakerStatus,
+    /// Tokens used.
+    pub tokens: u64,
+    /// What it cost, in millionths of a dollar, as far as that is known.
+    pub cost_micros: u64,
+    /// Iterations whose cost nobody knows.
+    pub unpriced: u64,
+    /// Until when it waits.
+    pub waiting_until: Option<Timestamp>,
+    /// How long that is.
+    pub countdown: Option<String>,
+    /// What it waits for.
+    pub waiting_for: Option<String>,
+    /// Notes that wait for the next prompt.
+    pub notes: Vec<String>,
+    /// What the last iteration did, in one line.
+    pub line: Option<String>,
+    /// What comes next, in words.
+    pub next: String,
+    /// The newest iterations in numbers, newest last.
+    pub recent: Vec<Recent>,
+    /// Work items that were done.
+    pub items_done: u64,
+}
+
+/// One phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PhaseStatus {
+    /// Its name.
+    pub name: String,
+    /// `done`, `skipped`, `sent back`, `now` or `to come`.
+    pub state: &'static str,
+    /// Iterations in it.
+    pub iterations: u64,
+    /// Tokens used in it.
+    pub tokens: u64,
+    /// What it cost, in millionths of a dollar.
+    pub cost_micros: u64,
+    /// The event with its receipt.
+    pub receipt: Option<u64>,
+}
+
+/// The breaker, with what would move it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BreakerStatus {
+    /// Where it stands.
+    pub state: BreakerState,
+    /// Each counter, and where it opens.
+    pub counters: Vec<Counter>,
+    /// What was compared last.
+    pub compared: Option<String>,
+    /// What would have counted as progress.
+    pub would_count: Vec<String>,
+    /// When it opened.
+    pub opened_at: Option<Timestamp>,
+    /// Why.
+    pub reason: Option<String>,
+    /// When one iteration is tried by itself.
+    pub probe_at: Option<Timestamp>,
+    /// Its newest changes, newest last.
+    pub changes: Vec<BreakerChange>,
+}
+
+/// One counter of a breaker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Counter {
+    /// What it counts.
+    pub name: &'static str,
+    /// Where it stands.
+    pub value: u32,
+    /// Where it stops the loop; 0 if it never does.
+    pub limit: u32,
+}
+
+/// Where the loop of a session stands at this moment, if it is one.
+pub fn loop_status(session: &State, at: Timestamp) -> Option<LoopStatus> {
+    let state = session.looping.as_deref()?;
+    let waiting_until = state.parked.as_ref().and_then(|parked| parked.until);
+    Some(LoopStatus {
+        workflow: state.plan.workflow.clone(),
+        status: session.status.as_str(),
+        phase: state.phase.clone(),
+        phases: phases(state),
+        iteration: session.iteration,
+        total: state.total,
+        most: state.plan.caps.iterations,
+        agent: state.agent.clone(),
+        tests: state.tests.clone(),
+        gate: state.gate.clone(),
+        breaker: breaker_status(state),
+        tokens: state.tokens,
+        cost_micros: state.micros,
+        unpriced: state.unpriced,
+        waiting_until,
+        countdown: waiting_until.map(|until| countdown(until, at)),
+        waiting_for: state
+            .parked
+            .as_ref()
+            .map(|parked| format!("{}: {}", parked.class.as_str(), parked.words)),
+        notes: state.notes.iter().map(|note| note.text.clone()).collect(),
+        line: state.line.clone(),
+        next: next_words(session, state, at),
+        recent: state.recent.iter().cloned().collect(),
+        items_done: state.items_done,
+    })
+}
+
+fn phases(state: &LoopState) -> Vec<PhaseStatus> {
+    let of = |stand: &super::state::PhaseStand| PhaseStatus {
+        name: stand.name.clone(),
+        state: match stand.end {
+            Some(PhaseEnd::Passed) => "done",
+            Some(PhaseEnd::Skipped) => "skipped",
+            Some(PhaseEnd::SentBack) => "sent back",
+            None if stand.name == state.phase => "now",
+            None => "to come",
+        },
+        iterations: stand.iterations,
+        tokens: stand.tokens,
+        cost_micros: stand.micros,
+        receipt: stand.receipt,
+    };
+    state.phases.iter().map(of).collect()
+}
+
+/// The breaker of a loop, with what would move it.
+pub fn breaker_status(state: &LoopState) -> BreakerStatus {
+    let limits = state.phase_plan().map(|plan| plan.thresholds).unwrap_or_default();
+    let breaker = &state.breaker;
+    let counter = |name: &'static str, value: u32, limit: u32| Counter { name, value, limit };
+    let repeats = |limit: u32| if limit == 0 { 0 } else { REPEATS };
+    BreakerStatus {
+        state: breaker.state,
+        counters: vec![
+            counter("iterations without progress", breaker.no_progress, limits.no_progress),
+            counter("same error in a row", breaker.same_error, limits.same_error),
+            counter("iterations that only asked", breaker.questions, limits.questions),
+            counter("iterations in which all was denied", breaker.denials, limits.denials),
+            counter("starts in a row that failed", breaker.start_failures, limits.start_failures),
+            counter("iterations with identical calls", breaker.identical, repeats(limits.identical_calls)),
+            counter("iterations in a circle", breaker.cycles, repeats(limits.cycles)),
+            counter("dear iterations without progress", breaker.spend, repeats(limits.spend_factor)),
+        ],
+        compared: breaker.compared.clone(),
+        would_count: would_count(state),
+        opened_at: breaker.opened_at,
+        reason: breaker.reason.clone(),
+        probe_at: breaker.probe_at(&limits),
+        changes: state.breaker_changes.iter().cloned().collect(),
+    }
+}
+
+/// What the next iteration would have to bring.
+fn would_count(state: &LoopState) -> Vec<String> {
+    let mut list = vec!["a file that changes to something new, or a commit".to_owned()];
+    match &state.tests {
+        Some(tests) if tests.build_failed => list.push("tests that build".to_owned()),
+        Some(tests) => list.push(format!("more than {} passing tests, or a new test", tests.passed)),
+        None => list.push("tests that pass, if there are some".to_owned()),
+    }
+    let numbers = match state.phase_plan().map(|plan| &plan.gate) {
+        Some(GateRule::Document { .. }) => {
+            "more documents, a record of a decision, or a valid diagram".to_owned()
+        }
+        Some(GateRule::Refactor { .. }) => {
+            "more patterns applied, less complexity or less repetition".to_owned()
+        }
+        Some(GateRule::Metrics(rules)) => {
+            let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
+            format!("{} closer to what is wanted", names.join(", "))
+        }
+        Some(
+            GateRule::Red { .. } | GateRule::Green { .. } | GateRule::Qa | GateRule::Until | GateRule::Signal,
+        )
+        | None => String::new(),
+    };
+    list.extend(Some(numbers).filter(|numbers| !numbers.is_empty()));
+    list.extend(state.open_items.map(|open| format!("fewer than {open} open items")));
+    list
+}
+
+fn next_words(session: &State, state: &LoopState, at: Timestamp) -> String {
+    let until = |until: Timestamp| countdown(until, at);
+    match next_step(session, at) {
+        NextStep::NoLoop | NextStep::Ended => "nothing: it has ended".to_owned(),
+        NextStep::Wait { until: when } => format!("goes on in {}", until(when)),
+        NextStep::Held => "waits until you say so".to_owned(),
+        NextStep::Wake => "is due".to_owned(),
+        NextStep::Halted { probe_at: Some(when) } => {
+            format!("halted; tries one iteration in {}", until(when))
+        }
+        NextStep::Halted { probe_at: None } => "halted; only you can reset the breaker".to_owned(),
+        NextStep::Probe => "tries one iteration".to_owned(),
+        NextStep::Breakpoint { name } => format!("waits for your look at {name}"),
+        NextStep::Advance => "goes into the next phase".to_owned(),
+        NextStep::Capped(verdict) => format!("stands still: {}", words::why(&verdict)),
+        NextStep::Baseline => format!("measures what there is before {}", state.phase),
+        NextStep::Park(parked) => format!("parks: {}", parked.words),
+        NextStep::BackOff { until: when } => format!("tries again in {}", until(when)),
+        NextStep::HandOver { to, why } => format!("hands over to {to}: {why}"),
+        NextStep::Iterate { again: true } => "works on an iteration".to_owned(),
+        NextStep::Iterate { again: false } => "one more iteration".to_owned(),
+    }
+}
