@@ -43,7 +43,8 @@ pub struct LoopBaselineTaken {
     pub tree: Option<String>,
     /// How the tests came out.
     pub tests: TestCounts,
-    /// Each of them by name; none if there are too many.
+    /// Each of them by name; none if there are too many, or if the runner does not name every test that ran: then only
+    /// the numbers are compared.
     #[serde(default)]
     pub names: BTreeMap<String, TestEnd>,
     /// How each evidence command ended.

@@ -138,22 +138,44 @@ impl Checks<'_> {
             let value = if built { "the tests do not build any more" } else { "they did not build before" };
             return self.put("new failing tests", format!("at least {criteria}"), value, built && changed);
         }
-        let (failing, passing) = (changes.new_failing.count, changes.new_passing.count);
+        let (failing, passing) = self.new_tests(tests);
         self.put(
             "new failing tests",
             format!("at least {criteria}"),
             failing.to_string(),
             failing >= criteria,
         );
-        self.put("new passing tests", "0", list(&changes.new_passing), passing == 0);
+        let value =
+            if changes.new_passing.is_empty() { passing.to_string() } else { list(&changes.new_passing) };
+        self.put("new passing tests", "0", value, passing == 0);
         self.not_broken();
         self.not_weaker();
+    }
+
+    /// New tests that fail and that pass: by name, or by the numbers where the runner tells no names.
+    fn new_tests(&self, tests: &super::TestCounts) -> (u64, u64) {
+        let named = (self.seen.changes.new_failing.count, self.seen.changes.new_passing.count);
+        let Some(before) = self.state.baseline.as_ref().filter(|mark| !mark.named && named == (0, 0)) else {
+            return named;
+        };
+        let new = tests.ran().saturating_sub(before.tests.ran());
+        let failing = tests.failed.saturating_sub(before.tests.failed).min(new);
+        (failing, new - failing)
+    }
+
+    /// Tests that were not there when the loop began, as far as anybody can tell.
+    fn new_since_start(&self) -> Option<u64> {
+        let by_name = self.seen.since_start.as_ref().map(|since| since.new);
+        by_name.or_else(|| {
+            let before = self.state.first.as_ref()?.tests.ran();
+            Some(self.seen.tests.as_ref()?.ran().saturating_sub(before))
+        })
     }
 
     fn green(&mut self, runs: u32, wanted: u32) {
         self.tests_pass();
         if self.state.promised > 0 {
-            let new = self.seen.since_start.as_ref().map(|since| since.new);
+            let new = self.new_since_start();
             let holds = new.is_some_and(|new| new >= self.state.promised);
             let value = new.map_or(NOT_MEASURED.to_owned(), |new| new.to_string());
             self.put("new tests", format!("at least {}", self.state.promised), value, holds);

@@ -14,6 +14,7 @@ use crate::looping::GateRule;
 use crate::looping::HourWindow;
 use crate::looping::ItemStand;
 use crate::looping::LimitClass;
+use crate::looping::LoopPlan;
 use crate::looping::LoopState;
 use crate::looping::LoopVerdict;
 use crate::looping::Note;
@@ -47,14 +48,21 @@ impl State {
         });
         let phases = stands.collect();
         self.looping = Some(Box::new(match before {
-            Some(before) => LoopState {
-                plan: (*e.plan).clone(),
-                parent: e.parent.or(before.parent),
-                item: e.item.clone().or_else(|| before.item.clone()),
-                phase,
-                phases,
-                ..*before
-            },
+            Some(mut before) => {
+                // What is measured by other commands is measured anew.
+                let evidence = |plan: &LoopPlan| plan.phase(&phase).map(|phase| phase.evidence.clone());
+                if evidence(&before.plan) != evidence(&e.plan) {
+                    (before.baseline, before.gate, before.tests, before.green_runs) = (None, None, None, 0);
+                }
+                LoopState {
+                    plan: (*e.plan).clone(),
+                    parent: e.parent.or(before.parent),
+                    item: e.item.clone().or_else(|| before.item.clone()),
+                    phase,
+                    phases,
+                    ..*before
+                }
+            }
             None => LoopState::begin(mark.at, e, phase, phases),
         }));
     }

@@ -52,6 +52,25 @@ fn red_wants_new_failing_tests_and_the_old_ones_as_before() {
     assert_eq!(open(&gate(&story, &idle())), ["new failing tests"]);
 }
 
+/// A runner that names no tests: the numbers have to do.
+#[test]
+fn red_and_green_without_names() {
+    let mut story = at_phase("RED");
+    baseline(&mut story, counts(6, 1), &[]);
+    assert!(gate(&story, &tests(6, 3)).gate_1);
+    assert_eq!(open(&gate(&story, &tests(6, 2))), ["new failing tests"]);
+    assert_eq!(open(&gate(&story, &tests(7, 3))), ["new passing tests"]);
+    // Old ones that fail now are no new tests.
+    assert_eq!(open(&gate(&story, &tests(4, 3))), ["new failing tests"]);
+    iterate(&mut story, tests(6, 3));
+    assert_eq!((looping(&story).phase.as_str(), looping(&story).promised), ("GREEN", 1));
+    baseline(&mut story, counts(6, 3), &[]);
+    // As many as when the loop began: the new ones are gone.
+    let gone = Observation { measured: 2, ..tests(6, 0) };
+    assert_eq!(open(&gate(&story, &gone)), ["new tests", "number of tests"]);
+    assert!(gate(&story, &Observation { measured: 2, ..tests(9, 0) }).can_exit);
+}
+
 #[test]
 fn red_counts_tests_that_do_not_build_yet() {
     let mut story = at_phase("RED");

@@ -152,6 +152,23 @@ fn an_imported_loop_runs_nothing_here() {
     assert_eq!(state.looping, None);
 }
 
+/// Whoever goes on by another plan keeps what was done; what is measured by other commands is measured anew.
+#[test]
+fn another_plan_goes_on_where_the_first_one_was() {
+    let mut story = begun(simple());
+    iterate(&mut story, moved(1));
+    let start = |plan: LoopPlan| say(LoopCommand::Start { plan: Box::new(plan), parent: None, item: None });
+    let mut plan = simple();
+    plan.caps.iterations = Some(7);
+    story.ok(start(plan.clone()));
+    assert_eq!((looping(&story).total, looping(&story).plan.caps.iterations), (1, Some(7)));
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Iterate { again: false });
+    plan.phases[0].evidence[0].command = "make test".into();
+    story.ok(start(plan));
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Baseline);
+    assert_eq!((looping(&story).total, looping(&story).phases[0].iterations), (1, 1));
+}
+
 #[test]
 fn plans_that_cannot_be_followed_are_refused() {
     let refused = |plan: LoopPlan| plan.check().unwrap_err().to_string();

@@ -208,6 +208,7 @@ fn completion_words_never_complete() {
 #[test]
 fn one_line_says_why() {
     let mut story = begun(prp());
+    baseline(&mut story, counts(6, 0), &[("old", TestEnd::Passed)]);
     for _ in 0..6 {
         let seen =
             Observation { tests: Some(counts(6, 4)), ..moved(u32::try_from(story.state.seq).unwrap()) };
