@@ -88,11 +88,13 @@ impl Driver<'_> {
 
     /// Does something as this driver; refused when another took over.
     pub fn act(&self, command: Command) -> Result<crate::Acted, Error> {
-        self.engine.act_as(
-            self.session,
-            vec![command],
-            Acting::driver(&self.engine.options.actor, Some(self.epoch), None),
-        )
+        self.act_all(vec![command])
+    }
+
+    /// Does several things at once as this driver: all of them, or none.
+    pub fn act_all(&self, commands: Vec<Command>) -> Result<crate::Acted, Error> {
+        let acting = Acting::driver(&self.engine.options.actor, Some(self.epoch), None);
+        self.engine.act_as(self.session, commands, acting)
     }
 }
 

@@ -108,6 +108,13 @@ pub enum RunIn {
         /// Caps that are set in it first.
         caps: Vec<Command>,
     },
+    /// In this session, which this process drives already.
+    Driven {
+        /// The session.
+        session: SessionId,
+        /// Whether its newest conversation with the agent goes on, if there is one.
+        same: bool,
+    },
     /// In this session, from where it stopped.
     Again {
         /// The session.
@@ -237,6 +244,18 @@ impl Engine {
                 self.check_start_below()?;
                 self.prepare_open(session, caps, frontend)?;
                 self.take_up(session, false, intent.key.clone(), frontend)?
+            }
+            RunIn::Driven { session, same } => {
+                let from = match same {
+                    true => self.continued(session, chosen.agent.name(), false, frontend),
+                    false => Err(Error::NoConversation { session, agent: chosen.agent.name().to_owned() }),
+                };
+                let (conversation, baseline) = match from {
+                    Ok(from) => (Conversation::Resume(from.native_id), from.baseline),
+                    Err(Error::NoConversation { .. }) => (fresh(chosen, false), Baseline::Fresh),
+                    Err(why) => return Err(why),
+                };
+                return Ok(Talk { state: self.load_to_start(session, frontend)?, conversation, baseline });
             }
             RunIn::Again { session, agent, reset_breaker } => {
                 let known = self.continued(agent.from, chosen.agent.name(), true, frontend);

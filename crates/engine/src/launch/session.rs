@@ -41,6 +41,20 @@ impl Engine {
         Ok(loaded.state)
     }
 
+    /// A session that has to be at work already.
+    pub(super) fn load_to_start(&self, session: SessionId, frontend: &dyn Frontend) -> Result<State, Error> {
+        let state = self.load_for_run(session, frontend)?;
+        self.check_start(&state)?;
+        match state.status {
+            Status::Active => Ok(state),
+            Status::Halted => Err(Error::BreakerOpen { session }),
+            status if status.is_open() => {
+                Err(Error::NotResumable { why: "the session was stopped meanwhile", status })
+            }
+            status => Err(Error::Ended { session, status }),
+        }
+    }
+
     /// The newest conversation of a session with an agent.
     pub(super) fn continued(
         &self,
@@ -181,7 +195,11 @@ impl Engine {
     /// What a new session is about, in a few words: as said, or the first line of what is to be done.
     fn topic(&self, new: &FreshSession, intent: &Intent) -> Option<String> {
         let title = intent.item.as_ref().map(|item| item.title.as_str());
-        let texts = [new.topic.as_deref(), title, Some(&intent.prompt), Some(&new.typed)];
+        self.topic_of([new.topic.as_deref(), title, Some(&intent.prompt), Some(&new.typed)])
+    }
+
+    /// The first line of the first text that has one, as a topic.
+    pub(crate) fn topic_of<'a>(&self, texts: impl IntoIterator<Item = Option<&'a str>>) -> Option<String> {
         let first = texts.into_iter().flatten().find_map(first_line)?;
         // A secret that is cut in two is not recognised any more.
         let clean = self.redactor().text(&first).into_owned();

@@ -1,11 +1,28 @@
 //! The loop: an agent is asked again and again until the work is done by evidence, and stopped for the right reason
 //! otherwise. What is decided is decided by [`segno_core`]; here it is measured, carried out and recorded.
 
+mod begin;
+mod calls;
+mod claims;
+mod documents;
+mod drive;
 mod evidence;
+mod gather;
 mod measure;
+mod news;
 mod notify;
+mod observe;
+mod park;
+mod plan;
+mod prompt;
+mod receipt;
+mod tests_read;
+mod turn;
 mod workflow;
 
+pub use begin::NewLoop;
+pub use drive::LoopEnded;
+pub use drive::LoopHands;
 pub use evidence::Cut;
 pub use evidence::EvidenceCommand;
 pub use evidence::HEAD;
@@ -13,11 +30,17 @@ pub use evidence::Shown;
 pub use evidence::TAIL;
 pub use evidence::run_evidence;
 pub use measure::TreeDelta;
+pub use news::LoopListener;
+pub use news::LoopNews;
 pub use notify::Message;
 pub use notify::Notifier;
 pub use notify::Occasion;
 pub use notify::Recipients;
 pub use notify::Webhook;
+pub use park::FakeSleeper;
+pub use park::Sleeper;
+pub use park::SystemSleeper;
+pub use receipt::Verified;
 pub use workflow::ContextFile;
 pub use workflow::EvidenceFile;
 pub use workflow::GateFile;

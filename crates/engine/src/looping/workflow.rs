@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_core::looping::Reads;
 use segno_core::suggest;
 use serde::Deserialize;
 
@@ -102,7 +103,11 @@ pub enum ContextFile {
 #[serde(rename_all = "snake_case")]
 pub enum GateFile {
     /// New tests fail, old ones are as before.
-    Red,
+    Red {
+        /// How many new ones there have to be.
+        #[serde(default = "one")]
+        criteria: u64,
+    },
     /// The new tests pass so often in a row, and nothing that passed fails.
     Green {
         /// How often.
@@ -130,8 +135,12 @@ pub enum GateFile {
     Until,
     /// The agent says so explicitly.
     Signal,
-    /// What the agent tells in its status block reaches these.
+    /// What evidence commands measure reaches these.
     Metrics(BTreeMap<String, f64>),
+}
+
+fn one() -> u64 {
+    1
 }
 
 fn two() -> u32 {
@@ -161,6 +170,12 @@ pub struct EvidenceFile {
     /// How long it may take.
     #[serde(default)]
     pub seconds: Option<u64>,
+    /// What is read from it: `tests`, `exit` or `metrics`.
+    #[serde(default)]
+    pub reads: Reads,
+    /// The file that it writes its report to, if not its output is read.
+    #[serde(default)]
+    pub report: Option<String>,
 }
 
 /// When the breaker opens; what is not said is as usual for the phase.

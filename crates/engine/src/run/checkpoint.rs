@@ -7,12 +7,14 @@ use std::time::Instant;
 
 use segno_agents::OutcomeKind;
 use segno_core::Command;
+use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::CheckpointReason;
 
 use super::Limits;
 use super::Request;
+use super::Stop;
 use super::cgroup::Resources;
 use super::heart::Heart;
 use super::journal::Recorder;
@@ -95,11 +97,36 @@ impl Engine {
 
     /// Records that a run was stopped before its agent was started.
     fn not_started(&self, request: &Request, driver: &Driver<'_>, run: &str, cause: &Cause) -> Error {
-        let reason = cause.text();
-        let state = match self.store().load(request.session) {
-            Ok(loaded) => loaded.state,
-            Err(why) => return why.into(),
+        match self.obey(request.session, cause, Acting::in_run(driver.epoch(), run)) {
+            Ok(reason) => Error::NotStarted(reason),
+            Err(why) => why,
+        }
+    }
+
+    /// Whether somebody wants the work of a session to stop while none of its agents runs. What they asked for is done
+    /// and recorded then; answers with why, in words.
+    ///
+    /// # Errors
+    /// If it cannot be recorded, or this driver was replaced.
+    pub(crate) fn stop_between_runs(
+        &self,
+        driver: &Driver<'_>,
+        stop: &Stop,
+    ) -> Result<Option<String>, Error> {
+        let session = driver.session();
+        let cause = match stop.asked() {
+            (0, _) => self.store().load(session)?.state.requests.first().cloned().map(Cause::Request),
+            (_, how) => Some(Cause::Asked(how)),
         };
+        let Some(cause) = cause else { return Ok(None) };
+        let acting = Acting::driver(&self.options.actor, Some(driver.epoch()), None);
+        self.obey(session, &cause, acting).map(Some)
+    }
+
+    /// Does what somebody asked for while no agent runs: requests are answered, and the session is where they want it.
+    fn obey(&self, session: SessionId, cause: &Cause, acting: Acting) -> Result<String, Error> {
+        let reason = cause.text();
+        let state = self.store().load(session)?.state;
         let mut commands: Vec<Command> = state
             .requests
             .iter()
@@ -114,14 +141,13 @@ impl Engine {
             asked: state.requests.first(),
             completes: false,
             pauses: false,
+            in_loop: false,
         };
         commands.extend(session_after(state.status, &end));
-        if !commands.is_empty()
-            && let Err(why) = self.act_as(request.session, commands, Acting::in_run(driver.epoch(), run))
-        {
-            return why;
+        if !commands.is_empty() {
+            self.act_as(session, commands, acting)?;
         }
-        Error::NotStarted(reason)
+        Ok(reason)
     }
 }
 

@@ -78,6 +78,23 @@ impl Engine {
         Ok(report)
     }
 
+    /// Runs an agent to its end under a lease that this process holds already, and keeps.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub(crate) fn run_held(
+        &self,
+        driver: &Driver<'_>,
+        heart: &Heart,
+        request: Request,
+    ) -> Result<Report, Error> {
+        let (report, raw) = self.run_as(driver, heart, request)?;
+        if let Some(raw) = raw {
+            raw.finish();
+        }
+        Ok(report)
+    }
+
     fn run_as(
         &self,
         driver: &Driver<'_>,

@@ -43,7 +43,11 @@ pub enum Heard {
 
 /// Where news come from. Cloning it gives the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Feed(Arc<Mutex<Vec<Arc<Queue>>>>);
+pub struct Feed {
+    queues: Arc<Mutex<Vec<Arc<Queue>>>>,
+    /// Whether more comes after the end of a run.
+    lasting: bool,
+}
 
 #[derive(Debug)]
 struct Queue {
@@ -79,13 +83,13 @@ impl Feed {
     fn listen(&self, capacity: usize, events: bool) -> Subscription {
         let content = Mutex::new(Content::default());
         let queue = Arc::new(Queue { content, changed: Condvar::new(), capacity: capacity.max(1), events });
-        lock(&self.0).push(Arc::clone(&queue));
+        lock(&self.queues).push(Arc::clone(&queue));
         Subscription(queue)
     }
 
     /// Whether anybody listens to what is journaled.
     pub fn is_heard(&self) -> bool {
-        let mut queues = lock(&self.0);
+        let mut queues = lock(&self.queues);
         // The one here is the only one left: its listener has gone.
         queues.retain(|queue| Arc::strong_count(queue) > 1);
         queues.iter().any(|queue| queue.events)
@@ -95,7 +99,7 @@ impl Feed {
     pub fn publish(&self, news: News) {
         let news = Arc::new(news);
         let is_event = matches!(*news, News::Recorded { .. });
-        for queue in lock(&self.0).iter().filter(|queue| queue.events || !is_event) {
+        for queue in lock(&self.queues).iter().filter(|queue| queue.events || !is_event) {
             let mut content = lock(&queue.content);
             if content.news.len() >= queue.capacity {
                 content.news.pop_front();
@@ -106,9 +110,17 @@ impl Feed {
         }
     }
 
+    /// The same one for a run that others follow: its end does not close it.
+    pub(crate) fn lasting(&self) -> Self {
+        Self { lasting: true, ..self.clone() }
+    }
+
     /// Says that nothing will come any more.
     pub fn close(&self) {
-        for queue in lock(&self.0).drain(..) {
+        if self.lasting {
+            return;
+        }
+        for queue in lock(&self.queues).drain(..) {
             lock(&queue.content).closed = true;
             queue.changed.notify_all();
         }
@@ -173,6 +185,17 @@ mod tests {
         assert_eq!([(); 4].map(|()| heard(&quick)), ["a", "b", "c", "d"]);
         feed.close();
         assert_eq!([heard(&slow), heard(&quick)], ["Closed", "Closed"]);
+    }
+
+    #[test]
+    fn the_end_of_one_run_among_several_closes_nothing() {
+        let feed = Feed::default();
+        let listener = feed.subscribe(9);
+        feed.lasting().close();
+        feed.publish(notice("x"));
+        assert_eq!([heard(&listener), heard(&listener)], ["x", "Nothing"]);
+        feed.close();
+        assert_eq!(heard(&listener), "Closed");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::lease::Driver;
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Renews the lease until it is dropped.
-pub(super) struct Heart(Arc<Shared>);
+pub(crate) struct Heart(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -34,7 +34,7 @@ struct State {
 
 impl Heart {
     /// Begins. The first beat comes when the first interval is over: the lease was just taken.
-    pub(super) fn start<'scope, 'env>(
+    pub(crate) fn start<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
         driver: &'env Driver<'env>,
     ) -> Self {

@@ -50,6 +50,7 @@ pub use feed::Feed;
 pub use feed::Heard;
 pub use feed::News;
 pub use feed::Subscription;
+pub(crate) use heart::Heart;
 pub use interactive::Terminal;
 pub use keeper::keep_output;
 pub use program::ask_version;

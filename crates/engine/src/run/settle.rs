@@ -189,6 +189,7 @@ fn status_command(state: &State, outcome: &Outcome, end: &End) -> Option<Command
         asked: state.requests.first(),
         completes: end.completes,
         pauses: end.pauses,
+        in_loop: state.looping.is_some(),
     };
     end.moves_session.then(|| session_after(state.status, &ended)).flatten()
 }

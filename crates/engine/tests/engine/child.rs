@@ -27,7 +27,13 @@ pub(crate) struct Helper {
 impl Helper {
     /// Starts a job on a store.
     pub(crate) fn start(job: &str, place: &Path, session: &str) -> Self {
+        Self::dying(job, place, session, "")
+    }
+
+    /// The same; it is killed when it passes the moment of this name.
+    pub(crate) fn dying(job: &str, place: &Path, session: &str, moment: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
+            .env("SEGNO_RUN_DIE_AT", moment)
             .args(["child::job", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -94,6 +100,7 @@ fn job() {
         "drive" => drive_for_ever(&place, session.parse().unwrap()),
         "write views" => write_views(&place, session.parse().unwrap()),
         "load" => load(&place, &session),
+        "loop" => drive_loop(&place, session.parse().unwrap()),
         other => panic!("no job {other}"),
     }
 }
@@ -141,4 +148,10 @@ fn load(folder: &str, session: &str) {
     let mut manager = SessionManager::at(Path::new(folder)).unwrap();
     let state = manager.load(session).unwrap().unwrap();
     say(format!("{} {}", state.status, state.budget.tokens_used));
+}
+
+/// Drives a loop as far as it gets; whoever started this may have named a moment at which it is killed.
+fn drive_loop(base: &str, session: SessionId) {
+    let ended = crate::looping::Yard::again(Path::new(base)).drive(session).unwrap();
+    say(ended.state.status);
 }

@@ -28,6 +28,8 @@ pub(in crate::run) struct RunEnd<'a> {
     pub(in crate::run) completes: bool,
     /// A person who leaves their agent pauses the session.
     pub(in crate::run) pauses: bool,
+    /// The run is one iteration of a loop, which judges it: only what somebody asked for moves the session.
+    pub(in crate::run) in_loop: bool,
 }
 
 /// What follows for the session: an error is never its end, it can be resumed.
@@ -54,6 +56,9 @@ pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<
             }
             Asked::Stop | Asked::Kill => {}
         }
+    }
+    if end.in_loop && !matches!((end.outcome, end.cause), (OutcomeKind::Stopped, Some(_))) {
+        return None;
     }
     match end.outcome {
         OutcomeKind::Completed if end.pauses => pause(PauseReason::Ended),
@@ -104,6 +109,7 @@ mod tests {
             asked: None,
             completes: true,
             pauses: false,
+            in_loop: false,
         }
     }
 
@@ -148,6 +154,28 @@ mod tests {
         assert_eq!(word(session_after(Status::Active, &open)), "stays");
         let left = RunEnd { pauses: true, ..open };
         assert_eq!(word(session_after(Status::Active, &left)), "paused run ended why");
+    }
+
+    #[rstest]
+    #[case(OutcomeKind::Completed)]
+    #[case(OutcomeKind::Failed)]
+    #[case(OutcomeKind::AgentMissing)]
+    #[case(OutcomeKind::TimedOut)]
+    #[case(OutcomeKind::Limit)]
+    #[case(OutcomeKind::Budget)]
+    #[case(OutcomeKind::Denied)]
+    #[case(OutcomeKind::MaxTurns)]
+    #[case(OutcomeKind::Interrupted)]
+    fn in_a_loop_only_somebodys_word_moves_the_session(#[case] outcome: OutcomeKind) {
+        let one = RunEnd { in_loop: true, ..end(outcome) };
+        assert_eq!(word(session_after(Status::Active, &one)), "stays");
+        let cause = Cause::Asked(Ask::Interrupt);
+        let stopped = RunEnd { cause: Some(&cause), in_loop: true, ..end(OutcomeKind::Stopped) };
+        assert_eq!(word(session_after(Status::Active, &stopped)), "paused user interrupt why");
+        let open = OpenRequest { seq: 1, request: Asked::Abort, details: Some("tea".to_owned()) };
+        let cause = Cause::Request(open);
+        let asked = RunEnd { cause: Some(&cause), in_loop: true, ..end(outcome) };
+        assert_eq!(word(session_after(Status::Active, &asked)), "aborted tea");
     }
 
     #[rstest]

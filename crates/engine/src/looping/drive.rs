@@ -1,0 +1,246 @@
+//! The loop itself: one iteration after another under one lease, each decision recorded before anything follows from it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::event::WokenHow;
+use segno_core::looping::BreakerBy;
+use segno_core::looping::LoopCommand;
+use segno_core::looping::LoopState;
+use segno_core::looping::LoopVerdict;
+use segno_core::looping::NextStep;
+use segno_core::looping::PersonNeed;
+use segno_core::looping::next_step;
+
+use super::news::LoopListener;
+use super::news::LoopNews;
+use super::notify::Message;
+use super::notify::Notifier;
+use super::notify::Occasion;
+use super::notify::Recipients;
+use super::park::Sleeper;
+use super::park::Waited;
+use super::park::wait_until;
+use super::turn::Turning;
+use crate::Engine;
+use crate::Error;
+use crate::frontend::Frontend;
+use crate::launch::LaunchSettings;
+use crate::run::Feed;
+use crate::run::Heart;
+use crate::run::Stop;
+
+/// What a loop is called as a driver.
+const WHAT: &str = "segno loop";
+
+/// Everything around a loop that is not its own: who is asked and told, who may stop it, how time passes.
+pub struct LoopHands<'a> {
+    /// How agents are run.
+    pub settings: &'a LaunchSettings,
+    /// Who is asked and told.
+    pub frontend: &'a dyn Frontend,
+    /// Who watches the loop.
+    pub listener: &'a dyn LoopListener,
+    /// Who listens to the runs.
+    pub feed: &'a Feed,
+    /// How the caller asks to stop.
+    pub stop: &'a Stop,
+    /// How time passes while it waits.
+    pub sleeper: &'a dyn Sleeper,
+    /// Whether it waits here until a limit is over; else it ends parked.
+    pub waits: bool,
+    /// What wakes it, if it is parked and due now.
+    pub woken: WokenHow,
+    /// Who is told when it stands still.
+    pub recipients: Recipients,
+}
+
+/// How a loop came to its end, or to a place where it waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopEnded {
+    /// The session.
+    pub state: State,
+    /// What followed from its last iteration, if that ended it; none if somebody stopped it in between.
+    pub verdict: Option<LoopVerdict>,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// What one stretch under the lease came to.
+pub(super) enum Stretch {
+    Ended(Box<LoopEnded>),
+    /// Parked, with the lease given back.
+    Parked(Box<LoopEnded>),
+}
+
+impl Engine {
+    /// Drives a loop until it is completed or stands still for any other reason. The session has been told its plan.
+    ///
+    /// # Errors
+    /// If it cannot be driven: somebody else does, it has ended, or its breaker is open and it is too early to try again.
+    pub fn loop_drive(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<LoopEnded, Error> {
+        let project = self.load(session)?.state.project.path;
+        let mut notifier =
+            Notifier::new(hands.recipients.clone(), &hands.settings.environment, Path::new(&project));
+        let mut woken = hands.woken;
+        loop {
+            let stretch = self.loop_stretch(session, hands, woken);
+            self.tell_somebody(session, &stretch, &mut notifier, hands.listener);
+            let parked = match stretch? {
+                Stretch::Ended(ended) => return Ok(*ended),
+                Stretch::Parked(parked) => *parked,
+            };
+            let waits_for = parked.state.looping.as_ref().and_then(|looping| looping.parked.as_ref()?.until);
+            let Some(until) = waits_for.filter(|_| hands.waits) else { return Ok(parked) };
+            // Nobody drives while it waits: whoever stops it, or goes on with it elsewhere, changes the record.
+            let called_off = || {
+                let still = self.load(session).is_ok_and(|loaded| is_parked(&loaded.state));
+                hands.stop.asked().0 > 0 || !still
+            };
+            let mut tick = |left: Duration| hands.listener.hear(&LoopNews::Waiting { left });
+            if wait_until(self, until, hands.sleeper, &called_off, &mut tick) == Waited::CalledOff {
+                let why = match hands.stop.asked() {
+                    (0, _) => "somebody else went on with it".to_owned(),
+                    (_, how) => format!("{}; it stays parked", how.as_str()),
+                };
+                return Ok(LoopEnded { state: self.load(session)?.state, why, ..parked });
+            }
+            hands.listener.hear(&LoopNews::Woken);
+            woken = WokenHow::Foreground;
+        }
+    }
+
+    /// Tells whoever wants to know that a loop stands still. What cannot be told is heard by whoever watches.
+    fn tell_somebody(
+        &self,
+        session: SessionId,
+        stretch: &Result<Stretch, Error>,
+        notifier: &mut Notifier<'_>,
+        listener: &dyn LoopListener,
+    ) {
+        let (occasion, text) = match stretch {
+            Ok(Stretch::Ended(ended) | Stretch::Parked(ended)) => match occasion(ended.verdict.as_ref()) {
+                Some(occasion) => (occasion, ended.why.clone()),
+                None => return,
+            },
+            Err(why) if is_refusal(why) => return,
+            Err(why) => (Occasion::Crash, why.to_string()),
+        };
+        let topic = self.load(session).ok().and_then(|loaded| loaded.state.topic).unwrap_or_default();
+        let message = Message { occasion, session, topic, text, at: self.now() };
+        for problem in notifier.tell(&message, &self.redactor()) {
+            listener.hear(&LoopNews::Problem(problem));
+        }
+    }
+
+    /// Takes the lease and turns until there is nothing more to do now.
+    fn loop_stretch(
+        &self,
+        session: SessionId,
+        hands: &LoopHands<'_>,
+        woken: WokenHow,
+    ) -> Result<Stretch, Error> {
+        self.settle_session(session)?;
+        let state = self.load(session)?.state;
+        if !state.status.is_open() {
+            return Err(Error::Ended { session, status: state.status });
+        }
+        self.refuse_driven(session)?;
+        self.check_start(&state)?;
+        // What still lives is heard out first, as whoever resumes a session does.
+        let state = self.hear_out(session, hands.frontend)?;
+        let commands = self.going_on(&state, woken)?;
+        let driver = self.drive(session, WHAT)?;
+        if !commands.is_empty() {
+            driver.act_all(commands)?;
+        }
+        std::thread::scope(|scope| {
+            let heart = Heart::start(scope, &driver);
+            Turning { engine: self, hands, driver: &driver, heart: &heart, failing: String::new() }.turn()
+        })
+    }
+
+    /// What brings a session to where it may go on.
+    fn going_on(&self, state: &State, how: WokenHow) -> Result<Vec<Command>, Error> {
+        let session = state.session_id;
+        let now = self.now();
+        let command = |command: LoopCommand| Command::Loop(Box::new(command));
+        let resume = Command::Resume { reset_breaker: false, details: Some(WHAT.into()) };
+        match next_step(state, now) {
+            NextStep::NoLoop => Err(no_loop(state)),
+            NextStep::Ended => Err(Error::Ended { session, status: state.status }),
+            NextStep::Wait { .. } | NextStep::Held | NextStep::Wake => {
+                Ok(vec![command(LoopCommand::Wake { how, at: now })])
+            }
+            NextStep::Halted { .. } => Err(Error::BreakerOpen { session }),
+            NextStep::Probe => {
+                let (by, reason) = (BreakerBy::Cooldown, "the cool-down is over".to_owned());
+                Ok(vec![command(LoopCommand::Probe { by, reason })])
+            }
+            NextStep::Breakpoint { name } => {
+                Err(Error::Refused(segno_core::Refusal::AtBreakpoint { name, doing: "go on with the loop" }))
+            }
+            NextStep::Advance
+            | NextStep::Capped(_)
+            | NextStep::Baseline
+            | NextStep::Park(_)
+            | NextStep::BackOff { .. }
+            | NextStep::HandOver { .. }
+            | NextStep::Iterate { .. } => {
+                Ok(if state.status == Status::Active { Vec::new() } else { vec![resume] })
+            }
+        }
+    }
+}
+
+/// What somebody who is not looking should know of a verdict. Who stopped it knows.
+fn occasion(verdict: Option<&LoopVerdict>) -> Option<Occasion> {
+    Some(match verdict? {
+        LoopVerdict::Complete => Occasion::Done,
+        LoopVerdict::Halt { .. } => Occasion::Halted,
+        LoopVerdict::Cap { .. } => Occasion::Waiting,
+        LoopVerdict::Park { .. } | LoopVerdict::BackOff { .. } => Occasion::Limit,
+        LoopVerdict::NeedsPerson { need, .. } => match need {
+            PersonNeed::Question => Occasion::Question,
+            PersonNeed::Pay | PersonNeed::Auth | PersonNeed::Limit => Occasion::Limit,
+            PersonNeed::Setup | PersonNeed::CannotAct | PersonNeed::Breakpoint | PersonNeed::Escalated => {
+                Occasion::Waiting
+            }
+        },
+        LoopVerdict::Continue { .. }
+        | LoopVerdict::NextPhase { .. }
+        | LoopVerdict::BackTo { .. }
+        | LoopVerdict::HandOver { .. }
+        | LoopVerdict::Stopped { .. } => return None,
+    })
+}
+
+/// Whether it could not begin for a reason that whoever asked for it is told at once.
+fn is_refusal(why: &Error) -> bool {
+    matches!(
+        why,
+        Error::BreakerOpen { .. }
+            | Error::Ended { .. }
+            | Error::NotResumable { .. }
+            | Error::CapReached { .. }
+            | Error::Refused(_)
+            | Error::Store(segno_store::Error::Held(_))
+    )
+}
+
+/// The loop of a session.
+pub(super) fn the_loop(state: &State) -> Result<&LoopState, Error> {
+    state.looping.as_deref().ok_or_else(|| no_loop(state))
+}
+
+fn no_loop(state: &State) -> Error {
+    Error::NotResumable { why: "the session is no loop", status: state.status }
+}
+
+pub(super) fn is_parked(state: &State) -> bool {
+    state.status == Status::Paused && state.looping.as_ref().is_some_and(|looping| looping.parked.is_some())
+}

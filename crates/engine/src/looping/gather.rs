@@ -1,0 +1,211 @@
+//! Runs the evidence commands of a phase, and reads what they show.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use segno_core::State;
+use segno_core::looping::EvidenceMark;
+use segno_core::looping::EvidencePlan;
+use segno_core::looping::Reads;
+use segno_core::looping::TestCounts;
+use segno_core::looping::TestEnd;
+
+use super::evidence::Cut;
+use super::evidence::EvidenceCommand;
+use super::evidence::Shown;
+use super::evidence::run_evidence;
+use super::news::LoopListener;
+use super::news::LoopNews;
+use crate::Engine;
+use crate::Error;
+use crate::launch::LaunchSettings;
+
+/// The largest file that a command is made of and that is looked at.
+const LARGEST: u64 = 1024 * 1024;
+/// How much of what a failing command printed is told to the agent.
+const TOLD: usize = 4_000;
+
+/// What the evidence commands of a phase showed together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Measured {
+    /// The tree afterwards: what the commands themselves wrote is part of it.
+    pub(super) tree: Option<String>,
+    pub(super) evidence: Vec<EvidenceMark>,
+    pub(super) tests: Option<TestCounts>,
+    pub(super) names: BTreeMap<String, TestEnd>,
+    pub(super) metrics: BTreeMap<String, f64>,
+    /// The end of what the failing ones printed, without secrets.
+    pub(super) failing: String,
+    /// Somebody wanted it to stop before it was done.
+    pub(super) stopped: bool,
+}
+
+impl Measured {
+    /// Whether every command succeeded.
+    pub(super) fn passes(&self) -> bool {
+        self.evidence.iter().all(|mark| mark.passes)
+    }
+}
+
+impl Engine {
+    /// Runs the evidence commands of a phase, one after the other.
+    pub(super) fn gather(
+        &self,
+        state: &State,
+        plans: &[EvidencePlan],
+        settings: &LaunchSettings,
+        stops: &dyn Fn() -> bool,
+        listener: &dyn LoopListener,
+    ) -> Result<Measured, Error> {
+        let directory = Path::new(&state.project.path);
+        let mut measured = Measured::default();
+        for plan in plans {
+            listener.hear(&LoopNews::Measuring { name: plan.name.clone() });
+            let wanted = EvidenceCommand {
+                command: &plan.command,
+                directory,
+                environment: &settings.environment,
+                timeout: Duration::from_secs(plan.seconds),
+                resources: settings.resources,
+                adopts: settings.sole_process,
+            };
+            let command_hash = command_hash(&plan.command, directory);
+            let shown = run_evidence(&wanted, &self.redactor(), stops)?;
+            if shown.cut == Some(Cut::Stopped) {
+                return Ok(Measured { stopped: true, ..measured });
+            }
+            let mark = EvidenceMark {
+                name: plan.name.clone(),
+                exit: shown.exit,
+                passes: shown.passes(),
+                command_hash,
+            };
+            measured.take_in(plan, &shown, mark, directory);
+        }
+        measured.tree = self.present_tree(state)?;
+        Ok(measured)
+    }
+}
+
+impl Measured {
+    fn take_in(&mut self, plan: &EvidencePlan, shown: &Shown, mark: EvidenceMark, directory: &Path) {
+        if !mark.passes {
+            let tail =
+                &shown.output[shown.output.ceil_char_boundary(shown.output.len().saturating_sub(TOLD))..];
+            self.failing.push_str(&format!("$ {}\n{tail}\n({})\n", plan.command, shown.words()));
+        }
+        match plan.reads {
+            Reads::Exit => {}
+            Reads::Metrics => self.metrics.extend(numbers(&shown.output)),
+            Reads::Tests => {
+                let report = plan.report.as_ref().and_then(|report| read_report(&directory.join(report)));
+                self.count_tests(super::tests_read::read(report.as_deref().unwrap_or(&shown.output), shown));
+            }
+        }
+        self.evidence.push(mark);
+    }
+
+    fn count_tests(&mut self, read: Option<(TestCounts, BTreeMap<String, TestEnd>)>) {
+        let Some((counts, names)) = read else { return };
+        self.names.extend(names);
+        let sum = self.tests.get_or_insert_with(TestCounts::default);
+        sum.total += counts.total;
+        sum.passed += counts.passed;
+        sum.failed += counts.failed;
+        sum.skipped += counts.skipped;
+        sum.build_failed |= counts.build_failed;
+        if !sum.runner.contains(&counts.runner) {
+            let both = if sum.runner.is_empty() { "" } else { " + " };
+            sum.runner.push_str(&format!("{both}{}", counts.runner));
+        }
+    }
+}
+
+/// Lines such as `coverage=81.5`; the last one of a name counts.
+fn numbers(output: &str) -> BTreeMap<String, f64> {
+    let number = |line: &str| {
+        let (name, value) = line.trim().split_once('=')?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let name = name.trim();
+        let value: f64 = value.trim().parse().ok()?;
+        (!name.is_empty() && name.chars().all(fits) && value.is_finite()).then(|| (name.to_owned(), value))
+    };
+    output.lines().filter_map(number).collect()
+}
+
+fn read_report(path: &Path) -> Option<String> {
+    let fits = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= 16 * LARGEST);
+    fits.then(|| std::fs::read_to_string(path).ok()).flatten()
+}
+
+/// Changes when the command, or the script that it runs, changes: an easier test is not progress.
+fn command_hash(command: &str, directory: &Path) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(command.as_bytes());
+    for part in command.split(['&', '|', ';', '\n']) {
+        if let Some(path) = script(part) {
+            hasher.update(&[0]);
+            hasher.update(&content(&directory.join(path)));
+        }
+    }
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
+/// The file that a simple command runs, if it is one of the project.
+fn script(command: &str) -> Option<&str> {
+    const RUNNERS: &[&str] = &["sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl"];
+    let mut words = command.split_whitespace().filter(|word| !word.contains('='));
+    let program = words.next()?;
+    match program {
+        "make" | "gmake" => Some("Makefile"),
+        "just" => Some("justfile"),
+        "npm" | "pnpm" | "yarn" => Some("package.json"),
+        _ if RUNNERS.contains(&program) => words.next().filter(|word| !word.starts_with('-')),
+        _ if program.contains('/') && !program.starts_with('/') => Some(program),
+        _ => None,
+    }
+}
+
+fn content(path: &Path) -> Vec<u8> {
+    let small = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);
+    let bytes = if small { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
+    if path.file_name().is_some_and(|name| name == "package.json") {
+        // What a package needs may change; what its scripts do may not.
+        let parsed: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
+        return parsed.map_or(bytes, |parsed| parsed["scripts"].to_string().into_bytes());
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_by_name() {
+        let read = numbers("coverage=81.5\nnoise\n a b=1\nwarnings = 3\ncoverage=82\nx=NaN\n");
+        assert_eq!(read, BTreeMap::from([("coverage".to_owned(), 82.0), ("warnings".to_owned(), 3.0)]));
+    }
+
+    #[test]
+    fn a_changed_script_is_another_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        let hash = |command: &str| command_hash(command, dir.path());
+        write("check.sh", "exit 1");
+        write("src.rs", "one");
+        let (script, plain) = (hash("cd . && sh check.sh"), hash("cargo test"));
+        write("src.rs", "two");
+        assert_eq!((hash("cd . && sh check.sh"), hash("cargo test")), (script.clone(), plain.clone()));
+        write("check.sh", "exit 0");
+        assert_ne!(hash("cd . && sh check.sh"), script);
+        assert_ne!(hash("cargo test --lib"), plain);
+        write("package.json", r#"{"scripts":{"test":"jest"},"dependencies":{}}"#);
+        let npm = hash("npm test");
+        write("package.json", r#"{"scripts":{"test":"jest"},"dependencies":{"a":"1"}}"#);
+        assert_eq!(hash("npm test"), npm, "a dependency more is no other test");
+        write("package.json", r#"{"scripts":{"test":"true"},"dependencies":{"a":"1"}}"#);
+        assert_ne!(hash("npm test"), npm);
+    }
+}

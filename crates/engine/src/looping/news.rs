@@ -1,0 +1,63 @@
+//! What somebody who watches a loop hears, beside what the runs themselves publish.
+
+use std::time::Duration;
+
+use segno_core::Timestamp;
+
+/// Something that happened in a loop. What is a decision is in the journal before it is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LoopNews {
+    /// A phase begins.
+    PhaseBegan {
+        /// Its name.
+        phase: String,
+        /// Which it is, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// A command is run for what it shows.
+    Measuring {
+        /// What it is called.
+        name: String,
+    },
+    /// An agent is asked.
+    IterationBegan {
+        /// The phase.
+        phase: String,
+        /// Which iteration in it, from 1.
+        iteration: u64,
+    },
+    /// An iteration is over, and it is decided what follows.
+    Decided {
+        /// In one line.
+        line: String,
+    },
+    /// It waits for a time.
+    Parked {
+        /// Until when; none if only a person can go on.
+        until: Option<Timestamp>,
+        /// Why.
+        words: String,
+    },
+    /// It still waits.
+    Waiting {
+        /// For so long.
+        left: Duration,
+    },
+    /// It goes on.
+    Woken,
+    /// Something that somebody should know went wrong, and the loop goes on.
+    Problem(String),
+}
+
+/// Somebody who watches.
+pub trait LoopListener: Sync {
+    /// Hears it. Whoever takes long here holds up the loop.
+    fn hear(&self, news: &LoopNews);
+}
+
+/// Nobody.
+impl LoopListener for () {
+    fn hear(&self, _news: &LoopNews) {}
+}

@@ -1,0 +1,195 @@
+//! What one iteration showed, read from the record: so it is the same for whoever finishes it after a crash.
+
+use std::collections::BTreeMap;
+
+use segno_agents::ErrorClass;
+use segno_agents::Outcome;
+use segno_core::List;
+use segno_core::State;
+use segno_core::Timestamp;
+use segno_core::event::Event;
+use segno_core::looping::Asked;
+use segno_core::looping::BaselineMark;
+use segno_core::looping::DayUse;
+use segno_core::looping::ErrorMark;
+use segno_core::looping::LimitClass;
+use segno_core::looping::LimitMark;
+use segno_core::looping::LoopState;
+use segno_core::looping::Observation;
+use segno_core::looping::Repeated;
+use segno_core::looping::RunEnd;
+use segno_core::looping::TestCounts;
+use segno_core::looping::TestEnd;
+use segno_core::rows::RunRow;
+use segno_store::Page;
+
+use super::gather::Measured;
+use crate::Engine;
+use crate::Error;
+use crate::cost::By;
+use crate::cost::Prices;
+
+/// How many of the newest runs are looked through for one.
+const RUNS: usize = 5;
+/// A day in microseconds.
+const DAY_MICROS: i64 = 86_400_000_000;
+
+impl Engine {
+    /// The row of the newest run, if it is the one that is meant.
+    pub(super) fn run_row(&self, state: &State) -> Result<Option<RunRow>, Error> {
+        let Some(run) = &state.run else { return Ok(None) };
+        let page = Page { after: None, limit: RUNS, newest_first: true };
+        let rows = self.store().page(state.session_id, List::Runs, &page)?;
+        Ok(rows.iter().map(segno_store::Item::row::<RunRow>).find(|row| row.run == run.id))
+    }
+
+    /// What the run of an iteration was like. `told` is the agent's own account, if this process heard it.
+    pub(super) fn observe_run(&self, state: &State, told: Option<&Outcome>) -> Result<Observation, Error> {
+        let Some(row) = self.run_row(state)? else { return Ok(Observation::default()) };
+        let calls = self.call_facts(state)?;
+        let delta = self.tree_delta(state)?;
+        let text = match &row.text {
+            Some(text) => self.whole(text)?,
+            None => String::new(),
+        };
+        let outcome = row.outcome.clone().unwrap_or_default();
+        let error = row.error.as_ref().map(|error| error.short(2_000)).filter(|_| outcome != "completed");
+        let denied_all = calls.calls > 0 && calls.denials == calls.calls;
+        let limit =
+            told.and_then(|told| limit_of(told, &row.agent)).or_else(|| limit_by_word(&outcome, &row));
+        let end = match outcome.as_str() {
+            _ if limit.is_some() => RunEnd::Limited,
+            "agent_missing" => RunEnd::StartFailed,
+            "denied" => RunEnd::CannotAct,
+            "completed" | "failed" | "max_turns" if denied_all => RunEnd::CannotAct,
+            "stopped" => RunEnd::Stopped,
+            "timed_out" | "interrupted" => RunEnd::Cut,
+            _ => RunEnd::Ran,
+        };
+        Ok(Observation {
+            end,
+            asked: (end == RunEnd::Stopped).then_some(Asked::Stop),
+            seconds: row.duration_ms.unwrap_or(0) / 1_000,
+            calls: calls.calls,
+            denials: calls.denials.max(row.denials),
+            denied: calls.denied,
+            question: super::claims::question(&text),
+            error: error.map(|error| ErrorMark::of(&error)),
+            claims: super::claims::claims(&text),
+            tree_before: delta.before,
+            tree_after: delta.after,
+            files_changed: delta.files,
+            commits: delta.commits,
+            repeated: Repeated { identical: calls.identical, cycle: calls.cycle },
+            tokens: row.tokens.map_or(0, |used| used.counted(state.budget.count)),
+            micros: row.cost_micros,
+            limit,
+            outcome,
+            ..Observation::default()
+        })
+    }
+
+    /// Adds what the evidence commands showed, compared with what there was when the phase and the loop began.
+    pub(super) fn add_measured(
+        &self,
+        state: &State,
+        looping: &LoopState,
+        seen: &mut Observation,
+        measured: &Measured,
+        times: u32,
+        differs: bool,
+    ) -> Result<(), Error> {
+        seen.evidence.clone_from(&measured.evidence);
+        seen.tests.clone_from(&measured.tests);
+        seen.metrics.clone_from(&measured.metrics);
+        seen.measured = times;
+        let before = looping.last.as_deref();
+        let same_tree =
+            before.is_some_and(|before| before.tree_after.is_some() && before.tree_after == measured.tree);
+        seen.flaky = differs || (same_tree && before.is_some_and(|before| before.tests != measured.tests));
+        seen.tree_after = measured.tree.clone().or(seen.tree_after.take());
+        let Some(counts) = &measured.tests else { return Ok(()) };
+        let now = &measured.names;
+        let unnamed =
+            |counts: &TestCounts, names: &BTreeMap<String, TestEnd>| names.is_empty() && counts.total > 0;
+        if let Some(baseline) = &looping.baseline {
+            let before = self.baseline_names(state, baseline)?;
+            // Where one side names no tests, core goes by the numbers.
+            if !unnamed(&baseline.tests, &before) && !unnamed(counts, now) {
+                seen.changes = segno_core::looping::changes(&before, now);
+            }
+        }
+        if let Some(first) = &looping.first {
+            let before = self.baseline_names(state, first)?;
+            // Which of them failed then only names can tell.
+            let named = !unnamed(&first.tests, &before) && !unnamed(counts, now);
+            seen.since_start = named.then(|| segno_core::looping::since_start(&before, now));
+        }
+        Ok(())
+    }
+
+    /// What all sessions used today, in UTC; asked for only where a cap of the day is set.
+    pub(super) fn day_use(&self, looping: &LoopState) -> Result<DayUse, Error> {
+        let caps = &looping.plan.caps;
+        if caps.day_tokens.is_none() && caps.day_micros.is_none() {
+            return Ok(DayUse::default());
+        }
+        let now = self.now();
+        let today = now.to_string().get(..10).unwrap_or_default().to_owned();
+        let since = Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(DAY_MICROS));
+        let filter = segno_store::Filter { since: Some(since), ..segno_store::Filter::default() };
+        let costs = self.costs(&filter, By::Day, &Prices::built_in())?;
+        let sum =
+            costs.lines.into_iter().find(|line| line.name == today).map(|line| line.sum).unwrap_or_default();
+        let tokens = sum.tokens.counted(segno_core::budget::Counting::Uncached);
+        Ok(DayUse { tokens, micros: sum.micros })
+    }
+
+    /// The tests of a baseline by name, from its event; none if it named none.
+    fn baseline_names(&self, state: &State, mark: &BaselineMark) -> Result<BTreeMap<String, TestEnd>, Error> {
+        let rows = self.store().events(state.session_id, mark.seq.saturating_sub(1), 1)?;
+        if let Some(segno_store::EventRow::Whole(stored)) = rows.first()
+            && let Ok(Event::LoopBaselineTaken(taken)) = stored.event()
+        {
+            return Ok(taken.names);
+        }
+        // What is damaged is compared by its numbers.
+        Ok(BTreeMap::new())
+    }
+}
+
+/// The limit that an agent told of, by its own account.
+fn limit_of(told: &Outcome, agent: &str) -> Option<LimitMark> {
+    let words = told.error.as_ref().map_or_else(|| told.reason.clone(), |error| error.text.clone());
+    let class = match (&told.limit, told.error.as_ref().map(|error| error.class)) {
+        (_, Some(ErrorClass::Billing)) => LimitClass::Pay,
+        (_, Some(ErrorClass::Authentication)) => LimitClass::Auth,
+        (_, Some(ErrorClass::Overloaded)) => LimitClass::Overload,
+        (Some(hit), _) if hit.window.is_none() && hit.resets_at.is_none() => LimitClass::Transient,
+        (Some(_), _) => LimitClass::Plan,
+        (None, _) => return None,
+    };
+    let hit = told.limit.clone().unwrap_or_default();
+    Some(LimitMark {
+        class,
+        until: hit.resets_at.map(|seconds| Timestamp::from_micros(seconds.saturating_mul(1_000_000))),
+        window: hit.window,
+        model_only: None,
+        account: agent.to_owned(),
+        words: segno_core::text::shorten(&words, segno_core::limits::LOOP_TEXT),
+    })
+}
+
+/// All that is known of a limit if nobody heard the agent's own account.
+fn limit_by_word(outcome: &str, row: &RunRow) -> Option<LimitMark> {
+    (outcome == "limit").then(|| LimitMark {
+        class: LimitClass::Transient,
+        account: row.agent.clone(),
+        words: row
+            .reason
+            .as_ref()
+            .map(|reason| reason.short(segno_core::limits::LOOP_TEXT))
+            .unwrap_or_default(),
+        ..LimitMark::default()
+    })
+}

@@ -1,0 +1,60 @@
+//! What an agent is told in one iteration: core makes the text, the record has the values.
+
+use segno_core::State;
+use segno_core::event::Event;
+use segno_core::looping::LoopState;
+use segno_core::looping::PhasePlan;
+use segno_core::looping::PromptTexts;
+
+use crate::Engine;
+use crate::Error;
+use crate::resume::BriefLimits;
+
+impl Engine {
+    /// The prompt of the next iteration. `failing` is what the evidence commands that failed printed last; a fresh
+    /// conversation is also told where the work stands.
+    pub(super) fn loop_prompt(
+        &self,
+        state: &State,
+        looping: &LoopState,
+        phase: &PhasePlan,
+        failing: &str,
+        fresh: bool,
+    ) -> Result<String, Error> {
+        let brief = match fresh && looping.total > 0 {
+            true => {
+                let limits = BriefLimits::default();
+                Some(self.brief(state.session_id, limits)?.text(limits))
+            }
+            false => None,
+        };
+        let texts = PromptTexts {
+            work: self.whole(&looping.plan.work)?,
+            phase: self.whole(&phase.prompt)?,
+            notes: self.whole_notes(state, looping)?,
+            brief,
+        };
+        let prompt = segno_core::looping::prompt(looping, &texts, state.iteration.max(1));
+        if failing.trim().is_empty() {
+            return Ok(prompt);
+        }
+        Ok(format!("## What failed when it was measured last\n\n```\n{}\n```\n\n{prompt}", failing.trim()))
+    }
+
+    /// The notes of the operator, all of each: the state has only their beginnings.
+    fn whole_notes(&self, state: &State, looping: &LoopState) -> Result<Vec<String>, Error> {
+        let mut notes = Vec::new();
+        for note in &looping.notes {
+            let rows = self.store().events(state.session_id, note.seq.saturating_sub(1), 1)?;
+            let noted = match rows.first() {
+                Some(segno_store::EventRow::Whole(stored)) => stored.event().ok(),
+                _ => None,
+            };
+            notes.push(match noted {
+                Some(Event::OperatorNoted(noted)) => self.whole(&noted.text)?,
+                _ => note.text.clone(),
+            });
+        }
+        Ok(notes)
+    }
+}

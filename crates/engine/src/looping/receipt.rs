@@ -1,0 +1,131 @@
+//! Gates by hand: what the conditions of the present phase are worth now, and whether a receipt still holds.
+
+use segno_core::Command;
+use segno_core::SessionId;
+use segno_core::event::Event;
+use segno_core::looping::EvidenceMark;
+use segno_core::looping::EvidencePlan;
+use segno_core::looping::GateResult;
+use segno_core::looping::LoopCommand;
+use segno_core::looping::Observation;
+use segno_core::looping::Receipt;
+use segno_core::looping::TestCounts;
+use segno_core::looping::evaluate;
+
+use super::drive::the_loop;
+use super::news::LoopListener;
+use crate::Engine;
+use crate::Error;
+use crate::launch::LaunchSettings;
+use crate::run::Stop;
+
+/// What came of measuring again what a receipt says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// The tree now.
+    pub tree: Option<String>,
+    /// Whether it is the one that was measured then.
+    pub same_tree: bool,
+    /// How each command ended now.
+    pub evidence: Vec<EvidenceMark>,
+    /// How the tests came out now.
+    pub counts: TestCounts,
+    /// Whether every command and every count came out as the receipt says.
+    pub holds: bool,
+}
+
+impl Engine {
+    /// Measures the gate of the present phase of a loop, and records that somebody looked. Nothing follows from it.
+    ///
+    /// # Errors
+    /// If the session is no loop, has ended, or the commands cannot be run.
+    pub fn loop_gate(
+        &self,
+        session: SessionId,
+        settings: &LaunchSettings,
+        stop: &Stop,
+        listener: &dyn LoopListener,
+    ) -> Result<GateResult, Error> {
+        let state = self.load(session)?.state;
+        let looping = the_loop(&state)?;
+        let Some(phase) = looping.phase_plan() else {
+            return Err(Error::NotResumable { why: "its plan has no such phase", status: state.status });
+        };
+        let stops = || stop.asked().0 > 0;
+        let measured = self.gather(&state, &phase.evidence, settings, &stops, listener)?;
+        if measured.stopped {
+            return Err(Error::NotStarted("the measurement was stopped".to_owned()));
+        }
+        let mut seen = Observation::default();
+        self.add_measured(&state, looping, &mut seen, &measured, 1, false)?;
+        // What the agent claimed belongs to its own iteration; nobody says so now.
+        let result = evaluate(looping, &seen, state.iteration);
+        let command =
+            LoopCommand::MeasureGate { phase: phase.name.clone(), result: result.clone(), by_hand: true };
+        self.act(session, Command::Loop(Box::new(command)))?;
+        Ok(result)
+    }
+
+    /// The receipts of a loop, by phase.
+    ///
+    /// # Errors
+    /// If the session is no loop, or its record cannot be read.
+    pub fn loop_receipts(&self, session: SessionId) -> Result<Vec<(String, Receipt)>, Error> {
+        let state = self.load(session)?.state;
+        let mut receipts = Vec::new();
+        for (phase, seq) in the_loop(&state)?.phases.iter().filter_map(|it| Some((&it.name, it.receipt?))) {
+            let rows = self.store().events(session, seq.saturating_sub(1), 1)?;
+            if let Some(segno_store::EventRow::Whole(stored)) = rows.first()
+                && let Ok(Event::GatePassed(passed)) = stored.event()
+            {
+                receipts.push((phase.clone(), passed.receipt));
+            }
+        }
+        Ok(receipts)
+    }
+
+    /// Runs the commands of a receipt again in the project of a session.
+    ///
+    /// # Errors
+    /// If they cannot be run.
+    pub fn verify_receipt(
+        &self,
+        session: SessionId,
+        receipt: &Receipt,
+        settings: &LaunchSettings,
+        stop: &Stop,
+        listener: &dyn LoopListener,
+    ) -> Result<Verified, Error> {
+        let state = self.load(session)?.state;
+        let before = self.present_tree(&state)?;
+        let name = |index: usize| {
+            let known = receipt.evidence.get(index).map(|mark| mark.name.clone());
+            known.unwrap_or_else(|| format!("command {}", index + 1))
+        };
+        let plans: Vec<EvidencePlan> = receipt
+            .commands
+            .iter()
+            .enumerate()
+            .map(|(index, command)| EvidencePlan {
+                name: name(index),
+                command: command.clone(),
+                ..EvidencePlan::default()
+            })
+            .collect();
+        let stops = || stop.asked().0 > 0;
+        let measured = self.gather(&state, &plans, settings, &stops, listener)?;
+        if measured.stopped {
+            return Err(Error::NotStarted("the measurement was stopped".to_owned()));
+        }
+        let counts = measured.tests.clone().unwrap_or_default();
+        let as_then = receipt.evidence.len() == measured.evidence.len()
+            && receipt.evidence.iter().zip(&measured.evidence).all(|(then, now)| then.passes == now.passes);
+        Ok(Verified {
+            same_tree: before.is_some() && before == receipt.tree,
+            tree: before,
+            holds: as_then && counts == receipt.counts,
+            evidence: measured.evidence,
+            counts,
+        })
+    }
+}

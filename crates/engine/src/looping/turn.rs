@@ -1,0 +1,388 @@
+//! One iteration after another, for as long as something follows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use segno_agents::Outcome;
+use segno_core::Command;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::event::LoopBaselineTaken;
+use segno_core::event::PauseReason;
+use segno_core::looping::Context;
+use segno_core::looping::ErrorMark;
+use segno_core::looping::GateRule;
+use segno_core::looping::LoopCommand;
+use segno_core::looping::LoopVerdict;
+use segno_core::looping::NextStep;
+use segno_core::looping::Observation;
+use segno_core::looping::PhasePlan;
+use segno_core::looping::RunEnd;
+use segno_core::looping::next_step;
+
+use super::drive::LoopEnded;
+use super::drive::LoopHands;
+use super::drive::Stretch;
+use super::drive::is_parked;
+use super::drive::the_loop;
+use super::evidence::EvidenceCommand;
+use super::evidence::run_evidence;
+use super::gather::Measured;
+use super::news::LoopNews;
+use super::park::wait_until;
+use crate::Engine;
+use crate::Error;
+use crate::launch::Intent;
+use crate::launch::RunIn;
+use crate::launch::Who;
+use crate::lease::Driver;
+use crate::run::Heart;
+
+/// How long a command of a phase may take that is not evidence.
+const HOOK: Duration = Duration::from_secs(600);
+/// How often it is measured again because files changed after the measurement.
+const MOVED: u32 = 3;
+
+/// A loop that turns.
+pub(super) struct Turning<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) hands: &'a LoopHands<'a>,
+    pub(super) driver: &'a Driver<'a>,
+    pub(super) heart: &'a Heart,
+    /// What failed when it was last measured, for the next prompt.
+    pub(super) failing: String,
+}
+
+/// What the attempt to run an agent came to.
+enum Ran {
+    /// It ran; this is its own account, if this process heard it.
+    Told(Option<Box<Outcome>>),
+    /// It could not be started.
+    NotStarted(String),
+    /// Somebody wanted it to stop first.
+    Stopped(String),
+}
+
+impl Turning<'_> {
+    pub(super) fn turn(&mut self) -> Result<Stretch, Error> {
+        loop {
+            if let Some(why) = self.engine.stop_between_runs(self.driver, self.hands.stop)? {
+                return self.ended(None, why);
+            }
+            let state = self.state()?;
+            if let Some(stretch) = self.step(&state)? {
+                return Ok(stretch);
+            }
+        }
+    }
+
+    /// Does what comes next; answers when that is nothing more for now.
+    fn step(&mut self, state: &State) -> Result<Option<Stretch>, Error> {
+        let Some(phase) = the_loop(state)?.phase_plan().cloned() else {
+            return Err(Error::NotResumable { why: "its plan has no such phase", status: state.status });
+        };
+        match next_step(state, self.engine.now()) {
+            NextStep::Advance => self.act(LoopCommand::Advance).map(|_| None),
+            NextStep::Baseline => self.begin_phase(state, &phase).map(|()| None),
+            NextStep::Iterate { .. } => self.iterate(state, &phase),
+            NextStep::HandOver { to, why } => self.act(LoopCommand::HandOver { to, why }).map(|_| None),
+            NextStep::Park(parked) => {
+                let words = parked.words.clone();
+                let state = self.act(LoopCommand::Park(parked))?;
+                self.parked(&state, None, words).map(Some)
+            }
+            NextStep::BackOff { until } => {
+                let mut tick = |left: Duration| self.hands.listener.hear(&LoopNews::Waiting { left });
+                // Whoever does not want to wait is heard at the next turn.
+                wait_until(self.engine, until, self.hands.sleeper, &|| self.stops(), &mut tick);
+                Ok(None)
+            }
+            NextStep::Capped(verdict) => {
+                let why = segno_core::looping::why(&verdict);
+                let pause =
+                    Command::Pause { reason: PauseReason::Budget, details: Some(why.as_str().into()) };
+                self.driver.act(pause)?;
+                self.ended(Some(verdict), why).map(Some)
+            }
+            NextStep::NoLoop
+            | NextStep::Ended
+            | NextStep::Wait { .. }
+            | NextStep::Held
+            | NextStep::Wake
+            | NextStep::Halted { .. }
+            | NextStep::Probe
+            | NextStep::Breakpoint { .. } => {
+                let why =
+                    state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
+                self.ended(None, why).map(Some)
+            }
+        }
+    }
+
+    fn act(&self, command: LoopCommand) -> Result<State, Error> {
+        Ok(self.driver.act(Command::Loop(Box::new(command)))?.state)
+    }
+
+    /// It waits, and gives the lease back.
+    fn parked(&self, state: &State, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
+        let until = the_loop(state)?.parked.as_ref().and_then(|parked| parked.until);
+        self.hands.listener.hear(&LoopNews::Parked { until, words: why.clone() });
+        Ok(Stretch::Parked(Box::new(LoopEnded { state: state.clone(), verdict, why })))
+    }
+
+    fn state(&self) -> Result<State, Error> {
+        Ok(self.engine.load(self.driver.session())?.state)
+    }
+
+    fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
+        Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
+    }
+
+    fn stops(&self) -> bool {
+        // A request of somebody else is answered when this is over; only that it is there matters here.
+        self.hands.stop.asked().0 > 0
+            || self.engine.load(self.driver.session()).is_ok_and(|it| !it.state.requests.is_empty())
+    }
+
+    /// Measures what there is before the first iteration of a phase, unless somebody wants it to stop.
+    fn begin_phase(&mut self, state: &State, phase: &PhasePlan) -> Result<(), Error> {
+        let looping = the_loop(state)?;
+        let number = looping.plan.phases.iter().position(|it| it.name == phase.name).map_or(1, |at| at + 1);
+        let of = looping.plan.phases.len();
+        self.hands.listener.hear(&LoopNews::PhaseBegan { phase: phase.name.clone(), number, of });
+        self.hooks(state, &phase.on_start);
+        let measured = self.gather(state, phase)?;
+        if measured.stopped {
+            return Ok(());
+        }
+        self.failing.clone_from(&measured.failing);
+        let taken = LoopBaselineTaken {
+            phase: phase.name.clone(),
+            tree: measured.tree,
+            tests: measured.tests.unwrap_or_default(),
+            names: measured.names,
+            evidence: measured.evidence,
+        };
+        self.act(LoopCommand::TakeBaseline(taken)).map(drop)
+    }
+
+    /// Runs the commands that a phase has for an occasion. What goes wrong there is told, and holds up nobody.
+    fn hooks(&self, state: &State, commands: &[String]) {
+        let settings = self.hands.settings;
+        for command in commands {
+            let wanted = EvidenceCommand {
+                command,
+                directory: Path::new(&state.project.path),
+                environment: &settings.environment,
+                timeout: HOOK,
+                resources: settings.resources,
+                adopts: settings.sole_process,
+            };
+            let problem = match run_evidence(&wanted, &self.engine.redactor(), &|| self.stops()) {
+                Ok(shown) if shown.passes() => continue,
+                Ok(shown) => format!("{command}: {}", shown.words()),
+                Err(why) => format!("{command}: {why}"),
+            };
+            self.hands.listener.hear(&LoopNews::Problem(problem));
+        }
+    }
+
+    fn gather(&self, state: &State, phase: &PhasePlan) -> Result<Measured, Error> {
+        let stops = || self.stops();
+        self.engine.gather(state, &phase.evidence, self.hands.settings, &stops, self.hands.listener)
+    }
+
+    /// One prompt and its answer, what it showed, and what follows.
+    fn iterate(&mut self, state: &State, phase: &PhasePlan) -> Result<Option<Stretch>, Error> {
+        let looping = the_loop(state)?;
+        let begun = match looping.open {
+            true => state.clone(),
+            false => self.driver.act(Command::StartIteration)?.state,
+        };
+        crate::fault::moment("loop begun");
+        // One that was begun before this process, and whose agent had its say, is not asked again.
+        let told = the_loop(&begun)?.told;
+        let had = begun.run.as_ref().filter(|run| run.seq > told && !run.is_running());
+        let had = had.is_some_and(|run| run.outcome.as_deref() != Some("stopped"));
+        let ran = match had {
+            true => Ran::Told(None),
+            false => {
+                let iteration = begun.iteration;
+                self.hands.listener.hear(&LoopNews::IterationBegan { phase: phase.name.clone(), iteration });
+                self.run(&begun, phase)?
+            }
+        };
+        let state = self.state()?;
+        let seen = match ran {
+            Ran::Stopped(why) => return self.ended(None, why).map(Some),
+            Ran::NotStarted(why) => Observation {
+                end: RunEnd::StartFailed,
+                outcome: "not started".to_owned(),
+                error: Some(ErrorMark::of(&why)),
+                ..Observation::default()
+            },
+            Ran::Told(told) => self.engine.observe_run(&state, told.as_deref())?,
+        };
+        if state.status != Status::Active {
+            // Somebody paused or ended it while the agent ran; the iteration stays open, and is done again or finished.
+            let why =
+                state.reason.as_ref().map_or_else(|| state.status.to_string(), |reason| reason.what.clone());
+            return self.ended(None, why).map(Some);
+        }
+        self.decide(&state, phase, seen)
+    }
+
+    /// Measures, records what the iteration came to, and does what follows from it.
+    fn decide(
+        &mut self,
+        state: &State,
+        phase: &PhasePlan,
+        mut seen: Observation,
+    ) -> Result<Option<Stretch>, Error> {
+        if matches!(seen.end, RunEnd::Ran | RunEnd::Cut | RunEnd::CannotAct) {
+            let Some((measured, times, differs)) = self.measure(state, phase)? else {
+                // Somebody wants it to stop: that is seen to first, and the iteration is finished afterwards.
+                return Ok(None);
+            };
+            self.failing.clone_from(&measured.failing);
+            let looping = the_loop(state)?;
+            self.engine.add_measured(state, looping, &mut seen, &measured, times, differs)?;
+            if matches!(phase.gate, GateRule::Document { .. }) {
+                seen.metrics.extend(self.engine.documents(state)?);
+            }
+        }
+        seen.day = self.engine.day_use(the_loop(state)?)?;
+        crate::fault::moment("loop measured");
+        let ran = state.run.as_ref().filter(|_| seen.end != RunEnd::StartFailed);
+        let state = self.act(LoopCommand::EndIteration {
+            run: ran.map(|run| run.id.clone()),
+            agent: ran.map(|run| run.agent.clone()),
+            observation: Box::new(seen),
+            at: self.engine.now(),
+            // Any number will do: sessions that wait for the same window must not all wake at once.
+            jitter: uuid::Uuid::now_v7().as_u64_pair().1,
+        })?;
+        crate::fault::moment("loop decided");
+        let looping = the_loop(&state)?;
+        let line = looping.line.clone().unwrap_or_default();
+        self.hands.listener.hear(&LoopNews::Decided { line: line.clone() });
+        let Some(verdict) = looping.verdict.clone() else { return Ok(None) };
+        self.follow(&state, phase, verdict, line)
+    }
+
+    /// Runs the evidence commands on the tree as it is, so often as the gate wants it to hold, and again if a file
+    /// changed meanwhile. Answers with the result, how often it came out like this, and whether it ever came out
+    /// differently; nothing if somebody wants it to stop.
+    fn measure(&self, state: &State, phase: &PhasePlan) -> Result<Option<(Measured, u32, bool)>, Error> {
+        let wanted = match phase.gate {
+            GateRule::Green { runs } => runs.max(1),
+            _ => 1,
+        };
+        let mut measured = self.gather(state, phase)?;
+        let (mut times, mut moved) = (1, 0);
+        while !measured.stopped && measured.passes() && !measured.evidence.is_empty() {
+            let present = self.engine.present_tree(state)?;
+            if present != measured.tree && moved < MOVED {
+                // It is bound to the tree that it was measured on, and that one is gone.
+                (moved, times) = (moved + 1, 1);
+                measured = self.gather(state, phase)?;
+                continue;
+            }
+            if times >= wanted {
+                break;
+            }
+            let again = self.gather(state, phase)?;
+            if again.stopped {
+                return Ok(None);
+            }
+            if (again.passes(), &again.tests) != (measured.passes(), &measured.tests) {
+                // The worse of the two counts.
+                let worse = if again.passes() { measured } else { again };
+                return Ok(Some((worse, 1, true)));
+            }
+            times += 1;
+            measured = again;
+        }
+        Ok((!measured.stopped).then_some((measured, times, false)))
+    }
+
+    /// What follows from a verdict is in the record already, as far as the session is concerned.
+    fn follow(
+        &mut self,
+        state: &State,
+        phase: &PhasePlan,
+        verdict: LoopVerdict,
+        line: String,
+    ) -> Result<Option<Stretch>, Error> {
+        match &verdict {
+            LoopVerdict::NextPhase { .. } | LoopVerdict::Complete => self.hooks(state, &phase.on_complete),
+            LoopVerdict::Cap { .. } | LoopVerdict::Halt { .. } | LoopVerdict::NeedsPerson { .. } => {
+                self.hooks(state, &phase.on_error);
+            }
+            LoopVerdict::Continue { .. }
+            | LoopVerdict::BackTo { .. }
+            | LoopVerdict::Stopped { .. }
+            | LoopVerdict::Park { .. }
+            | LoopVerdict::BackOff { .. }
+            | LoopVerdict::HandOver { .. } => {}
+        }
+        if is_parked(state) {
+            return self.parked(state, Some(verdict), line).map(Some);
+        }
+        if state.status == Status::Active {
+            return Ok(None);
+        }
+        self.ended(Some(verdict), line).map(Some)
+    }
+
+    /// Asks the agent.
+    fn run(&self, state: &State, phase: &PhasePlan) -> Result<Ran, Error> {
+        let (session, looping) = (state.session_id, the_loop(state)?);
+        let same = match phase.context {
+            Context::Same => true,
+            Context::Fresh => false,
+            Context::Auto { percent } => {
+                let full = looping.last.as_ref().and_then(|last| last.context_percent);
+                full.is_none_or(|full| full < percent)
+            }
+        };
+        let agent = looping.agent.clone().or_else(|| phase.agent.clone());
+        let who = agent.map_or(Who::Usual, Who::Named);
+        let prompt = self.engine.loop_prompt(state, looping, phase, &self.failing, !same)?;
+        let intent = Intent {
+            run_in: RunIn::Driven { session, same },
+            prompt,
+            model: phase.model.clone(),
+            max_duration: phase.max_seconds.map(Duration::from_secs),
+            ..Intent::default()
+        };
+        let hands = self.hands;
+        let feed = hands.feed.lasting();
+        let planned = hands.settings.choose(&who).and_then(|chosen| {
+            self.engine.plan(chosen, intent, hands.settings, hands.frontend, (&feed, hands.stop))
+        });
+        let run = planned.and_then(|launch| self.engine.run_held(self.driver, self.heart, launch.request));
+        match run {
+            Ok(report) => {
+                for notice in &report.notices {
+                    hands.listener.hear(&LoopNews::Problem(notice.clone()));
+                }
+                Ok(Ran::Told(Some(Box::new(report.outcome))))
+            }
+            Err(Error::NotStarted(why)) => Ok(Ran::Stopped(why)),
+            Err(why) if is_start_failure(&why) => Ok(Ran::NotStarted(why.to_string())),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+/// Whether it is the agent that could not be started, and not the session that could not be driven.
+fn is_start_failure(why: &Error) -> bool {
+    matches!(
+        why,
+        Error::NotLaunched { .. }
+            | Error::NotInstalled { .. }
+            | Error::NoAgentInstalled { .. }
+            | Error::UnknownAgent { .. }
+    )
+}

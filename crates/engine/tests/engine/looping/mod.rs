@@ -1,0 +1,9 @@
+//! Loops with a scripted agent: what it claims does not count, what is measured does.
+
+mod kills;
+mod phases;
+mod simple;
+mod voices;
+mod yard;
+
+pub(crate) use yard::Yard;

@@ -1,0 +1,100 @@
+//! One phase, until a command succeeds.
+
+use segno_core::Status;
+use segno_core::looping::CapKind;
+use segno_core::looping::LoopVerdict;
+
+use super::yard::Yard;
+
+#[test]
+fn it_goes_on_until_the_command_succeeds() {
+    let yard = Yard::new();
+    yard.always("echo wood >> boat; finish done");
+    yard.step(3, "echo sail > sail; finish done");
+    let ended = yard.until("test -f sail");
+    assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
+    assert_eq!((ended.state.status, yard.starts()), (Status::Completed, 3));
+    assert_eq!(ended.state.looping.unwrap().total, 3);
+    assert_eq!((yard.kind(1), yard.kind(2)), ("new".to_owned(), "again".to_owned()));
+    assert!(yard.prompt(1).contains("build a boat"), "{}", yard.prompt(1));
+}
+
+#[test]
+fn who_claims_success_while_tests_fail_never_gets_out() {
+    let yard = Yard::new();
+    yard.test("sail", "test -f sail");
+    // It also keeps busy: only the cap on iterations ends that.
+    yard.always("echo wood >> boat; signal");
+    let ended = yard.until_with("sh check.sh", |new| new.plan.caps.iterations = Some(4));
+    assert!(
+        matches!(ended.verdict, Some(LoopVerdict::Cap { which: CapKind::Iterations, .. })),
+        "{:?}",
+        ended.verdict
+    );
+    assert_eq!((ended.state.status, yard.starts()), (Status::Paused, 4));
+    let gate = ended.state.looping.unwrap().gate.unwrap();
+    assert!(!gate.gate_1 && !gate.can_exit);
+    assert!(gate.warnings[0].contains("says that it is done"), "{:?}", gate.warnings);
+}
+
+#[test]
+fn who_does_nothing_is_halted_after_three_times() {
+    let yard = Yard::new();
+    yard.always("finish done");
+    let ended = yard.until("test -f sail");
+    assert!(matches!(ended.verdict, Some(LoopVerdict::Halt { .. })), "{:?}", ended.verdict);
+    assert_eq!((ended.state.status, yard.starts()), (Status::Halted, 3));
+    let why = yard.drive(ended.state.session_id).unwrap_err();
+    assert_eq!(why.code(), "halted", "it stays so for whoever comes next");
+    assert_eq!(yard.starts(), 3);
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_is_no_iteration() {
+    let yard = Yard::new();
+    yard.remove_agent();
+    let ended = yard.until("test -f sail");
+    assert_eq!(ended.state.status, Status::Halted, "{}", ended.why);
+    let looping = ended.state.looping.unwrap();
+    assert_eq!((looping.total, looping.breaker.start_failures), (0, 3));
+}
+
+#[test]
+fn a_limit_is_waited_for_and_not_counted() {
+    let yard = Yard::new();
+    let reset = yard.seconds(90);
+    yard.always("echo sail > sail; finish done");
+    yard.step(1, &format!("limit {reset}"));
+    let ended = yard.until("test -f sail");
+    assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
+    let looping = ended.state.looping.unwrap();
+    assert_eq!((yard.starts(), looping.total), (2, 1));
+    assert!(yard.seconds(0) >= reset, "it waited for it");
+    assert!(looping.parked_seconds >= 90);
+}
+
+#[test]
+fn a_budget_that_is_used_up_pauses_and_more_of_it_completes() {
+    let yard = Yard::new();
+    yard.always("echo wood >> boat; finish done");
+    yard.step(3, "echo sail > sail; finish done");
+    let ended = yard.until_with("test -f sail", |new| {
+        new.budget = Some(segno_core::TokenBudget { total_budget: 200, hard: true, ..Default::default() });
+    });
+    assert_eq!(ended.state.status, Status::Paused, "{}", ended.why);
+    assert!(matches!(ended.verdict, Some(LoopVerdict::Cap { .. })), "{:?}", ended.verdict);
+    let session = ended.state.session_id;
+    yard.extend(session, 100_000);
+    let ended = yard.drive(session).unwrap();
+    assert_eq!((ended.state.status, yard.starts()), (Status::Completed, 3));
+}
+
+#[test]
+fn questions_for_ever_are_stopped() {
+    let yard = Yard::new();
+    yard.always("finish 'Shall I use oak or pine?'");
+    let ended = yard.until("test -f sail");
+    assert!(matches!(ended.verdict, Some(LoopVerdict::Halt { .. })), "{:?}", ended.verdict);
+    assert_eq!(ended.state.status, Status::Halted);
+    assert_eq!(yard.starts(), 3);
+}
