@@ -229,6 +229,59 @@ fn long_story(iterations: u32, mut each: impl FnMut(u32, &Story)) -> (Story, Vec
     (story, journal)
 }
 
+/// Folding what was stored gives the state that was live, with every kind of event of a loop in it.
+#[test]
+fn a_loop_folds_from_its_stored_events() {
+    let mut story = Story::new();
+    let mut journal = Vec::new();
+    let mut ok = |story: &mut Story, command: Command| journal.extend(story.ok(command));
+    let start = LoopCommand::Start { plan: Box::new(prp()), parent: None, item: None };
+    let item = || crate::event::WorkItemMark { id: "i".into(), title: "t".into() };
+    let taken =
+        LoopBaselineTaken { phase: "RED".into(), tests: counts(6, 0), ..LoopBaselineTaken::default() };
+    let limit = Box::new(limited(LimitClass::Plan, Some(at(7_200))));
+    let mut metrics = moved(1);
+    metrics.metrics.insert("coverage".into(), 1.0 / 3.0);
+    let ended = |observation: Box<Observation>, at: Timestamp| LoopCommand::EndIteration {
+        run: Some("r".into()),
+        agent: Some("claude".into()),
+        observation,
+        at,
+        jitter: 7,
+    };
+    for command in [start, LoopCommand::TakeBaseline(taken), LoopCommand::Say { text: "hurry".into() }] {
+        ok(&mut story, say(command));
+    }
+    for observation in [Box::new(metrics), limit] {
+        ok(&mut story, Command::StartIteration);
+        let end = ended(observation, now(&story));
+        ok(&mut story, say(end));
+    }
+    let end = crate::event::ItemEnd::Done;
+    let gate = looping(&story).gate.clone().unwrap();
+    let rest = [
+        LoopCommand::Hold,
+        LoopCommand::Wake { how: crate::event::WokenHow::Person, at: at(9_000) },
+        LoopCommand::MeasureGate { phase: "RED".into(), result: gate, by_hand: true },
+        LoopCommand::TakeItem { item: item(), session: None },
+        LoopCommand::EndItem { item: item(), end, failures: 0, retry_at: None, why: String::new() },
+        LoopCommand::HandOver { to: "codex".into(), why: "x".into() },
+        LoopCommand::SkipPhase { by: "ann".into() },
+        LoopCommand::Advance,
+    ];
+    for command in rest {
+        ok(&mut story, say(command));
+    }
+    let mut again = Story::new();
+    for event in &journal {
+        let stored = event.encode();
+        again.record(&Event::decode(&stored.kind, stored.version, &stored.body).unwrap());
+    }
+    assert_eq!(again.state, story.state);
+    let json = serde_json::to_string(&story.state).unwrap();
+    assert_eq!(serde_json::from_str::<crate::State>(&json).unwrap(), story.state);
+}
+
 #[test]
 fn the_state_of_a_long_loop_stays_flat() {
     let size = |story: &Story| serde_json::to_string(looping(story)).unwrap().len();
