@@ -16,6 +16,7 @@ use segno_core::looping::LimitClass;
 use segno_core::looping::LimitMark;
 use segno_core::looping::LoopState;
 use segno_core::looping::Observation;
+use segno_core::looping::PhasePlan;
 use segno_core::looping::Repeated;
 use segno_core::looping::RunEnd;
 use segno_core::looping::TestCounts;
@@ -31,6 +32,8 @@ use crate::cost::Prices;
 
 /// How many of the newest runs are looked through for one.
 const RUNS: usize = 5;
+/// How many of them are looked through for who wrote what is judged.
+const WRITERS: usize = 50;
 /// A day in microseconds.
 const DAY_MICROS: i64 = 86_400_000_000;
 
@@ -41,6 +44,20 @@ impl Engine {
         let page = Page { after: None, limit: RUNS, newest_first: true };
         let rows = self.store().page(state.session_id, List::Runs, &page)?;
         Ok(rows.iter().map(segno_store::Item::row::<RunRow>).find(|row| row.run == run.id))
+    }
+
+    /// The model that a phase works with, if it is not the usual one. One that judges gets another than the one that
+    /// wrote what is judged, where two are known to be there.
+    pub(super) fn model_for(&self, state: &State, phase: &PhasePlan) -> Result<Option<String>, Error> {
+        let judges = phase.on_reject.as_ref().is_some_and(|reject| reject.other_model);
+        if phase.model.is_some() || !judges {
+            return Ok(phase.model.clone());
+        }
+        let page = Page { after: None, limit: WRITERS, newest_first: true };
+        let rows = self.store().page(state.session_id, List::Runs, &page)?;
+        let mut rows = rows.iter().map(segno_store::Item::row::<RunRow>);
+        let wrote = rows.find(|row| row.phase.as_deref().is_some_and(|name| name != phase.name));
+        Ok(wrote.filter(|row| row.agent == "claude").and_then(|row| other_model(row.model.as_deref()?)))
     }
 
     /// What the run of an iteration was like. `told` is the agent's own account, if this process heard it.
@@ -55,8 +72,9 @@ impl Engine {
         let outcome = row.outcome.clone().unwrap_or_default();
         let error = row.error.as_ref().map(|error| error.short(2_000)).filter(|_| outcome != "completed");
         let denied_all = calls.calls > 0 && calls.denials == calls.calls;
-        let limit =
-            told.and_then(|told| limit_of(told, &row.agent)).or_else(|| limit_by_word(&outcome, &row));
+        let limit = told
+            .and_then(|told| limit_of(told, &row.agent, self.now()))
+            .or_else(|| limit_by_word(&outcome, &row));
         let end = match outcome.as_str() {
             _ if limit.is_some() => RunEnd::Limited,
             "agent_missing" => RunEnd::StartFailed,
@@ -158,8 +176,18 @@ impl Engine {
     }
 }
 
+/// The other one of two models that whoever uses Claude Code has.
+fn other_model(model: &str) -> Option<String> {
+    let other = match model.to_ascii_lowercase() {
+        model if model.contains("opus") => "sonnet",
+        model if model.contains("sonnet") => "opus",
+        _ => return None,
+    };
+    Some(other.to_owned())
+}
+
 /// The limit that an agent told of, by its own account.
-fn limit_of(told: &Outcome, agent: &str) -> Option<LimitMark> {
+fn limit_of(told: &Outcome, agent: &str, now: Timestamp) -> Option<LimitMark> {
     let words = told.error.as_ref().map_or_else(|| told.reason.clone(), |error| error.text.clone());
     let class = match (&told.limit, told.error.as_ref().map(|error| error.class)) {
         (_, Some(ErrorClass::Billing)) => LimitClass::Pay,
@@ -170,9 +198,12 @@ fn limit_of(told: &Outcome, agent: &str) -> Option<LimitMark> {
         (None, _) => return None,
     };
     let hit = told.limit.clone().unwrap_or_default();
+    let at = hit.resets_at.map(|seconds| Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
+    let after =
+        hit.retry_after_ms.map(|ms| now.plus_seconds(i64::try_from(ms.div_ceil(1_000)).unwrap_or(i64::MAX)));
     Some(LimitMark {
         class,
-        until: hit.resets_at.map(|seconds| Timestamp::from_micros(seconds.saturating_mul(1_000_000))),
+        until: at.or(after),
         window: hit.window,
         model_only: None,
         account: agent.to_owned(),
@@ -192,4 +223,16 @@ fn limit_by_word(outcome: &str, row: &RunRow) -> Option<LimitMark> {
             .unwrap_or_default(),
         ..LimitMark::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_judges_is_another_one() {
+        assert_eq!(other_model("claude-opus-4-1-20250805").as_deref(), Some("sonnet"));
+        assert_eq!(other_model("Sonnet").as_deref(), Some("opus"));
+        assert_eq!(other_model("scripted"), None);
+    }
 }

@@ -352,7 +352,7 @@ impl Turning<'_> {
         let intent = Intent {
             run_in: RunIn::Driven { session, same },
             prompt,
-            model: phase.model.clone(),
+            model: self.engine.model_for(state, phase)?,
             max_duration: phase.max_seconds.map(Duration::from_secs),
             ..Intent::default()
         };

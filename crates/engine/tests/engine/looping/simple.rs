@@ -1,8 +1,10 @@
 //! One phase, until a command succeeds.
 
 use segno_core::Status;
+use segno_core::looping::BreakerCause;
 use segno_core::looping::CapKind;
 use segno_core::looping::LoopVerdict;
+use segno_core::looping::PersonNeed;
 
 use super::yard::Yard;
 
@@ -97,4 +99,81 @@ fn questions_for_ever_are_stopped() {
     assert!(matches!(ended.verdict, Some(LoopVerdict::Halt { .. })), "{:?}", ended.verdict);
     assert_eq!(ended.state.status, Status::Halted);
     assert_eq!(yard.starts(), 3);
+}
+
+#[test]
+fn the_same_error_again_and_again_halts_whatever_else_is_done() {
+    let yard = Yard::new();
+    yard.always("echo wood >> boat; fails \"cannot reach the database at 10:0$n\"");
+    let ended = yard.until("test -f sail");
+    assert!(matches!(ended.verdict, Some(LoopVerdict::Halt { .. })), "{:?}", ended.verdict);
+    let breaker = ended.state.looping.unwrap().breaker;
+    assert_eq!((breaker.cause, breaker.same_error), (Some(BreakerCause::SameError), 5));
+    assert_eq!((ended.state.status, yard.starts()), (Status::Halted, 5));
+}
+
+#[test]
+fn healthy_but_slow_work_never_trips() {
+    let yard = Yard::new();
+    yard.always("echo \"step $n is thought through\" >> plan.md; finish planning");
+    yard.step(9, "echo sail > sail; finish done");
+    let ended = yard.until("test -f sail");
+    assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
+    let looping = ended.state.looping.unwrap();
+    assert_eq!((yard.starts(), looping.total), (9, 9));
+    assert!(looping.breaker_changes.is_empty(), "{:?}", looping.breaker_changes);
+}
+
+#[test]
+fn at_a_limit_another_agent_goes_on() {
+    let yard = Yard::new();
+    let reset = yard.seconds(7_200);
+    yard.step(1, &format!("echo wood > hull; limit {reset}"));
+    let yard = yard.with_codex("echo sail > sail");
+    let ended = yard.until_with("test -f sail", |new| {
+        new.plan.limits.agents = vec!["claude".to_owned(), "codex".to_owned()];
+    });
+    assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
+    let looping = ended.state.looping.unwrap();
+    assert_eq!((looping.agent.as_deref(), looping.total, looping.parked_seconds), (Some("codex"), 1, 0));
+    assert!(yard.has("hull") && yard.has("sail"));
+}
+
+#[test]
+fn an_agent_that_is_not_logged_in_needs_a_person_at_once() {
+    let yard = Yard::new();
+    yard.always(
+        "printf '{\"type\":\"result\",\"subtype\":\"success\",\"session_id\":\"%s\",\"is_error\":true,\
+         \"result\":\"Invalid API key · Please run /login\",\"api_error_status\":401,\"num_turns\":1}\\n' $id; exit 1",
+    );
+    let ended = yard.until("test -f sail");
+    assert!(
+        matches!(ended.verdict, Some(LoopVerdict::NeedsPerson { need: PersonNeed::Auth, .. })),
+        "{:?}",
+        ended.verdict
+    );
+    assert_eq!((ended.state.status, yard.starts()), (Status::Paused, 1));
+}
+
+#[test]
+fn a_gate_by_hand_says_what_each_condition_is_worth_and_a_receipt_can_be_checked() {
+    let yard = Yard::new();
+    yard.always("echo sail > sail; finish done");
+    let session = yard.begin("test -f sail", |_| {});
+    let (engine, stop) = (yard.engine(), segno_engine::run::Stop::default());
+    let gate = engine.loop_gate(session, &yard.settings, &stop, &()).unwrap();
+    let told: Vec<(String, String, bool)> =
+        gate.conditions.into_iter().map(|it| (it.name, it.value, it.holds)).collect();
+    assert_eq!(told, [("command until".to_owned(), "exit 1".to_owned(), false)]);
+    yard.drive(session).unwrap();
+    let receipts = engine.loop_receipts(session).unwrap();
+    assert_eq!(receipts.iter().map(|(phase, _)| phase.as_str()).collect::<Vec<_>>(), ["WORK"]);
+    let verify = || engine.verify_receipt(session, &receipts[0].1, &yard.settings, &stop, &()).unwrap();
+    let now = verify();
+    assert!(now.holds && now.same_tree, "{now:?}");
+    yard.write("other", "file");
+    let now = verify();
+    assert!(now.holds && !now.same_tree, "{now:?}");
+    std::fs::remove_file(yard.base().join("harbour/sail")).unwrap();
+    assert!(!verify().holds);
 }

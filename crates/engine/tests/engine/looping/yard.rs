@@ -188,6 +188,26 @@ impl Yard {
         self.write(&format!("tests/{name}.sh"), command);
     }
 
+    /// With another agent beside, which speaks like Codex and does this.
+    pub(crate) fn with_codex(mut self, script: &str) -> Self {
+        use segno_testkit::lines::codex;
+        let lines = [
+            codex::thread_started("thread-1"),
+            codex::turn_started(),
+            codex::message("item-1", "done"),
+            codex::turn_completed(),
+        ];
+        let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let (program, said) = (self.base.join("codex"), self.base.join("codex-lines"));
+        std::fs::write(&said, lines).unwrap();
+        std::fs::write(&program, format!("#!/bin/sh\ncat > /dev/null\n{script}\ncat {}\n", said.display()))
+            .unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let common = Common { program: program.display().to_string(), ..Common::default() };
+        self.settings.agents.insert("codex".to_owned(), AgentSettings { common, plain: None });
+        self
+    }
+
     pub(crate) fn remove_agent(&self) {
         std::fs::remove_file(self.base.join("claude")).unwrap();
     }
