@@ -80,6 +80,10 @@ pub struct GlobalArgs {
 #[expect(missing_docs, reason = "the doc comment of each argument struct is the help of its command")]
 pub enum Command {
     Run(commands::run::Args),
+    Loop(commands::looping::Args),
+    Workflow(commands::workflow::Args),
+    Gate(commands::gate::Args),
+    Breaker(commands::breaker::Args),
     Demo(commands::demo::Args),
     Attach(commands::attach::Args),
     Stop(commands::attach::StopArgs),
@@ -147,17 +151,17 @@ pub enum Command {
 
 /// What people need, for the first page of the help: everything else is one step away.
 pub const COMMON: &[(&str, &[&str])] = &[
-    ("Run an agent", &["run", "resume", "tail", "stop"]),
+    ("Run an agent", &["run", "loop", "resume", "tail", "stop"]),
     ("Look", &["ls", "show", "log"]),
     ("Go back", &["undo", "redo", "diff", "checkpoint"]),
-    ("Keep track by hand", &["new", "complete"]),
+    ("Keep track by hand", &["new"]),
     ("Set up", &["config", "doctor"]),
 ];
 
 /// The headings of the whole list of commands, each with its commands. clap knows one heading for all subcommands, so the list is
 /// laid out here; a test keeps it complete.
 pub const HEADINGS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "demo", "attach", "stop", "kill"]),
+    ("Run", &["run", "loop", "workflow", "gate", "breaker", "demo", "attach", "stop", "kill"]),
     (
         "Work",
         &[

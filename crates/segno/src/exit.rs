@@ -54,6 +54,10 @@ pub enum ExitCode {
     RunMaxTurns = 26,
     /// The agent's program is not there or cannot be started.
     AgentMissing = 27,
+    /// The circuit breaker of a loop is open.
+    LoopHalted = 28,
+    /// A loop waits for a person.
+    NeedsPerson = 29,
     /// A defect of the program itself.
     Internal = 70,
 }
@@ -84,6 +88,8 @@ impl ExitCode {
         Self::RunDenied,
         Self::RunMaxTurns,
         Self::AgentMissing,
+        Self::LoopHalted,
+        Self::NeedsPerson,
         Self::Internal,
     ];
 
@@ -118,6 +124,8 @@ impl ExitCode {
             Self::RunDenied => "run-denied",
             Self::RunMaxTurns => "run-max-turns",
             Self::AgentMissing => "agent-missing",
+            Self::LoopHalted => "loop-halted",
+            Self::NeedsPerson => "needs-person",
             Self::Internal => "internal",
         }
     }
@@ -166,6 +174,10 @@ impl ExitCode {
             Self::RunDenied => "The agent was not allowed to do something and gave up.",
             Self::RunMaxTurns => "The run used all its turns.",
             Self::AgentMissing => "The agent's program is not there or cannot be started.",
+            Self::LoopHalted => "The circuit breaker of a loop is open; `segno breaker status` says why.",
+            Self::NeedsPerson => {
+                "A loop waits for a person: to pay, to log in, to allow something, to look or to decide."
+            }
             Self::Internal => "A defect of the program itself.",
         }
     }

@@ -83,9 +83,16 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let (feed, stop) = (Feed::default(), Stop::default());
     let (work_feed, work_stop) = (feed.clone(), stop.clone());
     context.printer.talk(format!("following the agent of session {}", short(id)));
-    let followed = follow(&ctx, id, first, &feed, false, &stop, move |engine| {
-        engine.adopt(id, limits, work_stop, work_feed)
-    });
+    let followed = follow(
+        &ctx,
+        id,
+        first,
+        &feed,
+        false,
+        &stop,
+        || {},
+        move |engine| engine.adopt(id, limits, work_stop, work_feed),
+    );
     finish(&ctx, id, false, followed)
 }
 

@@ -9,6 +9,7 @@ pub mod agent;
 pub mod args;
 pub mod artifact;
 pub mod attach;
+pub mod breaker;
 pub mod budget;
 pub mod checkpoint;
 pub mod cleanup;
@@ -24,10 +25,12 @@ mod doing;
 pub mod du;
 pub mod export;
 pub mod forget;
+pub mod gate;
 pub mod help;
 pub mod lifecycle;
 mod lists;
 pub mod log;
+pub mod looping;
 pub mod ls;
 pub mod man;
 pub mod mark;
@@ -47,6 +50,7 @@ pub mod task;
 pub mod tokens;
 pub mod trust;
 pub mod undo;
+pub mod workflow;
 pub mod workflow_state;
 
 /// Runs a command.
@@ -68,6 +72,10 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Diff(args) => undo::diff(context, args),
         Command::Rollback(args) => undo::rollback(context, args),
         Command::Run(args) => run::run(context, args),
+        Command::Loop(args) => looping::run(context, args),
+        Command::Workflow(args) => workflow::run(context, args),
+        Command::Gate(args) => gate::run(context, args),
+        Command::Breaker(args) => breaker::run(context, args),
         Command::Tail(args) => tail::run(context, args),
         Command::Attach(args) => attach::run(context, args),
         Command::Stop(args) => attach::stop(context, args),
@@ -152,6 +160,10 @@ fn records(command: &Command) -> bool {
             | Command::Diff(_)
             | Command::Rollback(_)
             | Command::Run(_)
+            | Command::Loop(_)
+            | Command::Workflow(_)
+            | Command::Gate(_)
+            | Command::Breaker(_)
             | Command::Tail(_)
             | Command::Attach(_)
             | Command::Stop(_)

@@ -32,6 +32,9 @@ pub const RUN: &str = "SEGNO_RUN";
 /// The fencing number of the driver.
 pub const EPOCH: &str = "SEGNO_EPOCH";
 
+/// What messages to a web address are signed with.
+pub const NOTIFY_SECRET: &str = "SEGNO_NOTIFY_SECRET";
+
 /// Variables with a name of their own. Beside these, every key has one: see [`variable_of`].
 pub const VARIABLES: &[Variable] = &[
     Variable {
@@ -53,6 +56,11 @@ pub const VARIABLES: &[Variable] = &[
         name: SESSION,
         key: None,
         meaning: "The session a command is about, if none is named. Set for agents by the program that drives them.",
+    },
+    Variable {
+        name: NOTIFY_SECRET,
+        key: None,
+        meaning: "What messages to notify.webhook are signed with (HMAC-SHA256).",
     },
     Variable {
         name: RUN,

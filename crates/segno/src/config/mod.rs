@@ -69,6 +69,7 @@ pub struct Config {
     pub ls: Ls,
     pub run: Run,
     pub resume: Resume,
+    pub notify: Notify,
     pub checkpoint: Checkpoint,
     pub agents: toml::Table,
     pub redact: Redact,
@@ -180,6 +181,15 @@ pub struct Resume {
     pub auto: bool,
     pub attempts: u32,
     pub delay_seconds: u64,
+}
+
+/// The section `[notify]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Notify {
+    pub desktop: bool,
+    pub webhook: String,
+    pub command: String,
 }
 
 /// The section `[checkpoint]`.

@@ -46,7 +46,12 @@ fn tests(tests: &TestCounts) -> String {
 }
 
 pub(super) fn iteration_ended(e: &IterationEnded) -> Line {
-    let meaning = match &e.verdict {
+    colored(verdict_meaning(&e.verdict), line("iteration ended", e.line.clone()))
+}
+
+/// What a verdict means for whoever reads it.
+pub fn verdict_meaning(verdict: &LoopVerdict) -> Meaning {
+    match verdict {
         LoopVerdict::Complete | LoopVerdict::NextPhase { .. } => Meaning::Done,
         LoopVerdict::Continue { .. } | LoopVerdict::HandOver { .. } | LoopVerdict::Stopped { .. } => {
             Meaning::Plain
@@ -57,8 +62,7 @@ pub(super) fn iteration_ended(e: &IterationEnded) -> Line {
         | LoopVerdict::BackOff { .. }
         | LoopVerdict::NeedsPerson { .. } => Meaning::Waiting,
         LoopVerdict::Halt { .. } => Meaning::Lost,
-    };
-    colored(meaning, line("iteration ended", e.line.clone()))
+    }
 }
 
 pub(super) fn breaker(e: &BreakerChanged) -> Line {

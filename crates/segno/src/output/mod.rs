@@ -5,7 +5,7 @@
 
 pub mod event_words;
 pub mod json;
-mod loop_words;
+pub mod loop_words;
 pub mod pager;
 pub mod phase_words;
 pub mod printer;

@@ -46,6 +46,8 @@ pub struct Printer {
     out: Sink,
     err: Sink,
     manner: Manner,
+    /// Whether the last line of the terminal is one that the next words take the place of.
+    status: std::cell::Cell<bool>,
 }
 
 impl fmt::Debug for Printer {
@@ -71,6 +73,7 @@ impl Printer {
             out: sink(Box::new(stdout), io::stdout().is_terminal(), out_width),
             err: sink(Box::new(stderr), io::stderr().is_terminal(), err_width),
             manner,
+            status: Default::default(),
         }
     }
 
@@ -78,7 +81,7 @@ impl Printer {
     pub fn to(out: Box<dyn Write>, err: Box<dyn Write>, manner: Manner) -> Self {
         let palette = Palette::new(manner.color == Choice::Always, true);
         let sink = |stream| Sink { stream: RefCell::new(stream), palette, is_terminal: false, width: None };
-        Self { out: sink(out), err: sink(err), manner }
+        Self { out: sink(out), err: sink(err), manner, status: Default::default() }
     }
 
     /// Whether the caller asked for JSON.
@@ -183,6 +186,27 @@ impl Printer {
         self.say(styled(text, self.err.palette).trim_end());
     }
 
+    /// Shows how things stand in one line that the next words, or the next such line, take the place of. Only on a
+    /// terminal: elsewhere nobody could follow it.
+    pub fn status(&self, text: &str) {
+        if !self.err.is_terminal || self.manner.quiet || self.manner.json {
+            return;
+        }
+        let width = self.err.width.unwrap_or(80).saturating_sub(1);
+        let line = Text::from(segno_engine::core::text::shorten(text, width)).render_line(self.err.palette);
+        let mut stream = self.err.stream.borrow_mut();
+        let _ = write!(stream, "\r\x1b[2K{line}");
+        let _ = stream.flush();
+        self.status.set(true);
+    }
+
+    /// Takes that line away.
+    pub fn clear_status(&self) {
+        if self.status.replace(false) {
+            let _ = write!(self.err.stream.borrow_mut(), "\r\x1b[2K");
+        }
+    }
+
     /// Writes what was held back.
     ///
     /// # Errors
@@ -256,6 +280,7 @@ impl Printer {
 
     /// Standard error is the last resort: if it is gone there is nobody left to tell.
     fn say(&self, text: &str) {
+        self.clear_status();
         let _ = self.out.stream.borrow_mut().flush();
         let _ = writeln!(self.err.stream.borrow_mut(), "{text}");
     }

@@ -35,6 +35,7 @@ mod hostile;
 mod identity;
 mod interleavings;
 mod left_behind;
+mod looping;
 mod recall;
 mod redaction;
 mod repair;

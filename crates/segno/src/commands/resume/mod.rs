@@ -21,6 +21,7 @@ use segno_engine::core::Command;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Status;
+use segno_engine::core::looping::LoopCommand;
 use segno_engine::core::rows::RunRow;
 use segno_engine::resume::BranchWish;
 use segno_engine::resume::Options;
@@ -357,6 +358,9 @@ fn give_up(ctx: &CommandContext<'_>, state: &State) -> Outcome {
 
 /// Brings tree and state to where it goes on from, says so, and starts the agent.
 fn go_on(ctx: &CommandContext<'_>, args: &Args, state: &State, wish: &ResumeWish) -> Outcome {
+    if state.looping.is_some() && !args.no_run {
+        return go_on_with_loop(ctx, args, state);
+    }
     let before = state.seq;
     let base = base(ctx, args, state)?;
     let resumption = ctx
@@ -371,6 +375,25 @@ fn go_on(ctx: &CommandContext<'_>, args: &Args, state: &State, wish: &ResumeWish
     };
     let (reset_breaker, interactive) = (args.reset_breaker, wish.interactive);
     start(ctx, &base, Resumed { session, agent, reset_breaker, interactive, printed: None })
+}
+
+/// A loop goes on by its plan: what it is told, by whom, and in which conversation is not for this command to say.
+fn go_on_with_loop(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
+    let id = state.session_id;
+    let elsewhere = matches!(args.from, Some(From::Checkpoint | From::Fresh)) || args.checkpoint.is_some();
+    if elsewhere || args.agent.is_some() || args.prompt.is_some() || args.interactive {
+        let tail = tail(id);
+        return Err(CommandError::usage("a loop goes on by its own plan")
+            .hint(format!(
+                "segno loop say \"…\" {tail}   tells its agent something; then: segno resume {tail}"
+            ))
+            .hint(format!("segno rollback --session {tail}   goes back first")));
+    }
+    if args.reset_breaker {
+        let reset = LoopCommand::ResetBreaker { reason: "reset by hand".to_owned() };
+        ctx.act(id, vec![super::looping::loop_command(reset)])?;
+    }
+    super::looping::go_on(ctx, id, false)
 }
 
 /// Starts the agent and stays with it.

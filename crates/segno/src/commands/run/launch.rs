@@ -173,7 +173,7 @@ fn intent(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Intent> {
 }
 
 /// What the configuration and the surroundings say of every run.
-fn settings(context: &Context, store: Option<StoreId>) -> Outcome<LaunchSettings> {
+pub(in crate::commands) fn settings(context: &Context, store: Option<StoreId>) -> Outcome<LaunchSettings> {
     let config = context.config()?;
     let run = &config.run;
     let own = |name: &String| {

@@ -16,6 +16,7 @@ pub use describe::describe;
 pub(super) use interactive::has_terminal;
 pub(super) use interactive::need_terminal;
 pub(super) use launch::check_agent;
+pub(super) use launch::settings;
 pub use result::document;
 pub(in crate::commands) use signals::listen;
 pub use view::View;
@@ -79,7 +80,7 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
     let followed = match request.launch.interactive {
         true => interactive::follow(ctx, request, &stop),
-        false => follow(ctx, session, first, &feed, raw, &stop, |engine| engine.start(request)),
+        false => follow(ctx, session, first, &feed, raw, &stop, || {}, |engine| engine.start(request)),
     };
     if unknown {
         let environment = crate::config::env::Environment::inherited();
@@ -95,15 +96,16 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
 
 /// Runs something that publishes to a feed, and shows what it publishes, each in its own thread: a terminal that
 /// does not move holds up nobody.
-pub(super) fn follow(
+pub(super) fn follow<T: Send>(
     ctx: &CommandContext<'_>,
     session: SessionId,
     first: u64,
     feed: &Feed,
     raw: bool,
     stop: &Stop,
-    work: impl FnOnce(&segno_engine::Engine) -> Result<Report, Error> + Send,
-) -> Outcome<Result<Report, Error>> {
+    mut beside: impl FnMut(),
+    work: impl FnOnce(&segno_engine::Engine) -> Result<T, Error> + Send,
+) -> Outcome<Result<T, Error>> {
     let context = ctx.context;
     let buffer = context.config()?.run.view_buffer;
     let json = context.printer.is_json() && !raw;
@@ -122,6 +124,7 @@ pub(super) fn follow(
         let mut printed = first;
         loop {
             let heard = listener.next(TICK);
+            beside();
             if raw {
                 if heard == Heard::Closed {
                     break;
@@ -149,6 +152,7 @@ pub(super) fn follow(
                 printed = print_journal(ctx, session, printed, &mut view, Unreadable::Later)?;
             }
         }
+        beside();
         let report = worker.join().map_err(|_| CommandError::internal("the run's thread died"))?;
         if !words_only {
             let unreadable = if json { Unreadable::Error } else { Unreadable::Later };
@@ -241,7 +245,7 @@ pub(super) fn resume_run(
     if interactive {
         return Ok(interactive::follow(ctx, request, stop)??);
     }
-    Ok(follow(ctx, session, first, &feed, args.raw, stop, |engine| engine.start(request))??)
+    Ok(follow(ctx, session, first, &feed, args.raw, stop, || {}, |engine| engine.start(request))??)
 }
 
 /// Says in short how a run went that is not the last one.

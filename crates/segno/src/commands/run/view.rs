@@ -115,6 +115,15 @@ impl<'a> View<'a> {
                 self.line(at, "!", "budget", &text, "", "", Meaning::Waiting);
             }
             Event::Reported(e) => self.report(at, &e.what, &e.body),
+            Event::IterationEnded(e) => {
+                let words = crate::output::loop_words::verdict_meaning(&e.verdict);
+                self.context.printer.talk(Text::new().painted(words, format!("  {}", e.line)));
+            }
+            Event::LoopParked(e) => {
+                self.context
+                    .printer
+                    .talk(Text::new().painted(Meaning::Waiting, format!("  parked: {}", e.words)));
+            }
             Event::SessionInterrupted(_) | Event::SessionPaused(_) | Event::RunAdopted(_) => {}
             _ => {}
         }

@@ -1,0 +1,211 @@
+//! The arguments of `segno loop`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use clap::Subcommand;
+use clap::ValueEnum;
+
+use crate::commands::args::OneSession;
+use crate::commands::args::age;
+use crate::commands::args::count;
+use crate::commands::args::dollars;
+
+/// Run an agent again and again until the work is done
+///
+/// Each iteration is one prompt and its answer. After it segno itself runs the commands that measure the work, and one
+/// verdict follows, always in this order: your stop, the gate, caps, the circuit breaker, limits. Only the gate completes
+/// the session: what the agent says alone never does. Every decision is in the journal before anything follows from it,
+/// so a loop that is killed anywhere goes on with the same decisions: segno loop resume, or segno resume.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  segno loop --prompt \"make the tests pass\" --until 'cargo test'\n  \
+    segno loop TASK.md --until 'make check' --max-iterations 20 --cost 5\n  \
+    segno loop prp/login.md --workflow prp --until 'cargo test'\n  segno loop status"
+)]
+pub struct Args {
+    /// What to do with a loop that is there; begins one if nothing is said
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The loop to begin
+    #[command(flatten)]
+    pub begin: Box<BeginArgs>,
+}
+
+/// A loop to begin.
+#[derive(ClapArgs, Clone, Debug, Default)]
+pub struct BeginArgs {
+    /// A file with what is to be done
+    #[arg(value_name = "FILE", conflicts_with = "prompt")]
+    pub file: Option<PathBuf>,
+    /// What is to be done
+    #[arg(long, short, value_name = "TEXT")]
+    pub prompt: Option<String>,
+    /// A command that measures the work: it is done when this succeeds and reports no failing test; may be repeated
+    #[arg(long, value_name = "COMMAND")]
+    pub until: Vec<String>,
+    /// How long one such command may take
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    pub until_timeout: Option<Duration>,
+    /// The workflow: simple, prp, tdflow, spec, go-team, or your own in .segno/workflows
+    #[arg(long, short, value_name = "NAME", default_value = "simple")]
+    pub workflow: String,
+    /// With the phases that the workflow can do without, such as the review of prp
+    #[arg(long)]
+    pub optional_phases: bool,
+    /// Which agent; several, in order, take over from each other at a limit instead of waiting
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub agent: Vec<String>,
+    /// The model, for phases that name none
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Whether iterations share a conversation: same, fresh, or auto (fresh when it is nearly full)
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub context: Option<ContextWish>,
+    /// Let the measurements alone decide: do not wait for the agent to say that it is done
+    #[arg(long)]
+    pub no_signal: bool,
+    /// What the session is about, in a few words
+    #[arg(long, value_name = "TEXT")]
+    pub topic: Option<String>,
+    /// Begin a git branch of this name; {id} stands for the session's id
+    #[arg(long, value_name = "NAME")]
+    pub branch: Option<String>,
+    /// Stop after so many iterations
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_iterations: Option<u64>,
+    /// Stop after so long, time spent waiting for limits not counted
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    pub max_time: Option<Duration>,
+    /// Tokens the session may use, like 500k
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
+    pub budget: Option<u64>,
+    /// Dollars the session may cost
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
+    pub cost: Option<u64>,
+    /// Tokens that one iteration may use
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
+    pub iteration_budget: Option<u64>,
+    /// Dollars that one iteration may cost
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
+    pub iteration_cost: Option<u64>,
+    /// Iterations that may begin in an hour
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub calls_per_hour: Option<u64>,
+    /// Tokens that may be used in an hour
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
+    pub tokens_per_hour: Option<u64>,
+    /// Stop before this share of any of the plan's windows is used, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub stop_at: Option<u8>,
+    /// Leave this share of the plan's week for other work, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub leave: Option<u8>,
+    /// Work only in these hours, like 22:00-07:00
+    #[arg(long, value_name = "FROM-TO", value_parser = hours)]
+    pub hours: Option<(u16, u16)>,
+    /// At a limit stop, instead of waiting until it is over
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Show the plan and the first prompt, and begin nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not let the agent report its calls before they run
+    #[arg(long)]
+    pub no_hooks: bool,
+}
+
+/// Whether iterations share a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ContextWish {
+    /// One conversation.
+    Same,
+    /// A new one each time, with a brief.
+    Fresh,
+    /// The same until it is 60 % full.
+    Auto,
+}
+
+/// What to do with a loop that is there.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Write a commented workflow to start from, into .segno/workflows
+    Init {
+        /// Its name
+        #[arg(value_name = "NAME", default_value = "mine")]
+        name: String,
+        /// The workflow that it begins as
+        #[arg(long, value_name = "NAME", default_value = "prp")]
+        from: String,
+    },
+    /// Show where a loop stands: phases, gate, breaker, budget, and what it waits for
+    Status {
+        /// The session
+        #[command(flatten)]
+        session: OneSession,
+    },
+    /// Go on with a loop that stands still
+    Resume {
+        /// The session
+        #[command(flatten)]
+        session: OneSession,
+        /// Also before the time that it waits for
+        #[arg(long)]
+        now: bool,
+    },
+    /// Tell the agent something with the next prompt, without stopping the loop
+    Say {
+        /// What
+        #[arg(value_name = "TEXT")]
+        text: String,
+        /// The session
+        #[arg(value_name = "ID")]
+        id: Option<crate::commands::args::SessionRef>,
+    },
+    /// Leave the present phase without its gate, at the end of the iteration
+    SkipPhase {
+        /// The session
+        #[command(flatten)]
+        session: OneSession,
+    },
+}
+
+/// A share in percent, with or without the sign.
+fn percent(text: &str) -> Result<u8, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    number
+        .parse()
+        .ok()
+        .filter(|percent| (1..=100).contains(percent))
+        .ok_or_else(|| "a share is between 1 and 100 percent".to_owned())
+}
+
+/// Hours of the day, such as `22:00-07:00`, in minutes.
+fn hours(text: &str) -> Result<(u16, u16), String> {
+    let bad = || "hours are like 22:00-07:00".to_owned();
+    let minutes = |time: &str| -> Option<u16> {
+        let (hour, minute) = time.trim().split_once(':').unwrap_or((time.trim(), "0"));
+        let (hour, minute): (u16, u16) = (hour.parse().ok()?, minute.parse().ok()?);
+        (hour <= 24 && minute < 60 && hour * 60 + minute <= 1_440).then_some(hour * 60 + minute)
+    };
+    let (from, to) = text.split_once('-').ok_or_else(bad)?;
+    let (from, to) = (minutes(from).ok_or_else(bad)?, minutes(to).ok_or_else(bad)?);
+    if from == to || from == 1_440 { Err(bad()) } else { Ok((from, to)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_hours() {
+        assert_eq!((percent("30%"), percent("95"), percent("30 %")), (Ok(30), Ok(95), Ok(30)));
+        assert!([percent("0"), percent("101%"), percent("x")].iter().all(Result::is_err));
+        assert_eq!(hours("22:00-07:30"), Ok((1_320, 450)));
+        assert_eq!(hours("9-17"), Ok((540, 1_020)));
+        assert_eq!(hours("0:00-24:00"), Ok((0, 1_440)));
+        assert!(["9", "9-9", "25-3", "9:60-10", "24:00-1"].iter().all(|text| hours(text).is_err()));
+    }
+}

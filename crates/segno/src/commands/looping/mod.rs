@@ -1,0 +1,122 @@
+//! `segno loop`: an agent, again and again, until the work is done by evidence.
+
+mod args;
+mod init;
+mod notify;
+pub(super) mod plan;
+mod result;
+pub(super) mod status;
+mod watch;
+
+pub use args::Args;
+pub(super) use init::run as init_workflow;
+
+use segno_engine::core::Command as Act;
+use segno_engine::core::SessionId;
+use segno_engine::core::event::WokenHow;
+use segno_engine::core::looping::LoopCommand;
+use segno_engine::looping::NewLoop;
+
+use self::args::BeginArgs;
+use self::args::Command;
+use super::run::Next;
+use super::run::ask_about_waiting;
+use crate::command_context::CommandContext;
+use crate::command_context::short;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::exit::ExitCode;
+
+/// Runs `segno loop`.
+///
+/// # Errors
+/// If the command cannot do what it was asked; how a loop ended is an exit code of its own.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    match &args.command {
+        None => begin(context, &args.begin),
+        Some(Command::Init { name, from }) => init::run(context, name, from),
+        Some(Command::Status { session }) => status::run(context, session.id.as_ref()),
+        Some(Command::Resume { session, now }) => {
+            let ctx = CommandContext::open_to_stay(context)?;
+            let id = ctx.session(session.id.as_ref())?;
+            go_on(&ctx, id, *now)
+        }
+        Some(Command::Say { text, id }) => {
+            let ctx = CommandContext::open(context)?;
+            let id = ctx.session(id.as_ref())?;
+            let said = LoopCommand::Say { text: text.as_str().into() };
+            let acted = ctx.act(id, vec![loop_command(said)])?;
+            ctx.report(&acted, format!("the agent of {} is told with the next prompt", short(id)))
+        }
+        Some(Command::SkipPhase { session }) => skip_phase(context, session.id.as_ref()),
+    }
+}
+
+/// Leaves the present phase of a loop without its gate.
+pub(super) fn skip_phase(context: &Context, id: Option<&super::args::SessionRef>) -> Outcome {
+    context.refuse_below_run("skip a gate")?;
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session(id)?;
+    let acted = ctx.act(id, vec![loop_command(LoopCommand::SkipPhase { by: "a person".to_owned() })])?;
+    let phase = acted.state.phase.clone().unwrap_or_default();
+    ctx.report(&acted, format!("phase {phase} of {} is left without its gate", short(id)))
+}
+
+pub(super) fn loop_command(command: LoopCommand) -> Act {
+    Act::Loop(Box::new(command))
+}
+
+fn begin(context: &Context, args: &BeginArgs) -> Outcome {
+    let plan = plan::plan(context, args)?;
+    let settings = super::run::settings(context, None)?;
+    for name in plan.phases.iter().filter_map(|phase| phase.agent.as_ref()).chain(&plan.limits.agents) {
+        super::run::check_agent(context, name)?;
+    }
+    if args.dry_run {
+        return init::dry_run(context, &plan, &settings);
+    }
+    let ctx = CommandContext::open_to_stay(context)?;
+    if let Some(Next::Resume(id)) = ask_about_waiting(&ctx)? {
+        return super::resume::take_up_session(&ctx, id);
+    }
+    let config = context.config()?;
+    let new = NewLoop {
+        plan,
+        topic: args.topic.clone(),
+        file: super::detect::work_file(context, args.file.as_deref())?,
+        branch: args.branch.clone(),
+        budget: args.budget.map(|tokens| config.token_budget(Some(tokens), false)),
+        cost: args.cost.map(|micros| config.cost_budget(Some(micros), false)),
+        ..NewLoop::default()
+    };
+    let settings = super::run::settings(context, Some(ctx.engine.store_id()))?;
+    let state = ctx.engine.loop_begin(new, &settings)?;
+    watch::drive(&ctx, state.session_id, WokenHow::Foreground, !args.no_wait, args.no_hooks)
+}
+
+/// Goes on with a loop that stands still.
+pub(super) fn go_on(ctx: &CommandContext<'_>, id: SessionId, now: bool) -> Outcome {
+    let state = ctx.load(id)?;
+    let Some(looping) = &state.looping else {
+        return Err(CommandError::new(ExitCode::Refused, "no_loop", format!("{} is no loop", short(id)))
+            .hint(format!("segno resume {}", crate::command_context::tail(id))));
+    };
+    let woken = if now { WokenHow::Person } else { WokenHow::Command };
+    let waits = looping.plan.limits.wait;
+    watch::drive(ctx, id, woken, waits, false)
+}
+
+/// The loops whose time to go on has come, for whoever types any command.
+pub fn due(ctx: &CommandContext<'_>) -> Vec<SessionId> {
+    let filter =
+        segno_engine::Filter { statuses: vec![segno_engine::core::Status::Paused], ..Default::default() };
+    let now = ctx.engine.now();
+    let listed = ctx.engine.list(&filter).unwrap_or_default();
+    let is_due = |until: Option<segno_engine::core::Timestamp>| until.is_some_and(|until| until <= now);
+    listed
+        .into_iter()
+        .filter(|summary| is_due(summary.waiting_until))
+        .map(|summary| summary.session_id)
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! From flags to what a loop is told.
+
+use std::time::Duration;
+
+use segno_engine::core::looping::Context as Conversation;
+use segno_engine::core::looping::EvidencePlan;
+use segno_engine::core::looping::LimitPolicy;
+use segno_engine::core::looping::LoopCaps;
+use segno_engine::core::looping::LoopPlan;
+use segno_engine::core::looping::OwnWindows;
+use segno_engine::core::looping::PhasePlan;
+use segno_engine::looping::NamedWorkflow;
+
+use super::args::BeginArgs;
+use super::args::ContextWish;
+use crate::commands::args::TextSource;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::error::Outcome;
+
+/// Largest text of what is to be done.
+const LARGEST: u64 = 1024 * 1024;
+/// At how many percent of its context a conversation is left, with `auto`.
+const FULL: u8 = 60;
+
+/// The plan that these flags ask for.
+pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
+    let work = work(args)?;
+    let found = workflow(context, &args.workflow)?;
+    let mut phases = found.phases(&measured(args), args.optional_phases);
+    if phases.iter().all(|phase| phase.evidence.is_empty()) && args.workflow == "simple" {
+        return Err(CommandError::usage("nothing measures the work, so the loop could never be done")
+            .hint("--until 'cargo test'   names a command that succeeds when it is done"));
+    }
+    for phase in &mut phases {
+        apply(phase, args);
+    }
+    let plan = LoopPlan {
+        workflow: found.name,
+        phases,
+        work: work.into(),
+        caps: caps(args),
+        limits: limits(args),
+        own: OwnWindows { calls_per_hour: args.calls_per_hour, tokens_per_hour: args.tokens_per_hour },
+        signal: !args.no_signal,
+        ..LoopPlan::default()
+    };
+    plan.check().map_err(segno_engine::Error::Refused)?;
+    Ok(plan)
+}
+
+/// A workflow of this name. One of the project that runs commands is refused until somebody trusts the project.
+pub(in crate::commands) fn workflow(context: &Context, name: &str) -> Outcome<NamedWorkflow> {
+    let found = NamedWorkflow::find(name, &context.project.root).map_err(bad_workflow)?;
+    found.check_trust(context.loaded()?.trust.is_trusted()).map_err(bad_workflow)?;
+    Ok(found)
+}
+
+/// What is wrong with a workflow.
+pub(in crate::commands) fn bad_workflow(why: segno_engine::looping::WorkflowError) -> CommandError {
+    use segno_engine::looping::WorkflowError as E;
+    let hint = match &why {
+        E::Unknown { meant: Some(near), .. } => {
+            format!("segno workflow show {near}   (or: segno workflow list)")
+        }
+        E::Unknown { .. } => "segno workflow list".to_owned(),
+        E::Untrusted { .. } => "look at it, then: segno trust".to_owned(),
+        E::Unreadable { .. } | E::Wrong { .. } => "segno workflow check".to_owned(),
+    };
+    CommandError::config("workflow", why.to_string()).hint(hint)
+}
+
+/// What is to be done, in words.
+fn work(args: &BeginArgs) -> Outcome<String> {
+    let text = match (&args.prompt, &args.file) {
+        (Some(prompt), _) => prompt.clone(),
+        (None, Some(path)) if path.as_os_str() == "-" => TextSource::Stdin.read(LARGEST)?,
+        (None, Some(path)) => TextSource::File(path.clone()).read(LARGEST)?,
+        (None, None) => {
+            return Err(CommandError::usage("what is to be done?")
+                .hint("segno loop --prompt \"make the tests pass\" --until 'cargo test'   (or: segno loop TASK.md …)"));
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(CommandError::usage("what is to be done is empty"));
+    }
+    Ok(text)
+}
+
+/// The commands that somebody gave for this loop.
+fn measured(args: &BeginArgs) -> Vec<EvidencePlan> {
+    let named = |(index, command): (usize, &String)| EvidencePlan {
+        name: if index == 0 { "until".to_owned() } else { format!("until {}", index + 1) },
+        command: command.clone(),
+        seconds: args.until_timeout.map_or(EvidencePlan::default().seconds, |time| time.as_secs().max(1)),
+        ..EvidencePlan::default()
+    };
+    args.until.iter().enumerate().map(named).collect()
+}
+
+fn apply(phase: &mut PhasePlan, args: &BeginArgs) {
+    if phase.agent.is_none() {
+        phase.agent = args.agent.first().cloned();
+    }
+    if phase.model.is_none() {
+        phase.model.clone_from(&args.model);
+    }
+    match args.context {
+        Some(ContextWish::Same) => phase.context = Conversation::Same,
+        Some(ContextWish::Fresh) => phase.context = Conversation::Fresh,
+        Some(ContextWish::Auto) => phase.context = Conversation::Auto { percent: FULL },
+        None => {}
+    }
+}
+
+fn caps(args: &BeginArgs) -> LoopCaps {
+    let usual = LoopCaps::default();
+    LoopCaps {
+        iterations: args.max_iterations.or(usual.iterations),
+        seconds: args.max_time.map(|time: Duration| time.as_secs()),
+        iteration_tokens: args.iteration_budget,
+        iteration_micros: args.iteration_cost,
+        ..usual
+    }
+}
+
+fn limits(args: &BeginArgs) -> LimitPolicy {
+    LimitPolicy {
+        wait: !args.no_wait,
+        hours: args.hours,
+        zone_minutes: zone_minutes(),
+        leave_percent: args.leave,
+        stop_at_percent: args.stop_at,
+        agents: if args.agent.len() > 1 { args.agent.clone() } else { Vec::new() },
+        ..LimitPolicy::default()
+    }
+}
+
+/// How far this machine's clock is ahead of UTC, in minutes.
+fn zone_minutes() -> i16 {
+    i16::try_from(jiff::Zoned::now().offset().seconds() / 60).unwrap_or(0)
+}

@@ -1,0 +1,115 @@
+//! How a loop came to stand still: for a person, for a program, and as an exit code.
+
+use segno_engine::core::State;
+use segno_engine::core::Status;
+use segno_engine::core::looping::CapKind;
+use segno_engine::core::looping::LoopVerdict;
+use segno_engine::looping::LoopEnded;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::command_context::CommandContext;
+use crate::command_context::short;
+use crate::command_context::tail;
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::exit::ExitCode;
+use crate::output::units;
+
+/// Says how it ended; anything but completed is an exit code of its own.
+pub(super) fn report(ctx: &CommandContext<'_>, ended: &LoopEnded) -> Outcome {
+    let printer = &ctx.context.printer;
+    let (exit, word) = exit_of(ended);
+    if printer.is_json() {
+        let mut document = document(ended, exit, word);
+        ctx.engine.redactor().json(&mut document);
+        printer.json_line(&document)?;
+    } else {
+        printer.talk(summary(&ended.state));
+    }
+    ctx.finish();
+    if exit == ExitCode::Ok {
+        let id = tail(ended.state.session_id);
+        printer.hint(format!(
+            "segno show {id}   segno cost --by phase --session {id}   segno undo --session {id}"
+        ));
+        return Ok(());
+    }
+    let why = format!("the loop stands still: {}: {}", word.replace('_', " "), ended.why);
+    Err(CommandError::new(exit, word, why).hint(hint(ended)))
+}
+
+fn exit_of(ended: &LoopEnded) -> (ExitCode, &'static str) {
+    match (&ended.verdict, ended.state.status) {
+        (_, Status::Completed) => (ExitCode::Ok, "completed"),
+        (Some(LoopVerdict::Halt { .. }), _) | (_, Status::Halted) => (ExitCode::LoopHalted, "halted"),
+        (Some(LoopVerdict::NeedsPerson { .. }), _) => (ExitCode::NeedsPerson, "needs_person"),
+        (Some(LoopVerdict::Park { .. } | LoopVerdict::BackOff { .. }), _) => (ExitCode::RunLimit, "parked"),
+        (Some(LoopVerdict::Cap { which, .. }), _) => match which {
+            CapKind::Iterations | CapKind::PhaseIterations => (ExitCode::RunMaxTurns, "max_iterations"),
+            CapKind::Seconds | CapKind::PhaseSeconds => (ExitCode::RunTimedOut, "timed_out"),
+            CapKind::IterationTokens
+            | CapKind::IterationMoney
+            | CapKind::DayTokens
+            | CapKind::DayMoney
+            | CapKind::Budget => (ExitCode::BudgetExhausted, "budget"),
+            CapKind::Plan => (ExitCode::RunLimit, "plan_share"),
+        },
+        _ => (ExitCode::RunStopped, "stopped"),
+    }
+}
+
+/// What can be typed next.
+fn hint(ended: &LoopEnded) -> String {
+    let id = tail(ended.state.session_id);
+    match exit_of(ended).0 {
+        ExitCode::LoopHalted => {
+            format!("segno breaker status {id}   segno breaker reset {id}   segno loop say \"…\" {id}")
+        }
+        ExitCode::BudgetExhausted => {
+            format!("segno budget extend N --session {id}   then: segno resume {id}")
+        }
+        ExitCode::RunLimit => format!("segno loop resume {id}   goes on when it is due, with --now at once"),
+        _ => format!("segno loop status {id}   segno resume {id}"),
+    }
+}
+
+/// One document, as the last line of `--json`.
+fn document(ended: &LoopEnded, exit: ExitCode, word: &str) -> Value {
+    let state = &ended.state;
+    let looping = state.looping.as_ref();
+    json!({
+        "kind": "result",
+        "outcome": word,
+        "exit_code": exit.number(),
+        "reason": ended.why,
+        "session_id": state.session_id,
+        "session_status": state.status,
+        "verdict": ended.verdict,
+        "phase": state.phase,
+        "phases_completed": state.phases_completed,
+        "iterations": looping.map(|looping| looping.total),
+        "tests": looping.and_then(|looping| looping.tests.as_ref()),
+        "gate": looping.and_then(|looping| looping.gate.as_ref()),
+        "breaker": looping.map(|looping| &looping.breaker),
+        "waiting_until": looping.and_then(|looping| looping.parked.as_ref()?.until),
+        "tokens": state.tokens,
+        "cost_micros": state.cost.used_micros,
+    })
+}
+
+fn summary(state: &State) -> String {
+    let iterations = state.looping.as_ref().map_or(0, |looping| looping.total);
+    let tests =
+        state.looping.as_ref().and_then(|looping| looping.tests.as_ref()).filter(|tests| tests.total > 0);
+    let tests =
+        tests.map_or_else(String::new, |tests| format!("   {} of {} tests pass", tests.passed, tests.total));
+    format!(
+        "  {} {}   {}{tests}   {}   {}",
+        state.status,
+        short(state.session_id),
+        units::things(iterations, "iteration"),
+        units::tokens(state.tokens.total()),
+        units::dollars(state.cost.used_micros),
+    )
+}

@@ -1,0 +1,122 @@
+//! A loop that is driven and watched.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use segno_engine::core::SessionId;
+use segno_engine::core::event::WokenHow;
+use segno_engine::looping::LoopEnded;
+use segno_engine::looping::LoopHands;
+use segno_engine::looping::LoopListener;
+use segno_engine::looping::LoopNews;
+use segno_engine::looping::SystemSleeper;
+use segno_engine::run::Feed;
+use segno_engine::run::Stop;
+
+use super::result;
+use crate::command_context::CommandContext;
+use crate::commands::run::follow;
+use crate::commands::run::settings;
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::output::units;
+
+/// Passes on what is heard to the thread that prints.
+struct Ear(mpsc::Sender<LoopNews>);
+
+impl LoopListener for Ear {
+    fn hear(&self, news: &LoopNews) {
+        // Whoever printed it is gone: the journal has what matters.
+        let _ = self.0.send(news.clone());
+    }
+}
+
+/// The frontend for the thread that drives: it cannot ask, and what it says is printed by the other one.
+struct Voice(mpsc::Sender<LoopNews>);
+
+impl segno_engine::frontend::Frontend for Voice {
+    fn ask(&self, _question: &segno_engine::frontend::Question) -> Option<usize> {
+        None
+    }
+
+    fn notice(&self, text: &str) {
+        let _ = self.0.send(LoopNews::Problem(text.to_owned()));
+    }
+
+    fn progress(&self, _text: &str) {}
+}
+
+/// Drives a loop to where it stands still, and says how that came.
+pub(super) fn drive(
+    ctx: &CommandContext<'_>,
+    session: SessionId,
+    woken: WokenHow,
+    waits: bool,
+    no_hooks: bool,
+) -> Outcome {
+    let context = ctx.context;
+    let mut settings = settings(context, Some(ctx.engine.store_id()))?;
+    settings.hooks &= !no_hooks;
+    let recipients = super::notify::recipients(context)?;
+    let (feed, stop) = (Feed::default(), Stop::default());
+    let (sender, news) = mpsc::channel();
+    let (ear, voice) = (Ear(sender.clone()), Voice(sender));
+    let first = ctx.load(session)?.seq;
+    let mut printed = Printed { context, waiting: None };
+    let beside = || printed.print(&news);
+    let ended = follow(ctx, session, first, &feed, false, &stop, beside, |engine| {
+        let hands = LoopHands {
+            settings: &settings,
+            frontend: &voice,
+            listener: &ear,
+            feed: &feed,
+            stop: &stop,
+            sleeper: &SystemSleeper,
+            waits,
+            woken,
+            recipients: recipients.clone(),
+        };
+        engine.loop_drive(session, &hands)
+    })?;
+    let ended: LoopEnded = ended?;
+    context.printer.clear_status();
+    result::report(ctx, &ended)
+}
+
+/// What was printed of the news.
+struct Printed<'a> {
+    context: &'a Context,
+    waiting: Option<Duration>,
+}
+
+impl Printed<'_> {
+    /// Prints what came since. What is in the journal is shown from there.
+    fn print(&mut self, news: &mpsc::Receiver<LoopNews>) {
+        let printer = &self.context.printer;
+        for one in news.try_iter() {
+            match one {
+                LoopNews::Measuring { name } => printer.status(&format!("  measuring: {name}")),
+                LoopNews::Waiting { left } => {
+                    printer.status(&format!("  goes on in {}", units::duration(left)));
+                    // Without a terminal, a line now and then.
+                    let told = self.waiting.is_some_and(|told| left + Duration::from_secs(600) > told);
+                    if !told {
+                        printer.detail(1, format!("goes on in {}", units::duration(left)));
+                        self.waiting = Some(left);
+                    }
+                }
+                LoopNews::Problem(text) => printer.warn(text),
+                LoopNews::Woken => printer.talk("the wait is over: it goes on"),
+                LoopNews::Parked { until, words } => {
+                    if until.is_none() {
+                        printer.talk(format!("waits until you say so: {words}"));
+                    }
+                }
+                LoopNews::PhaseBegan { phase, number, of } => {
+                    printer.talk(format!("phase {phase} ({number} of {of})"));
+                }
+                LoopNews::IterationBegan { .. } | LoopNews::Decided { .. } => {}
+            }
+        }
+    }
+}

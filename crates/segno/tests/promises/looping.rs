@@ -1,0 +1,164 @@
+//! The loop through the program: what completes it, what never does, and how it stands still.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::lab::Lab;
+use crate::lab::until;
+
+/// A stand-in for Claude Code: a shell script that does `work` in the project and ends its answer with a status block
+/// that has `$signal` in it. Every prompt is kept.
+fn agent(work: &str) -> Lab {
+    let lab = Lab::new();
+    let script = format!(
+        r#"#!/bin/sh
+case "$*" in *--version*) echo "2.1.325 (Claude Code)"; exit 0;; esac
+id=none; while [ $# -gt 0 ]; do case "$1" in --session-id|--resume) id=$2;; esac; shift; done
+cat >> ../prompts; echo "=====" >> ../prompts
+n=$(( $(cat ../n 2>/dev/null || echo 0) + 1 )); echo $n > ../n; signal=false; says="done with $n"
+printf '{{"type":"system","subtype":"init","session_id":"%s","model":"gpt-5","tools":[]}}\n' "$id"
+{work}
+printf '{{"type":"result","subtype":"success","is_error":false,"session_id":"%s","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.01,"usage":{{"input_tokens":100,"output_tokens":10}},"result":"%s\\n---RALPH_STATUS---\\nSTATUS: IN_PROGRESS\\nEXIT_SIGNAL: %s\\n---END_RALPH_STATUS---\\n"}}\n' "$id" "$says" "$signal"
+"#
+    );
+    let path = lab.home.path().join("claude");
+    lab.write(&path, &script);
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    lab.config(&format!("[agents.claude]\nprogram = {:?}\n", path.display().to_string()));
+    lab
+}
+
+const UNTIL: &[&str] = &["loop", "--no-hooks", "--prompt", "make three files", "--until", "test -e c"];
+
+fn run(lab: &Lab, more: &[&str]) -> (Option<i32>, Value) {
+    let args: Vec<&str> = UNTIL.iter().chain(more).chain(&["--json"]).copied().collect();
+    let said = lab.run(&args);
+    (said.code, said.result())
+}
+
+fn verdicts(lab: &Lab) -> Vec<String> {
+    let ended = lab.journal(Some("iteration_ended"));
+    ended.iter().map(|event| event["body"]["verdict"]["verdict"].as_str().unwrap().to_owned()).collect()
+}
+
+/// One more file each time, and it says that it is done when it is.
+const HONEST: &str =
+    "for f in a b c; do [ -e $f ] || { echo $n > $f; break; }; done\n[ -e c ] && signal=true";
+
+#[test]
+fn a_loop_of_one_line_completes_when_the_command_succeeds_and_the_agent_says_so() {
+    let lab = agent(HONEST);
+    let (code, result) = run(&lab, &[]);
+    assert_eq!(
+        (code, &result["outcome"], &result["iterations"]),
+        (Some(0), &json!("completed"), &json!(3)),
+        "{result}"
+    );
+    assert_eq!(verdicts(&lab), ["continue", "continue", "complete"]);
+    let state = lab.state();
+    assert_eq!((&state["status"], &state["made_by"]), (&json!("completed"), &json!("loop")));
+    assert_eq!(lab.json(&["cost", "--by", "iteration"])["total"]["micros"], 30_000);
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn who_claims_success_with_a_failing_command_never_completes() {
+    let lab = agent("echo $n >> claims; signal=true; says='All tests pass, the project is complete.'");
+    let (code, result) = run(&lab, &["--max-iterations", "4"]);
+    assert_eq!((code, &result["outcome"]), (Some(26), &json!("max_iterations")), "{result}");
+    assert_eq!(verdicts(&lab), ["continue", "continue", "continue", "cap"]);
+    assert_eq!(lab.state()["status"], "paused");
+}
+
+#[test]
+fn a_command_that_succeeds_is_not_enough_without_the_signal_unless_somebody_says_so() {
+    let lab = agent("touch c; echo $n >> log");
+    let (code, _) = run(&lab, &["--max-iterations", "2"]);
+    assert_eq!((code, verdicts(&lab)), (Some(26), vec!["continue".to_owned(), "cap".to_owned()]));
+    let lab = agent("touch c; echo $n >> log");
+    let (code, result) = run(&lab, &["--no-signal"]);
+    assert_eq!((code, &result["iterations"]), (Some(0), &json!(1)), "{result}");
+}
+
+#[test]
+fn nothing_that_moves_halts_it_and_it_says_why() {
+    let lab = agent("true");
+    let (code, result) = run(&lab, &[]);
+    assert_eq!(
+        (code, &result["outcome"], &result["session_status"]),
+        (Some(28), &json!("halted"), &json!("halted")),
+        "{result}"
+    );
+    assert_eq!(verdicts(&lab), ["continue", "continue", "halt"]);
+    let breaker = lab.json(&["breaker", "status"]);
+    assert_eq!(breaker["breaker"]["state"], "OPEN");
+    assert!(breaker["breaker"]["reason"].as_str().unwrap().contains("progress"), "{breaker}");
+    // It does not go on by itself, and a person can close it.
+    assert_ne!(lab.run(&["loop", "resume", "last"]).code, Some(0));
+    assert_eq!(lab.run(&["breaker", "reset", "last", "--because", "it can now"]).code, Some(0));
+    let state = lab.state();
+    assert_eq!(state["looping"]["breaker"]["state"], "CLOSED");
+}
+
+#[test]
+fn a_note_of_the_operator_is_in_the_next_prompt_once() {
+    let lab = agent(&format!(
+        "{HONEST}\n[ $n = 1 ] && touch ../first && while [ ! -e ../go ]; do sleep 0.02; done"
+    ));
+    let live = lab.start(&UNTIL.iter().chain(&["--json"]).copied().collect::<Vec<_>>(), None);
+    let home = lab.home.work().parent().unwrap().to_owned();
+    until("the first iteration runs", || home.join("first").exists().then_some(()));
+    assert_eq!(lab.run(&["loop", "say", "use no tabs", "last"]).code, Some(0));
+    std::fs::write(home.join("go"), "").unwrap();
+    assert_eq!(live.finish().code, Some(0));
+    let prompts = std::fs::read_to_string(home.join("prompts")).unwrap();
+    let told: Vec<bool> = prompts.split("=====").map(|prompt| prompt.contains("use no tabs")).collect();
+    assert_eq!(told, [false, true, false, false]);
+    assert!(prompts.split("=====").take(3).all(|prompt| prompt.contains("make three files")), "{prompts}");
+}
+
+#[test]
+fn a_killed_loop_goes_on_with_the_same_decisions() {
+    let lab = agent(&format!("{HONEST}\n[ $n = 2 ] && touch ../second && sleep 60"));
+    let live = lab.start(UNTIL, None);
+    let home = lab.home.work().parent().unwrap().to_owned();
+    until("the second iteration runs", || home.join("second").exists().then_some(()));
+    live.signal(rustix::process::Signal::KILL);
+    drop(live.finish());
+    let resumed = lab.run(&["resume", "last", "--json"]);
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
+    assert_eq!(resumed.result()["outcome"], "completed");
+    assert_eq!(verdicts(&lab).last().unwrap(), "complete");
+    assert_eq!(lab.state()["status"], "completed");
+    lab.assert_no_agent_left();
+}
+
+#[test]
+fn what_would_be_done_is_shown_and_nothing_is_begun() {
+    let lab = agent("true");
+    let said =
+        lab.run(&["loop", "--prompt", "build it", "--workflow", "prp", "--until", "make test", "--dry-run"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let text = said.text();
+    assert!(text.contains("RED → GREEN → REFACTOR → DOCUMENT") && text.contains("build it"), "{text}");
+    assert!(!lab.home.work().parent().unwrap().join("prompts").exists());
+    let nothing = lab.run(&["loop", "--prompt", "build it"]);
+    assert_eq!(nothing.code, Some(2), "what measures it is missing");
+}
+
+#[test]
+fn a_workflow_of_an_untrusted_project_is_refused_whole() {
+    let lab = agent("true");
+    assert_eq!(lab.run(&["workflow", "new", "mine", "--from", "prp"]).code, Some(0));
+    let path = lab.home.work().join(".segno/workflows/mine.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{text}\n[[phase.evidence]]\nname = \"x\"\ncommand = \"touch ../ran\"\n"))
+        .unwrap();
+    assert_eq!(lab.run(&["workflow", "check", "mine"]).code, Some(0));
+    let refused = lab.run(&["loop", "--prompt", "x", "--workflow", "mine"]);
+    assert_eq!(refused.code, Some(13), "{}", refused.stderr);
+    assert!(refused.stderr.contains("trust"), "{}", refused.stderr);
+    assert!(!lab.home.work().parent().unwrap().join("ran").exists());
+    let misspelt = lab.run(&["loop", "--prompt", "x", "--workflow", "prq", "--until", "true"]);
+    assert!(misspelt.code == Some(13) && misspelt.stderr.contains("prp"), "{}", misspelt.stderr);
+}
