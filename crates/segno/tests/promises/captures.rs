@@ -165,6 +165,10 @@ promise!(
         live.signal(rustix::process::Signal::KILL);
         live.finish();
         let now = || jiff::Timestamp::now();
+        // A clock that files are stamped with may be a tick behind.
+        let tick = jiff::SignedDuration::from_millis(20);
+        let died = now();
+        until("its driver has been dead for more than a tick", || (now() > died + tick * 5).then_some(()));
         let before = now();
         let_go(&lab);
         until("its last word is kept", || {
@@ -172,8 +176,6 @@ promise!(
             kept.contains("after").then_some(())
         });
         let after = now();
-        // A clock that files are stamped with may be a tick behind.
-        let tick = jiff::SignedDuration::from_millis(20);
         until("it is past that by more than a tick", || (now() > after + tick * 2).then_some(()));
         std::fs::write(&gone, "").unwrap();
         lab.assert_no_process_left();
