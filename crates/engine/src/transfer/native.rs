@@ -10,6 +10,9 @@ use std::fs::File;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::io::Take;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -22,18 +25,16 @@ use segno_agents::Place;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
-use segno_core::Timestamp;
 use segno_core::rows::RunRow;
 use serde::Deserialize;
 use serde::Serialize;
+use serde::de::IgnoredAny;
 
 use super::kept;
 use crate::Engine;
 use crate::Error;
 use crate::files::Access;
 use crate::files::Draft;
-use crate::files::Links;
-use crate::files::ReadError;
 
 /// The first line.
 const BEGIN: &str = "segno conversations 1";
@@ -43,6 +44,8 @@ const LINE: u64 = 4 << 10;
 const MOST: usize = 32;
 /// Largest conversation that travels.
 const BYTES: u64 = 256 << 20;
+/// Longest first line of a conversation.
+const FIRST: u64 = 16 << 20;
 /// Most folders that are looked through for the one of a project.
 const FOLDERS: usize = 10_000;
 
@@ -105,16 +108,15 @@ pub fn export_conversations(
     for had in had(engine, session)? {
         let came = match readable(engine, &had) {
             Err(why) => Came::Not(why),
-            Ok((path, bytes)) => {
-                let head = Head {
-                    agent: had.agent.clone(),
-                    conversation: had.id.clone(),
-                    bytes: bytes.len() as u64,
-                };
+            Ok((path, bytes, content)) => {
+                let head = Head { agent: had.agent.clone(), conversation: had.id.clone(), bytes };
                 let head = serde_json::to_string(&head).map_err(|why| Error::file(to, why))?;
                 let file = draft.file();
                 writeln!(file, "{head}").map_err(io)?;
-                file.write_all(&bytes).and_then(|()| file.write_all(b"\n")).map_err(io)?;
+                if std::io::copy(&mut content.take(bytes), file).map_err(io)? != bytes {
+                    return Err(Error::file(&path, "it changed while it was read"));
+                }
+                file.write_all(b"\n").map_err(io)?;
                 Came::There(path)
             }
         };
@@ -147,27 +149,42 @@ fn had(engine: &Engine, session: SessionId) -> Result<Vec<Had>, Error> {
     Ok(all)
 }
 
-/// The whole lines of a conversation's file, or why it stays behind.
-fn readable(engine: &Engine, had: &Had) -> Result<(PathBuf, Vec<u8>), String> {
+/// A conversation's file, with how many bytes its whole lines have, or why it stays behind.
+fn readable(engine: &Engine, had: &Had) -> Result<(PathBuf, u64, File), String> {
     if let Some(Keeping::Database(_)) = kept::keeping(&had.agent) {
         return Err(format!("{} keeps its conversations in a database, and none as a file", had.agent));
     }
     let path = kept::file(engine, &had.run)
         .ok_or_else(|| format!("the file in which {} keeps it is not there", had.agent))?;
-    let read = crate::files::read_bounded(&path, BYTES, Links::Follow);
-    let mut bytes = match read {
-        Ok(Some(bytes)) => bytes,
-        Ok(None) => return Err("its file is gone".to_owned()),
-        Err(ReadError::TooLarge(_)) => return Err(format!("it has more than {} MB", BYTES >> 20)),
-        Err(other) => return Err(other.to_string()),
-    };
-    // An agent that is at work may be in the middle of a line.
-    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    bytes.truncate(end);
-    match bytes.is_empty() {
-        true => Err("its file is empty".to_owned()),
-        false => Ok((path, bytes)),
+    let mut file = File::open(&path).map_err(|why| why.to_string())?;
+    let length = file.metadata().map_err(|why| why.to_string())?.len();
+    if length > BYTES {
+        return Err(format!("it has more than {} MB", BYTES >> 20));
     }
+    // An agent that is at work may be in the middle of a line.
+    let whole = whole_lines(&mut file, length).map_err(|why| why.to_string())?;
+    match whole {
+        0 => Err("its file is empty".to_owned()),
+        whole => Ok((path, whole, file)),
+    }
+}
+
+/// How many bytes the whole lines of a file have. It is at its beginning afterwards.
+fn whole_lines(file: &mut File, length: u64) -> std::io::Result<u64> {
+    const BLOCK: u64 = 64 << 10;
+    let mut end = length;
+    while end > 0 {
+        let begin = end.saturating_sub(BLOCK);
+        let mut block = Vec::new();
+        file.seek(SeekFrom::Start(begin))?;
+        Read::take(&*file, end - begin).read_to_end(&mut block)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            file.rewind()?;
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
 }
 
 /// Puts the conversations of an imported session where its agents look for them. Answers with what became of each.
@@ -191,16 +208,17 @@ pub fn import_conversations(engine: &Engine, state: &State, from: &Path) -> Resu
         if carried.len() >= MOST || head.bytes > BYTES {
             return Err(bad("it holds more than it may"));
         }
-        let mut bytes = Vec::new();
-        file.by_ref().take(head.bytes).read_to_end(&mut bytes).map_err(io)?;
-        let mut end = [0];
-        if bytes.len() as u64 != head.bytes || file.read(&mut end).map_err(io)? != 1 || end != *b"\n" {
-            return Err(bad("it ends too early"));
-        }
+        let mut content = file.by_ref().take(head.bytes);
         let came = match known.get(&(head.agent.clone(), head.conversation.clone())) {
             None => Came::Not("the session does not speak of it".to_owned()),
-            Some(had) => arrive(engine, state, had, &bytes).unwrap_or_else(Came::Not),
+            Some(had) => arrive(engine, state, had, &mut content).unwrap_or_else(Came::Not),
         };
+        // What was not taken is passed over.
+        std::io::copy(&mut content, &mut std::io::sink()).map_err(io)?;
+        let mut end = [0];
+        if content.limit() > 0 || file.read(&mut end).map_err(io)? != 1 || end != *b"\n" {
+            return Err(bad("it ends too early"));
+        }
         carried.push(Carried { agent: head.agent, conversation: head.conversation, came });
     }
     Ok(carried)
@@ -215,7 +233,12 @@ fn line(file: &mut impl BufRead) -> std::io::Result<Option<String>> {
     }
 }
 
-fn arrive(engine: &Engine, state: &State, had: &Had, bytes: &[u8]) -> Result<Came, String> {
+fn arrive(
+    engine: &Engine,
+    state: &State,
+    had: &Had,
+    content: &mut Take<impl BufRead>,
+) -> Result<Came, String> {
     let files = match kept::keeping(&had.agent) {
         Some(Keeping::Files(files)) => files,
         Some(Keeping::Database(_)) => {
@@ -223,8 +246,9 @@ fn arrive(engine: &Engine, state: &State, had: &Had, bytes: &[u8]) -> Result<Cam
         }
         None => return Err(format!("nobody knows where {} keeps its conversations", had.agent)),
     };
-    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    if serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(first).is_err() {
+    let mut first = Vec::new();
+    content.by_ref().take(FIRST).read_until(b'\n', &mut first).map_err(|why| why.to_string())?;
+    if serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&first).is_err() {
         return Err("it does not read like a conversation".to_owned());
     }
     let root = kept::root(engine, &files).ok_or("there is no home directory")?;
@@ -232,26 +256,24 @@ fn arrive(engine: &Engine, state: &State, had: &Had, bytes: &[u8]) -> Result<Cam
         return Ok(Came::Already(path));
     }
     let began = had.run.started_at.unwrap_or_else(|| engine.now());
-    put(&files, &root, had, began, &state.project.path, bytes)
+    let arrival = Arrival { id: &had.id, project: &state.project.path, began: &began.to_string() };
+    put(&files, &root, &arrival, &first, content)
 }
 
 /// Makes the file. Directories on the way that are links are refused: they could lead out of the agent's own.
 fn put(
     files: &KeptFiles,
     root: &Path,
-    had: &Had,
-    began: Timestamp,
-    project: &str,
-    bytes: &[u8],
+    arrival: &Arrival<'_>,
+    first: &[u8],
+    rest: &mut Take<impl BufRead>,
 ) -> Result<Came, String> {
     let why = |why: &dyn std::fmt::Display| format!("{}: {why}", root.display());
-    let began = began.to_string();
-    let arrival = Arrival { id: &had.id, project, began: &began };
-    let place = files.place(&arrival).ok_or("its name, or that of this project, makes no name of a file")?;
+    let place = files.place(arrival).ok_or("its name, or that of this project, makes no name of a file")?;
     crate::files::make_directory(root).map_err(|error| why(&error))?;
     let mut dir = crate::files::open_dir(root).map_err(|error| why(&error))?;
     let mut path = root.to_owned();
-    let place = owned(place, root, &dir, project)?;
+    let place = owned(place, root, &dir, arrival.project)?;
     for name in &place.directories {
         dir = crate::files::dir_in(&dir, name, 0o700).map_err(|error| why(&error))?;
         path.push(name);
@@ -259,7 +281,11 @@ fn put(
     path.push(&place.file);
     let mut draft =
         Draft::begin_in(dir, place.file.as_ref(), Access::Private).map_err(|error| why(&error))?;
-    draft.file().write_all(bytes).map_err(|error| why(&error))?;
+    draft.file().write_all(first).map_err(|error| why(&error))?;
+    std::io::copy(rest, draft.file()).map_err(|error| why(&error))?;
+    if rest.limit() > 0 {
+        return Err("it ends too early".to_owned());
+    }
     match draft.finish_new() {
         Ok(_) => Ok(Came::There(path)),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Came::Already(path)),
