@@ -101,7 +101,7 @@ impl Follows<'_> {
         let plan = self.looping.phase_plan();
         let commands = plan.map(|plan| plan.evidence.iter().map(|one| one.command.clone()).collect());
         let receipt = Receipt {
-            tree: self.seen.tree_after.clone(),
+            tree: self.seen.bound_to().cloned(),
             commands: commands.unwrap_or_default(),
             evidence: self.seen.evidence.clone(),
             counts: self.seen.tests.clone().unwrap_or_default(),

@@ -123,6 +123,7 @@ pub(crate) fn observation() -> Observation {
         open_items: Some(4),
         tree_before: Some("7ree1".into()),
         tree_after: Some("7ree2".into()),
+        measured_tree: Some("7ree3".into()),
         files_changed: 3,
         commits: 1,
         repeated: Repeated { identical: 2, cycle: 4 },

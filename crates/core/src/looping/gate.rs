@@ -86,7 +86,7 @@ pub fn evaluate(state: &LoopState, seen: &Observation, iteration: u64) -> GateRe
     let gate_2 = (state.plan.signal || only_signal).then(|| seen.claims.exit_signal == Some(true));
     let warnings = warnings(seen, gate_1);
     let can_exit = gate_1 && gate_2.unwrap_or(true);
-    GateResult { conditions, gate_1, gate_2, can_exit, tree: seen.tree_after.clone(), runs, warnings }
+    GateResult { conditions, gate_1, gate_2, can_exit, tree: seen.bound_to().cloned(), runs, warnings }
         .bounded()
 }
 
@@ -320,7 +320,7 @@ impl Checks<'_> {
     /// What a person accepted holds, on the tree that they looked at.
     fn accept(&mut self) {
         let Some(accepted) = &self.state.accepted else { return };
-        if accepted.tree != self.seen.tree_after {
+        if accepted.tree.as_ref() != self.seen.bound_to() {
             return;
         }
         let open = self.conditions.iter_mut().filter(|one| !one.holds && one.acceptable);

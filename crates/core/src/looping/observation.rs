@@ -92,8 +92,10 @@ pub struct Observation {
     pub open_items: Option<u64>,
     /// The tree before the iteration.
     pub tree_before: Option<String>,
-    /// The tree after it, on which the evidence was measured.
+    /// The tree as the agent left it.
     pub tree_after: Option<String>,
+    /// The tree on which the evidence was measured, with what the evidence commands wrote themselves: that is no progress.
+    pub measured_tree: Option<String>,
     /// Files that differ between the two.
     pub files_changed: u64,
     /// Commits that were made.
@@ -388,6 +390,7 @@ impl Observation {
         numbers(&mut self.metrics);
         self.tree_before.iter_mut().for_each(name);
         self.tree_after.iter_mut().for_each(name);
+        self.measured_tree.iter_mut().for_each(name);
         self.over_budget.iter_mut().for_each(line);
         if let Some(limit) = &mut self.limit {
             limit.window.iter_mut().for_each(name);
@@ -398,6 +401,11 @@ impl Observation {
         self.windows.truncate(limits::LOOP_NAMES);
         self.windows.iter_mut().for_each(|window| name(&mut window.name));
         self
+    }
+
+    /// The tree that a gate is bound to.
+    pub fn bound_to(&self) -> Option<&String> {
+        self.measured_tree.as_ref().or(self.tree_after.as_ref())
     }
 
     /// What it cost, in money if that is known, else in tokens.

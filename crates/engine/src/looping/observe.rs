@@ -64,7 +64,11 @@ impl Engine {
     pub(super) fn observe_run(&self, state: &State, told: Option<&Outcome>) -> Result<Observation, Error> {
         let Some(row) = self.run_row(state)? else { return Ok(Observation::default()) };
         let calls = self.call_facts(state)?;
-        let delta = self.tree_delta(state)?;
+        let mut delta = self.tree_delta(state)?;
+        if delta.after.is_none() {
+            // No checkpoint tells how the agent left it: it is as it is, before anything is measured.
+            delta.after = self.present_tree(state)?;
+        }
         let text = match &row.text {
             Some(text) => self.whole(text)?,
             None => String::new(),
@@ -122,10 +126,11 @@ impl Engine {
         seen.metrics.clone_from(&measured.metrics);
         seen.measured = times;
         let before = looping.last.as_deref();
-        let same_tree =
-            before.is_some_and(|before| before.tree_after.is_some() && before.tree_after == measured.tree);
+        let same_tree = before
+            .is_some_and(|before| before.bound_to().is_some() && before.bound_to() == measured.tree.as_ref());
         seen.flaky = differs || (same_tree && before.is_some_and(|before| before.tests != measured.tests));
-        seen.tree_after = measured.tree.clone().or(seen.tree_after.take());
+        // What the commands wrote is not what the agent did.
+        seen.measured_tree.clone_from(&measured.tree);
         let Some(counts) = &measured.tests else { return Ok(()) };
         let now = &measured.names;
         let unnamed =

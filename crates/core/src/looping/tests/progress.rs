@@ -32,6 +32,20 @@ fn files_and_commits_count_and_a_tree_that_comes_back_does_not() {
     assert_eq!(progress(&story, &start).compared, "tree t0 as at the beginning of the phase");
 }
 
+/// A report that a test command writes anew every time is not what the agent did.
+#[test]
+fn what_the_evidence_commands_write_is_no_progress() {
+    let mut story = begun(simple());
+    for n in 0..3 {
+        let seen = Observation { measured_tree: Some(format!("report {n}")), ..idle() };
+        assert!(!progress(&story, &seen).made);
+        iterate(&mut story, seen);
+    }
+    assert_eq!(story.state.status, crate::status::Status::Halted);
+    // The gate is bound to what was measured.
+    assert_eq!(looping(&story).gate.as_ref().unwrap().tree.as_deref(), Some("report 2"));
+}
+
 #[test]
 fn words_and_numbers_that_the_agent_says_are_no_progress() {
     let story = begun(simple());

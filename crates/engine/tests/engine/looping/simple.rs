@@ -51,6 +51,16 @@ fn who_does_nothing_is_halted_after_three_times() {
     assert_eq!(yard.starts(), 3);
 }
 
+/// The command leaves another file every time; the agent still does nothing.
+#[test]
+fn a_report_that_the_command_writes_is_no_progress() {
+    let yard = Yard::new();
+    yard.always("finish done");
+    let ended = yard.until("echo line >> report; test -f sail");
+    assert!(matches!(ended.verdict, Some(LoopVerdict::Halt { .. })), "{:?}", ended.verdict);
+    assert_eq!((ended.state.status, yard.starts()), (Status::Halted, 3));
+}
+
 #[test]
 fn an_agent_that_cannot_be_started_is_no_iteration() {
     let yard = Yard::new();
