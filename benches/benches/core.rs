@@ -4,8 +4,8 @@
 use criterion::Criterion;
 use criterion::criterion_group;
 use criterion::criterion_main;
-use segno_core::Command;
 use segno_core::Event;
+use segno_core::Fact;
 use segno_core::Mark;
 use segno_core::State;
 use segno_core::Timestamp;
@@ -20,8 +20,8 @@ fn session() -> State {
     State::begin(&Mark { seq: 1, at: Timestamp::from_micros(1), run: None }, &event).unwrap()
 }
 
-fn tokens() -> Command {
-    Command::RecordTokens { tokens: TokenUse::of(1), estimated: false, source: Source::Hand }
+fn tokens() -> Fact {
+    Fact::TokensRecorded { tokens: TokenUse::of(1), estimated: false, source: Source::Hand }
 }
 
 fn benches(c: &mut Criterion) {

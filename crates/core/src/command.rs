@@ -6,24 +6,19 @@ use crate::budget::Counting;
 use crate::budget::TokenUse;
 use crate::event::CallEnd;
 use crate::event::Change;
-use crate::event::Channel;
 use crate::event::CheckpointReady;
 use crate::event::CheckpointReason;
 use crate::event::FilesRestored;
 use crate::event::Holder;
 use crate::event::InterruptReason;
 use crate::event::Maker;
-use crate::event::MemoryUse;
 use crate::event::Metric;
 use crate::event::OutputKind;
 use crate::event::PauseReason;
 use crate::event::Project;
 use crate::event::Request;
 use crate::event::RunEnded;
-use crate::event::RunNamed;
 use crate::event::RunStarted;
-use crate::event::Source;
-use crate::event::TurnCompleted;
 use crate::event::Unit;
 use crate::event::Verdict;
 use crate::event::Workflow;
@@ -63,7 +58,8 @@ pub struct Creation {
     pub file: Option<String>,
 }
 
-/// One thing asked of a session. [`crate::decide()`] answers.
+/// One thing asked of a session, which may be refused: [`crate::decide()`] answers on the newest state, inside the
+/// store's transaction. What merely happened is a [`crate::Fact`].
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of the event that follows, documented there")]
 pub enum Command {
@@ -84,15 +80,11 @@ pub enum Command {
 
     /// Somebody drives from now on.
     AttachDriver { epoch: u64, holder: Holder },
-    /// They let go.
-    DetachDriver { epoch: u64 },
     /// Ask the driver for something.
     MakeRequest { request: Request, details: Option<Text> },
     /// The driver's answer.
     AnswerRequest { request: u64, obeyed: bool, details: Option<Text> },
 
-    /// Name the session.
-    SetTopic { topic: String },
     /// Write down what the user wants.
     SetIntent { intent: Text },
     /// Correct what it works on.
@@ -116,10 +108,6 @@ pub enum Command {
     /// Say how far the work has come.
     SetProgress { percent: u8 },
 
-    /// Tokens were used.
-    RecordTokens { tokens: TokenUse, estimated: bool, source: Source },
-    /// Money was spent.
-    RecordCost { micros: u64, source: Source },
     /// Set a budget; what is not said stays.
     SetBudget {
         unit: Unit,
@@ -135,10 +123,6 @@ pub enum Command {
 
     /// A result file.
     RecordArtifact { path: String, artifact_type: Change, phase: Option<String> },
-    /// A file changed.
-    RecordFile { path: String, change: Change, call: Option<String> },
-    /// A line of history.
-    NoteHistory { action: String, phase: Option<String>, details: Option<Text> },
     /// A named output.
     RecordOutput { name: String, kind: OutputKind, content: Text },
     /// A number or flag.
@@ -171,20 +155,12 @@ pub enum Command {
     /// Another branch of decisions.
     SwitchBranch { branch: String, from: Option<u64> },
 
-    /// A tool call began.
-    StartTool { call: String, tool: String, input: Value, write_ahead: bool, source: Source },
-    /// A tool call ended.
-    EndTool { call: String, tool: Option<String>, end: CallEnd, output: Option<Text>, source: Source },
     /// How a call in doubt ended was found out.
     SettleCall { call: String, end: CallEnd, output: Option<Text>, evidence: String },
-    /// A memory was asked.
-    UseMemory { usage: MemoryUse, source: Option<String>, query: Text, result: Option<Text> },
     /// Put into the cache.
     SetCache { key: String, value: Value },
     /// Take out of the cache.
     RemoveCache { key: String },
-    /// Something went wrong.
-    RecordError { message: Text, error_kind: Option<String> },
 
     /// Set a sign.
     CreateCheckpoint { name: Option<String>, reason: CheckpointReason },
@@ -206,23 +182,10 @@ pub enum Command {
 
     /// An agent was started.
     StartRun(Box<RunStarted>),
-    /// It said who it is.
-    NameRun(RunNamed),
     /// Another driver follows it.
     AdoptRun { run: String, epoch: u64 },
     /// It ended.
     EndRun(Box<RunEnded>),
-    /// It said something.
-    Say { channel: Channel, text: Text, message: Option<String>, parent: Option<String> },
-    /// It finished with a prompt.
-    CompleteTurn(TurnCompleted),
-    /// It, or whoever watches it, reported something else.
-    Report { what: String, body: Value },
-
-    /// Somebody chose how to go on.
-    ChooseRecovery(Box<crate::event::RecoveryChosen>),
-    /// An agent that died is taken up again by itself.
-    AttemptResume(crate::event::ResumeAttempted),
 
     /// Something of its loop.
     Loop(Box<crate::looping::LoopCommand>),
@@ -237,7 +200,7 @@ pub enum Need {
     Active,
     /// A session that has not ended: it belongs to the work.
     Open,
-    /// Nothing: it is a fact, and facts are recorded whenever they arrive.
+    /// Nothing: it says how something ended that was begun, and is recorded whenever it arrives, as facts are.
     Nothing,
 }
 
@@ -288,34 +251,18 @@ impl Command {
             | Self::InvalidateCheckpoints { .. }
             | Self::RestoreState { .. }
             | Self::CreateCheckpoint { .. } => Need::Open,
-            Self::DetachDriver { .. }
-            | Self::AnswerRequest { .. }
-            | Self::SetTopic { .. }
+            Self::AnswerRequest { .. }
             | Self::SetProject { .. }
             | Self::SetGitBranch { .. }
-            | Self::RecordTokens { .. }
-            | Self::RecordCost { .. }
             | Self::CountBelow { .. }
-            | Self::RecordFile { .. }
-            | Self::NoteHistory { .. }
-            | Self::StartTool { .. }
-            | Self::EndTool { .. }
             | Self::SettleCall { .. }
-            | Self::ChooseRecovery(_)
-            | Self::AttemptResume(_)
-            | Self::UseMemory { .. }
-            | Self::RecordError { .. }
             | Self::ReadyCheckpoint(_)
             | Self::FailCheckpoint { .. }
             | Self::PinCheckpoint { .. }
             | Self::DropCheckpoint { .. }
             | Self::RecordRestore(_)
-            | Self::NameRun(_)
             | Self::AdoptRun { .. }
-            | Self::EndRun(_)
-            | Self::Say { .. }
-            | Self::CompleteTurn(_)
-            | Self::Report { .. } => Need::Nothing,
+            | Self::EndRun(_) => Need::Nothing,
         }
     }
 
@@ -345,9 +292,7 @@ impl Command {
             Self::Abort { .. } => "be aborted",
             Self::Fail { .. } => "fail",
             Self::AttachDriver { .. } => "be driven",
-            Self::DetachDriver { .. } => "be let go",
             Self::MakeRequest { .. } | Self::AnswerRequest { .. } => "take requests",
-            Self::SetTopic { .. } => "be renamed",
             Self::SetIntent { .. } => "change its intent",
             Self::SetProject { .. } => "change its project",
             Self::SetGitBranch { .. } => "change its branch",
@@ -359,12 +304,9 @@ impl Command {
             Self::VerifyPhase { .. } => "be verified",
             Self::SetWorkflowState { .. } => "change its workflow state",
             Self::SetProgress { .. } => "change its progress",
-            Self::RecordTokens { .. } | Self::CountBelow { .. } => "record tokens",
-            Self::RecordCost { .. } => "record costs",
+            Self::CountBelow { .. } => "record tokens",
             Self::SetBudget { .. } | Self::ExtendBudget { .. } => "change its budget",
             Self::RecordArtifact { .. } => "take artifacts",
-            Self::RecordFile { .. } => "record files",
-            Self::NoteHistory { .. } => "take notes",
             Self::RecordOutput { .. } => "take outputs",
             Self::SetMetric { .. } => "change metrics",
             Self::AddTask { .. } | Self::EndTask { .. } => "change tasks",
@@ -374,11 +316,9 @@ impl Command {
             Self::ReachMilestone { .. } => "reach milestones",
             Self::ReachBreakpoint { .. } | Self::ContinueBreakpoint { .. } => "wait at breakpoints",
             Self::Decide { .. } | Self::SwitchBranch { .. } => "take decisions",
-            Self::StartTool { .. } | Self::EndTool { .. } | Self::SettleCall { .. } => "record tool calls",
-            Self::ChooseRecovery(_) | Self::AttemptResume(_) => "be resumed",
+            Self::SettleCall { .. } => "record tool calls",
             Self::Loop(_) => "loop",
-            Self::UseMemory { .. } | Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
-            Self::RecordError { .. } => "record errors",
+            Self::SetCache { .. } | Self::RemoveCache { .. } => "use memory",
             Self::CreateCheckpoint { .. } => "be checkpointed",
             Self::ReadyCheckpoint(_)
             | Self::FailCheckpoint { .. }
@@ -388,8 +328,7 @@ impl Command {
             Self::RecordRestore(_) => "record a restore",
             Self::RestoreState { .. } => "take an earlier state",
             Self::StartRun(_) => "run an agent",
-            Self::NameRun(_) | Self::AdoptRun { .. } | Self::EndRun(_) => "record runs",
-            Self::Say { .. } | Self::CompleteTurn(_) | Self::Report { .. } => "record what agents say",
+            Self::AdoptRun { .. } | Self::EndRun(_) => "record runs",
         }
     }
 }

@@ -19,8 +19,8 @@ use check::check_workflow;
 use check::known_phase;
 use check::not_empty;
 use check::room;
-pub use fact::decide_fact;
-pub use fact::is_fact;
+pub use fact::events_of_fact;
+use recovery::settle_call;
 use run::decide_run;
 
 use crate::command::Command;
@@ -29,8 +29,9 @@ use crate::command::Need;
 use crate::event as ev;
 use crate::event::CheckpointReason;
 use crate::event::Event;
-use crate::fingerprint::fingerprint;
+use crate::event::FactEvent;
 use crate::id::CheckpointId;
+use crate::input::Input;
 use crate::limits;
 use crate::refusal::Refusal;
 use crate::state::OpenRequest;
@@ -83,12 +84,19 @@ pub fn create(creation: Creation) -> Result<Event, Refusal> {
     .into())
 }
 
-/// What follows from a command: events to record, or why not.
-pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
-    check_need(state, &command)?;
-    if is_fact(&command) {
-        return decide_fact(command);
+/// What follows from a command or a fact: events to record, or why not.
+pub fn decide(state: &State, input: impl Into<Input>) -> Result<Vec<Event>, Refusal> {
+    match input.into() {
+        Input::Command(command) => decide_command(state, command),
+        Input::Fact(fact) => {
+            let events = events_of_fact(Some(state), fact)?;
+            Ok(events.into_iter().map(FactEvent::into_event).collect())
+        }
     }
+}
+
+fn decide_command(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
+    check_need(state, &command)?;
     match command {
         Command::Pause { reason, details } => one(ev::SessionPaused { reason, details }),
         Command::Resume { reset_breaker, details } => {
@@ -124,7 +132,6 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             let gone = answers(state, false, Some("its driver was gone"));
             Ok(gone.chain([ev::DriverAttached { epoch, holder }.into()]).collect())
         }
-        Command::DetachDriver { epoch } => one(ev::DriverDetached { epoch }),
         Command::MakeRequest { request, details } => {
             if state.driver.is_none() {
                 return Err(Refusal::NoDriver);
@@ -146,13 +153,10 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             }
             one(ev::RequestAnswered { request, obeyed, details })
         }
-        Command::RecordTokens { .. }
-        | Command::CountBelow { .. }
-        | Command::RecordCost { .. }
-        | Command::SetBudget { .. }
-        | Command::ExtendBudget { .. } => decide_budget(state, command),
-        Command::SetTopic { .. }
-        | Command::SetIntent { .. }
+        Command::CountBelow { .. } | Command::SetBudget { .. } | Command::ExtendBudget { .. } => {
+            decide_budget(state, command)
+        }
+        Command::SetIntent { .. }
         | Command::SetProject { .. }
         | Command::SetGitBranch { .. }
         | Command::SetWorkflow { .. }
@@ -170,21 +174,12 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         | Command::InvalidateCheckpoints { .. }
         | Command::RecordRestore(_)
         | Command::RestoreState { .. } => checkpoint::decide_checkpoint(state, command),
-        Command::StartRun(_) | Command::NameRun(_) | Command::AdoptRun { .. } | Command::EndRun(_) => {
-            decide_run(state, command)
-        }
-        Command::SettleCall { .. } | Command::ChooseRecovery(_) | Command::AttemptResume(_) => {
-            recovery::decide_recovery(state, command)
+        Command::StartRun(_) | Command::AdoptRun { .. } | Command::EndRun(_) => decide_run(state, command),
+        Command::SettleCall { call, end, output, evidence } => {
+            settle_call(state, call, end, output, evidence)
         }
         Command::Loop(command) => looping::decide_loop(state, *command),
-        Command::StartTool { .. }
-        | Command::EndTool { .. }
-        | Command::RecordFile { .. }
-        | Command::Say { .. }
-        | Command::CompleteTurn(_)
-        | Command::Report { .. } => decide_fact(command),
         Command::RecordArtifact { .. }
-        | Command::NoteHistory { .. }
         | Command::RecordOutput { .. }
         | Command::SetMetric { .. }
         | Command::AddTask { .. }
@@ -197,10 +192,8 @@ pub fn decide(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         | Command::ContinueBreakpoint { .. }
         | Command::Decide { .. }
         | Command::SwitchBranch { .. }
-        | Command::UseMemory { .. }
         | Command::SetCache { .. }
         | Command::RemoveCache { .. }
-        | Command::RecordError { .. }
         | Command::CreateCheckpoint { .. } => decide_work(state, command),
     }
 }
@@ -277,10 +270,6 @@ fn no_rule(command: &Command) -> Result<Vec<Event>, Refusal> {
 )]
 fn decide_plan(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
     match command {
-        Command::SetTopic { topic } => {
-            limits::line("topic", &topic)?;
-            one(ev::TopicSet { topic })
-        }
         Command::SetIntent { intent } => {
             not_empty("intent", &intent)?;
             one(ev::IntentSet { intent })
@@ -365,11 +354,6 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             }
             limits::optional_name("phase", phase.as_deref())?;
             one(ev::ArtifactRecorded { path, artifact_type, phase: phase.or_else(|| state.phase.clone()) })
-        }
-        Command::NoteHistory { action, phase, details } => {
-            limits::line("action", &action)?;
-            limits::optional_name("phase", phase.as_deref())?;
-            one(ev::HistoryNoted { action, phase, details })
         }
         Command::RecordOutput { name, kind, content } => {
             limits::name("output", &name)?;
@@ -469,11 +453,6 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             let here = state.decisions.heads.get(&state.decisions.branch).copied();
             one(ev::BranchSwitched { branch, from: from.or(here.filter(|_| is_new)) })
         }
-        Command::UseMemory { usage, source, query, result } => {
-            not_empty("query", &query)?;
-            limits::optional_name("memory", source.as_deref())?;
-            one(ev::MemoryUsed { usage, source, query, result })
-        }
         Command::SetCache { key, value } => {
             limits::name("cache key", &key)?;
             limits::depth("cache entry", &value)?;
@@ -490,14 +469,6 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
                 return Err(Refusal::Unknown { what: "cache entry", id: key });
             }
             one(ev::CacheRemoved { key })
-        }
-        Command::RecordError { message, error_kind } => {
-            not_empty("message", &message)?;
-            limits::optional_name("error kind", error_kind.as_deref())?;
-            let fingerprint = fingerprint(message.excerpt());
-            let (phase, iteration) = (state.phase.clone(), state.iteration);
-            let history = true;
-            one(ev::ErrorRecorded { message, error_kind, phase, iteration, fingerprint, history })
         }
         Command::CreateCheckpoint { name, reason } => {
             limits::optional_name("checkpoint name", name.as_deref())?;

@@ -3,8 +3,8 @@
 //! Nothing in this crate does I/O, reads a clock or draws a random number: time and ids come in as
 //! arguments, so folding the same journal twice always gives the same state.
 //!
-//! The way round: a [`Command`] and the present [`State`] go into [`decide()`], which answers with the
-//! [`Event`]s that follow or a [`Refusal`]. The events are stored, and [`State::apply`] folds them in.
+//! The way round: a [`Command`] or a [`Fact`] and the present [`State`] go into [`decide()`], which answers with the
+//! [`Event`]s that follow or, for a command, a [`Refusal`]. The events are stored, and [`State::apply`] folds them in.
 
 #![cfg_attr(not(test), deny(clippy::wildcard_enum_match_arm))]
 
@@ -14,8 +14,10 @@ pub mod command;
 pub mod decide;
 pub mod detect;
 pub mod event;
+pub mod fact;
 pub mod fingerprint;
 pub mod id;
+pub mod input;
 pub mod limits;
 pub mod live;
 pub mod looping;
@@ -40,7 +42,8 @@ pub use decide::create;
 pub use decide::decide;
 pub use event::Encoded;
 pub use event::Event;
-pub use event::Fact;
+pub use event::FactEvent;
+pub use fact::Fact;
 pub use fingerprint::fingerprint;
 pub use id::CheckpointId;
 pub use id::EventKey;
@@ -49,6 +52,7 @@ pub use id::SessionId;
 pub use id::StoreId;
 pub use id::Uid;
 pub use id::UserKey;
+pub use input::Input;
 pub use project::ItemChange;
 pub use project::List;
 pub use project::project;

@@ -9,6 +9,7 @@ use crate::event::samples::at;
 use crate::event::samples::full_state;
 use crate::event::samples::samples;
 use crate::event::*;
+use crate::fact::Fact;
 use crate::story::*;
 
 /// A session whose beginning has its row too.
@@ -37,7 +38,7 @@ fn the_history_of_a_session_that_is_completed() {
     story.ok(phase("green"));
     story.ok(extend(Unit::Tokens, 50_000));
     story.ok(Command::CreateCheckpoint { name: Some("mid".to_owned()), reason: CheckpointReason::Asked });
-    story.ok(Command::NoteHistory {
+    story.ok(Fact::HistoryNoted {
         action: "reviewed".to_owned(),
         phase: Some("red".to_owned()),
         details: Some("by Ann".into()),
@@ -137,7 +138,7 @@ fn artifacts_are_rows_with_path_type_time_and_phase() {
         artifact_type,
         phase: phase.map(str::to_owned),
     };
-    let story = Story::told([
+    let story = Story::told(inputs![
         phase("analyze"),
         artifact("a.md", Change::Created, None),
         phase("implement"),
@@ -158,7 +159,7 @@ fn artifacts_are_rows_with_path_type_time_and_phase() {
 
 #[test]
 fn the_end_of_a_tool_call_completes_its_row() {
-    let mut story = Story::told([phase("green")]);
+    let mut story = Story::told(inputs![phase("green")]);
     story.run = Some("run-1".to_owned());
     story.ok(start("a", Source::Stream));
     let open = json!({
@@ -179,21 +180,21 @@ fn the_end_of_a_tool_call_completes_its_row() {
     done["output_bytes"] = json!(5);
     assert_eq!(Value::from(story.list(List::Tools)[0].clone()), done);
     // Of a long output the row has the beginning, and the journal has it whole.
-    let long = Command::EndTool {
+    let long = Fact::ToolEnded {
         call: "long".to_owned(),
         tool: Some("Bash".to_owned()),
         end: CallEnd::Completed,
         output: Some("é".repeat(800).into()),
         source: Source::Hook,
     };
-    let mut other = Story::told([phase("green")]);
+    let mut other = Story::told(inputs![phase("green")]);
     other.ok(start("long", Source::Hook));
     other.ok(long);
     let row = other.list(List::Tools)[0].clone();
     assert_eq!(row["output"], json!(format!("{}…", "é".repeat(OUTPUT - 1))));
     assert_eq!(row["output_bytes"], json!(1_600));
     // An end alone makes a row of what it knows.
-    story.ok(Command::EndTool {
+    story.ok(Fact::ToolEnded {
         call: "b".to_owned(),
         tool: Some("Read".to_owned()),
         end: CallEnd::Denied,
@@ -206,13 +207,14 @@ fn the_end_of_a_tool_call_completes_its_row() {
 
 #[test]
 fn files_and_outputs_have_one_row_per_name() {
-    let file = |change| Command::RecordFile { path: "a.rs".to_owned(), change, call: Some("c".to_owned()) };
+    let file = |change| Fact::FileChanged { path: "a.rs".to_owned(), change, call: Some("c".to_owned()) };
     let output = |text: &str| Command::RecordOutput {
         name: "spec".to_owned(),
         kind: OutputKind::Document,
         content: text.into(),
     };
-    let story = Story::told([file(Change::Created), file(Change::Deleted), output("one"), output("two")]);
+    let story =
+        Story::told(inputs![file(Change::Created), file(Change::Deleted), output("one"), output("two")]);
     assert_eq!(story.column(List::Files, "change"), ["deleted"]);
     assert_eq!(story.column(List::Files, "call"), ["c"]);
     assert_eq!(story.column(List::Outputs, "content"), ["two"]);

@@ -17,6 +17,8 @@ use crate::event::Source;
 use crate::event::Unit;
 use crate::event::samples::at;
 use crate::event::samples::bare_state;
+use crate::fact::Fact;
+use crate::input::Input;
 use crate::project::List;
 use crate::project::project;
 use crate::refusal::Refusal;
@@ -25,6 +27,12 @@ use crate::state::Mark;
 use crate::state::State;
 use crate::status::Status;
 use crate::text::Text;
+
+/// Commands and facts in one list.
+macro_rules! inputs {
+    ($($input:expr),* $(,)?) => { vec![$(crate::input::Input::from($input)),*] };
+}
+pub(crate) use inputs;
 
 pub(crate) struct Story {
     pub(crate) state: State,
@@ -44,10 +52,10 @@ impl Story {
     }
 
     /// The story that these commands tell.
-    pub(crate) fn told(commands: impl IntoIterator<Item = Command>) -> Self {
+    pub(crate) fn told(inputs: impl IntoIterator<Item = impl Into<Input>>) -> Self {
         let mut story = Self::new();
-        for command in commands {
-            story.ok(command);
+        for input in inputs {
+            story.ok(input);
         }
         story
     }
@@ -78,10 +86,11 @@ impl Story {
         applied
     }
 
-    /// A command that is carried out.
-    pub(crate) fn ok(&mut self, command: Command) -> Vec<Event> {
-        let words = format!("{command:?}");
-        let events = decide(&self.state, command).unwrap_or_else(|refusal| panic!("{words}: {refusal}"));
+    /// A command that is carried out, or a fact.
+    pub(crate) fn ok(&mut self, input: impl Into<Input>) -> Vec<Event> {
+        let input = input.into();
+        let words = format!("{input:?}");
+        let events = decide(&self.state, input).unwrap_or_else(|refusal| panic!("{words}: {refusal}"));
         for event in &events {
             self.record(event);
         }
@@ -89,9 +98,10 @@ impl Story {
     }
 
     /// A command that is not.
-    pub(crate) fn refused(&self, command: Command) -> Refusal {
-        let words = format!("{command:?}");
-        decide(&self.state, command).expect_err(&words)
+    pub(crate) fn refused(&self, input: impl Into<Input>) -> Refusal {
+        let input = input.into();
+        let words = format!("{input:?}");
+        decide(&self.state, input).expect_err(&words)
     }
 
     /// The rows of a list in order.
@@ -131,16 +141,16 @@ pub(crate) fn phase(to: &str) -> Command {
     Command::AdvancePhase { to: to.to_owned(), step: None, of: None }
 }
 
-pub(crate) fn tokens(tokens: u64, source: Source) -> Command {
-    Command::RecordTokens { tokens: TokenUse::of(tokens), estimated: false, source }
+pub(crate) fn tokens(tokens: u64, source: Source) -> Fact {
+    Fact::TokensRecorded { tokens: TokenUse::of(tokens), estimated: false, source }
 }
 
 pub(crate) fn extend(unit: Unit, added: u64) -> Command {
     Command::ExtendBudget { unit, added }
 }
 
-pub(crate) fn start(call: &str, source: Source) -> Command {
-    Command::StartTool {
+pub(crate) fn start(call: &str, source: Source) -> Fact {
+    Fact::ToolStarted {
         call: call.to_owned(),
         tool: "Bash".to_owned(),
         input: serde_json::json!({ "command": "ls" }),
@@ -149,9 +159,9 @@ pub(crate) fn start(call: &str, source: Source) -> Command {
     }
 }
 
-pub(crate) fn end(call: &str, end: CallEnd) -> Command {
+pub(crate) fn end(call: &str, end: CallEnd) -> Fact {
     let output: Option<Text> = (end == CallEnd::Completed).then(|| "a.txt".into());
-    Command::EndTool { call: call.to_owned(), tool: None, end, output, source: Source::Stream }
+    Fact::ToolEnded { call: call.to_owned(), tool: None, end, output, source: Source::Stream }
 }
 
 pub(crate) fn start_run(run: &str) -> Command {

@@ -15,6 +15,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use segno_core::Command;
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Text;
@@ -93,10 +95,13 @@ fn many_commands_reach_every_kind_and_leave_a_small_state() {
     let line = arb::line();
     let mut journal = Journal::new();
     for _ in 0..3_000 {
-        let (command, at, run) = line.new_tree(&mut runner).unwrap().current();
+        let (input, at, run) = line.new_tree(&mut runner).unwrap().current();
         // One session that goes on, not three thousand words to one that has ended.
-        if !matches!(command, Command::Complete { .. } | Command::Abort { .. } | Command::Fail { .. }) {
-            journal.ask(command, at, run).unwrap();
+        let end = |command: &Command| {
+            matches!(command, Command::Complete { .. } | Command::Abort { .. } | Command::Fail { .. })
+        };
+        if !input.command().is_some_and(end) {
+            journal.ask(input, at, run).unwrap();
         }
     }
     assert!(size(&journal.live) < USUAL, "{}", size(&journal.live));
@@ -106,8 +111,9 @@ fn many_commands_reach_every_kind_and_leave_a_small_state() {
         [Command::Complete { summary: None }, Command::Abort { reason: None }, Command::Fail { reason: None }]
     {
         let mut journal = journal.clone();
-        journal.ask(Command::Resume { reset_breaker: true, details: None }, Timestamp::EPOCH, None).unwrap();
-        journal.ask(end, Timestamp::EPOCH, None).unwrap();
+        let resume = Command::Resume { reset_breaker: true, details: None };
+        journal.ask(resume.into(), Timestamp::EPOCH, None).unwrap();
+        journal.ask(end.into(), Timestamp::EPOCH, None).unwrap();
         seen.extend(journal.stored.into_iter().map(|stored| stored.kind));
     }
     // These come from an import, from the engine, or from a loop, which has properties of its own.
@@ -141,6 +147,12 @@ fn many_commands_reach_every_kind_and_leave_a_small_state() {
     assert_eq!(missing, Vec::<&str>::new());
 }
 
+fn flood<I: Into<Input>>(journal: &mut Journal, make: impl Fn(usize) -> I, times: usize) {
+    for n in 0..times {
+        journal.say(make(n));
+    }
+}
+
 /// As much as the rules let in, of everything that is kept, in the longest words.
 #[test]
 fn a_flood_leaves_a_bounded_state() {
@@ -148,12 +160,7 @@ fn a_flood_leaves_a_bounded_state() {
     let text = |n: usize| Text::from(long(n) + "and more");
     let kept = || Value::from("x".repeat(200));
     let mut journal = Journal::new();
-    let mut flood = |make: &dyn Fn(usize) -> Command, times: usize| {
-        for n in 0..times {
-            journal.say(make(n));
-        }
-    };
-    let start = |n: usize| Command::StartTool {
+    let start = |n: usize| Fact::ToolStarted {
         call: long(n),
         tool: long(n),
         input: Value::from(long(n)),
@@ -166,21 +173,34 @@ fn a_flood_leaves_a_bounded_state() {
         let holder = Holder { host, pid_namespace, boot_id, what, ..Holder::default() };
         Command::AttachDriver { epoch: n as u64, holder }
     };
-    flood(&attach, 1);
-    flood(&start, 1_100);
-    flood(&|_| Command::Interrupt { reason: InterruptReason::Crash, details: Some(text(0)), at: None }, 1);
-    flood(&|_| Command::Resume { reset_breaker: false, details: None }, 1);
-    flood(&|n| start(n + 10_000), 1_100);
-    flood(&attach, 1);
-    flood(&|_| Command::MakeRequest { request: Request::Pause, details: None }, 300);
-    flood(&|n| Command::AddTask { text: text(n) }, 600);
-    flood(&|n| Command::SetMetric { name: long(n), value: Metric::Number(f64::MIN_POSITIVE) }, 300);
-    flood(&|n| Command::RecordOutput { name: long(n), kind: OutputKind::Code, content: text(n) }, 300);
-    flood(&|n| Command::SetAgentState { agent: long(n), active: true, state: kept() }, 300);
-    flood(&|n| Command::SetCache { key: long(n), value: kept() }, 300);
-    flood(&|n| Command::SwitchBranch { branch: long(n), from: None }, 2);
+    flood(&mut journal, attach, 1);
+    flood(&mut journal, start, 1_100);
     flood(
-        &|n| Command::Decide {
+        &mut journal,
+        |_| Command::Interrupt { reason: InterruptReason::Crash, details: Some(text(0)), at: None },
+        1,
+    );
+    flood(&mut journal, |_| Command::Resume { reset_breaker: false, details: None }, 1);
+    flood(&mut journal, |n| start(n + 10_000), 1_100);
+    flood(&mut journal, attach, 1);
+    flood(&mut journal, |_| Command::MakeRequest { request: Request::Pause, details: None }, 300);
+    flood(&mut journal, |n| Command::AddTask { text: text(n) }, 600);
+    flood(
+        &mut journal,
+        |n| Command::SetMetric { name: long(n), value: Metric::Number(f64::MIN_POSITIVE) },
+        300,
+    );
+    flood(
+        &mut journal,
+        |n| Command::RecordOutput { name: long(n), kind: OutputKind::Code, content: text(n) },
+        300,
+    );
+    flood(&mut journal, |n| Command::SetAgentState { agent: long(n), active: true, state: kept() }, 300);
+    flood(&mut journal, |n| Command::SetCache { key: long(n), value: kept() }, 300);
+    flood(&mut journal, |n| Command::SwitchBranch { branch: long(n), from: None }, 2);
+    flood(
+        &mut journal,
+        |n| Command::Decide {
             question: text(n),
             choice: text(n),
             reason: None,
@@ -191,14 +211,23 @@ fn a_flood_leaves_a_bounded_state() {
         300,
     );
     let phases = || (0..limits::PHASES).map(long).collect();
-    flood(&|n| Command::SetWorkflow { workflow: Workflow { name: long(n), phases: phases() } }, 1);
-    flood(&|n| Command::AdvancePhase { to: long(n), step: None, of: None }, 300);
     flood(
-        &|n| Command::VerifyPhase { phase: None, check: long(n), verdict: Verdict::Pass, details: None },
+        &mut journal,
+        |n| Command::SetWorkflow { workflow: Workflow { name: long(n), phases: phases() } },
+        1,
+    );
+    flood(&mut journal, |n| Command::AdvancePhase { to: long(n), step: None, of: None }, 300);
+    flood(
+        &mut journal,
+        |n| Command::VerifyPhase { phase: None, check: long(n), verdict: Verdict::Pass, details: None },
         300,
     );
-    flood(&|_| Command::SetWorkflowState { state: Value::from("x".repeat(limits::JSON - 2)) }, 1);
-    flood(&|_| Command::SetIntent { intent: Text::from("🛒".repeat(100_000)) }, 1);
+    flood(
+        &mut journal,
+        |_| Command::SetWorkflowState { state: Value::from("x".repeat(limits::JSON - 2)) },
+        1,
+    );
+    flood(&mut journal, |_| Command::SetIntent { intent: Text::from("🛒".repeat(100_000)) }, 1);
     let state = &journal.live;
     assert_eq!(state.calls.open.len() + state.calls.in_doubt.len(), 2 * limits::OPEN_CALLS);
     assert_eq!((state.tasks.open.len(), state.metrics.len(), state.verification.len()), (500, 256, 256));

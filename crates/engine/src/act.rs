@@ -4,6 +4,7 @@ use segno_core::Command;
 use segno_core::Event;
 use segno_core::EventKey;
 use segno_core::Fact;
+use segno_core::Input;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Text;
@@ -85,21 +86,22 @@ impl Acting {
 }
 
 impl Engine {
-    /// Does one thing to a session.
-    pub fn act(&self, session: SessionId, command: Command) -> Result<Acted, Error> {
-        self.act_all(session, vec![command], None)
+    /// Does one thing to a session, or records one that happened.
+    pub fn act(&self, session: SessionId, input: impl Into<Input>) -> Result<Acted, Error> {
+        self.act_all(session, [input], None)
     }
 
     /// Does several things at once: all of them, or none. With a key, doing it twice does it once.
     pub fn act_all(
         &self,
         session: SessionId,
-        commands: Vec<Command>,
+        inputs: impl IntoIterator<Item = impl Into<Input>>,
         key: Option<UserKey>,
     ) -> Result<Acted, Error> {
         let key = key.map(|key| self.fit_key(key));
-        let stopped = self.stop_what_outlived(session, &commands)?;
-        let mut acted = self.act_as(session, commands, Acting::command(&self.options.actor, key))?;
+        let inputs: Vec<Input> = inputs.into_iter().map(Into::into).collect();
+        let stopped = self.stop_what_outlived(session, &inputs)?;
+        let mut acted = self.act_as(session, inputs, Acting::command(&self.options.actor, key))?;
         acted
             .notices
             .extend(stopped.map(|pid| format!("its agent (pid {pid}) still ran and was stopped first")));
@@ -107,11 +109,11 @@ impl Engine {
     }
 
     /// A session that ends takes along an agent that outlived its driver. One that cannot end leaves it alone.
-    fn stop_what_outlived(&self, session: SessionId, commands: &[Command]) -> Result<Option<u32>, Error> {
+    fn stop_what_outlived(&self, session: SessionId, inputs: &[Input]) -> Result<Option<u32>, Error> {
         let ends = |it: &&Command| {
             matches!(it, Command::Complete { .. } | Command::Abort { .. } | Command::Fail { .. })
         };
-        let Some(end) = commands.iter().find(ends) else { return Ok(None) };
+        let Some(end) = inputs.iter().filter_map(Input::command).find(ends) else { return Ok(None) };
         self.settle_session(session)?;
         let state = self.store().load(session)?.state;
         if segno_core::decide::check_need(&state, end).is_err() {
@@ -124,28 +126,28 @@ impl Engine {
     pub(crate) fn act_as(
         &self,
         session: SessionId,
-        commands: Vec<Command>,
+        inputs: impl IntoIterator<Item = impl Into<Input>>,
         acting: Acting,
     ) -> Result<Acted, Error> {
         let Acting { at, key, former_key, manner, snapshots } = acting;
-        let commands: Vec<Command> =
-            commands.into_iter().map(|command| self.without_secrets_in_names(command)).collect();
-        let own = at.epoch.filter(|_| !self.asks_own_driver(session, &commands, manner));
-        let driven = manner != Manner::Step && self.is_driven(session, &commands, own)?;
-        let keeps_facts = manner != Manner::Step
-            && commands.iter().all(|command| command.need() == segno_core::command::Need::Nothing);
+        let inputs: Vec<Input> =
+            inputs.into_iter().map(|input| self.without_secrets_in_names(input.into())).collect();
+        let own = at.epoch.filter(|_| !self.asks_own_driver(session, &inputs, manner));
+        let driven = manner != Manner::Step && self.is_driven(session, &inputs, own)?;
+        let may_be_late = manner != Manner::Step
+            && inputs.iter().all(|input| input.need() == segno_core::command::Need::Nothing);
         let now = self.now();
         let append = Append {
             run: at.run.clone(),
             epoch: at.epoch,
             former_key,
             want_state: true,
-            ..Append::new(session, key.clone(), now, self.decider(commands.clone(), own, driven))
+            ..Append::new(session, key.clone(), now, self.decider(inputs.clone(), own, driven))
         };
         match self.append_one(append) {
             Ok(appended) => self.acted(session, appended, Some(&at).filter(|_| snapshots)),
-            Err(segno_store::Error::StaleEpoch { given, .. }) if keeps_facts => {
-                self.record_late(session, commands, key, given, at.run)
+            Err(segno_store::Error::StaleEpoch { given, .. }) if may_be_late => {
+                self.record_late(session, inputs, key, given, at.run)
             }
             // A busy store, or one that only a newer segno may write, must not lose a fact.
             Err(
@@ -155,24 +157,26 @@ impl Engine {
                 // Whether it was written is not known; its key keeps it from being there twice.
                 | segno_store::Error::Failed { .. }
                 | segno_store::Error::DriversAlive { .. }),
-            ) if keeps_facts && self.options.spool.is_some() => {
-                self.spool(session, commands, &key, now, at.epoch, why)
-            }
+            ) if manner != Manner::Step && self.options.spool.is_some() => match only_facts(inputs) {
+                Some(facts) => self.spool(session, facts, &key, now, at.epoch, why),
+                None => Err(why.into()),
+            },
             Err(why) => Err(why.into()),
         }
     }
 
     /// Whoever pauses a session from below its own run has the driver's epoch, and asks the driver all the same: the
     /// agent is the driver's to stop.
-    fn asks_own_driver(&self, session: SessionId, commands: &[Command], manner: Manner) -> bool {
+    fn asks_own_driver(&self, session: SessionId, inputs: &[Input], manner: Manner) -> bool {
         let below = manner == Manner::Command && self.options.actor.session == Some(session);
-        below && commands.iter().any(|command| matches!(command, Command::Pause { .. }))
+        below && inputs.iter().any(|input| matches!(input, Input::Command(Command::Pause { .. })))
     }
 
     /// The ids of checkpoints are made from these names, letter by letter, in a form in which no secret would be
     /// recognised any more. So the names are cleared before anything is made from them.
-    fn without_secrets_in_names(&self, mut command: Command) -> Command {
-        let name = match &mut command {
+    fn without_secrets_in_names(&self, mut input: Input) -> Input {
+        let Input::Command(command) = &mut input else { return input };
+        let name = match command {
             Command::AdvancePhase { to, .. } | Command::SwitchAgent { to } => Some(to),
             Command::ReachMilestone { name, .. } | Command::ReachBreakpoint { name, .. } => Some(name),
             Command::CreateCheckpoint { name, .. } => name.as_mut(),
@@ -181,15 +185,16 @@ impl Engine {
         if let Some(name) = name {
             *name = self.redactor().text(name).into_owned();
         }
-        command
+        input
     }
 
     /// Whether somebody lives who can be asked. A driver that died without a word must not keep a session for ever,
     /// so for commands that a driver would be asked for, the lease counts, not what the journal last heard.
-    fn is_driven(&self, session: SessionId, commands: &[Command], epoch: Option<u64>) -> Result<bool, Error> {
+    fn is_driven(&self, session: SessionId, inputs: &[Input], epoch: Option<u64>) -> Result<bool, Error> {
+        let mut commands = inputs.iter().filter_map(Input::command);
         // A driver cannot be asked to fail: under its hands the session's work would lose its end.
-        let fails = commands.iter().any(|command| matches!(command, Command::Fail { .. }));
-        if !fails && !commands.iter().any(|command| request_for(command).is_some()) {
+        let fails = commands.clone().any(|command| matches!(command, Command::Fail { .. }));
+        if !fails && !commands.any(|command| request_for(command).is_some()) {
             return Ok(false);
         }
         self.settle_session(session)?;
@@ -205,24 +210,25 @@ impl Engine {
     }
 
     /// Decides on the newest state, inside the store's transaction. A driven session's driver is asked instead.
-    fn decider(&self, commands: Vec<Command>, epoch: Option<u64>, driven: bool) -> What {
+    fn decider(&self, inputs: Vec<Input>, epoch: Option<u64>, driven: bool) -> What {
         let redactor = self.redactor();
         What::Decide(Box::new(move |state: &State| {
             let driven_by_another =
                 driven && state.driver.as_ref().is_some_and(|driver| epoch != Some(driver.epoch));
             let mut ahead: Option<State> = None;
             let mut recorded = Vec::new();
-            for (index, command) in commands.iter().enumerate() {
+            for (index, input) in inputs.iter().enumerate() {
                 let present = ahead.as_ref().unwrap_or(state);
-                let command = match request_for(command) {
-                    Some((request, details)) if driven_by_another => {
+                let asked = input.command().filter(|_| driven_by_another);
+                let input = match asked.and_then(|command| Some((command, request_for(command)?))) {
+                    Some((command, (request, details))) => {
                         segno_core::decide::check_need(present, command)?;
-                        Command::MakeRequest { request, details }
+                        Command::MakeRequest { request, details }.into()
                     }
-                    _ => command.clone(),
+                    None => input.clone(),
                 };
-                let events = segno_core::decide(present, command)?;
-                let more = index + 1 < commands.len();
+                let events = segno_core::decide(present, input)?;
+                let more = index + 1 < inputs.len();
                 for event in events {
                     let redacted = record(&redactor, event)?;
                     if more {
@@ -239,24 +245,25 @@ impl Engine {
         }))
     }
 
-    /// The events of commands that follow whatever the state is, made fit before the store is locked. None if one of
-    /// the commands must be decided on the newest state.
-    pub(crate) fn facts(&self, commands: &[Command]) -> Option<Vec<Redacted>> {
-        if !commands.iter().all(segno_core::decide::is_fact) {
+    /// The events of facts that follow whatever the state is, made fit before the store is locked. None if something
+    /// must be decided on the newest state.
+    pub(crate) fn ready_facts(&self, inputs: &[Input]) -> Option<Vec<Redacted>> {
+        let ready = |input: &Input| input.fact().is_some_and(|fact| !fact.depends_on_state());
+        if !inputs.iter().all(ready) {
             return None;
         }
-        let mut facts = Vec::with_capacity(commands.len());
-        for command in commands {
-            for event in segno_core::decide::decide_fact(command.clone()).ok()? {
-                facts.push(self.redactor().record(event).ok()?);
+        let mut ready = Vec::with_capacity(inputs.len());
+        for fact in inputs.iter().filter_map(Input::fact) {
+            for event in segno_core::decide::events_of_fact(None, fact.clone()).ok()? {
+                ready.push(self.redactor().record(event.into_event()).ok()?);
             }
         }
-        Some(facts)
+        Some(ready)
     }
 
     /// Decides as a driver does, which nobody need be asked for.
-    pub(crate) fn decide_as(&self, commands: Vec<Command>, epoch: Option<u64>) -> What {
-        self.decider(commands, epoch, false)
+    pub(crate) fn decide_as(&self, inputs: Vec<Input>, epoch: Option<u64>) -> What {
+        self.decider(inputs, epoch, false)
     }
 
     fn acted(
@@ -314,15 +321,15 @@ impl Engine {
     pub(crate) fn record_late(
         &self,
         session: SessionId,
-        commands: Vec<Command>,
+        inputs: Vec<Input>,
         key: EventKey,
         epoch: u64,
         run: Option<String>,
     ) -> Result<Acted, Error> {
         let state = self.store().load(session)?.state;
         let mut late = Vec::new();
-        for command in commands {
-            for event in segno_core::decide(&state, command)? {
+        for input in inputs {
+            for event in segno_core::decide(&state, input)? {
                 late.push(self.late(epoch, &event)?);
             }
         }
@@ -346,7 +353,7 @@ impl Engine {
     fn spool(
         &self,
         session: SessionId,
-        commands: Vec<Command>,
+        facts: Vec<Fact>,
         key: &EventKey,
         at: Timestamp,
         epoch: Option<u64>,
@@ -361,21 +368,19 @@ impl Engine {
             }
             Err(other) => return Err(other.into()),
         };
-        let mut facts = Vec::new();
-        for command in commands {
-            for event in segno_core::decide(&state, command)? {
-                // Nothing is acknowledged that would be refused when it is taken in.
-                let Some(fact) = Fact::new(event) else { return Err(why.into()) };
-                facts.push(FitFact::new(&self.redactor(), fact)?);
+        let mut fit = Vec::new();
+        for fact in facts {
+            for event in segno_core::decide::events_of_fact(Some(&state), fact)? {
+                fit.push(FitFact::new(&self.redactor(), event)?);
             }
         }
-        tracing::warn!(%session, facts = facts.len(), %why, "the store cannot take it now: spooled");
+        tracing::warn!(%session, facts = fit.len(), %why, "the store cannot take it now: spooled");
         let dir = self.options.spool.clone().unwrap_or_default();
         let run = self.options.actor.run.clone();
         crate::spool::put(
             &dir,
             &crate::spool::Origin { store: Some(self.store_id()), session, key: key.clone(), at, run, epoch },
-            &facts,
+            &fit,
         )?;
         Ok(Acted {
             seq: state.seq,
@@ -390,6 +395,15 @@ impl Engine {
             )],
         })
     }
+}
+
+/// The facts, if there is nothing else: a command that could not be decided is not done.
+fn only_facts(inputs: Vec<Input>) -> Option<Vec<Fact>> {
+    let fact = |input| match input {
+        Input::Fact(fact) => Some(fact),
+        Input::Command(_) => None,
+    };
+    inputs.into_iter().map(fact).collect()
 }
 
 /// What to ask a driver for in place of doing it.

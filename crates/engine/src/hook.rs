@@ -4,9 +4,9 @@ use segno_agents::Agent;
 use segno_agents::AgentEvent;
 use segno_agents::Decision;
 use segno_agents::HookReport;
-use segno_core::Command;
 use segno_core::EventKey;
 use segno_core::Fact;
+use segno_core::Input;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::StoreId;
@@ -22,7 +22,7 @@ use crate::Engine;
 use crate::Error;
 use crate::fault::Guard;
 use crate::fault::broken;
-use crate::run::commands_of;
+use crate::run::facts_of;
 use crate::spool;
 use crate::spool::FitFact;
 
@@ -41,7 +41,7 @@ pub struct HookAnswer {
 /// A payload, understood, with what is to be recorded of it.
 pub struct HookCall {
     report: HookReport,
-    commands: Vec<Command>,
+    facts: Vec<Fact>,
     key: EventKey,
 }
 
@@ -54,20 +54,20 @@ impl HookCall {
             Err(why) => {
                 let text = String::from_utf8_lossy(&payload[..payload.len().min(64 * 1024)]).into_owned();
                 let body = json!({ "why": why.to_string(), "payload": text });
-                let commands = vec![Command::Report { what: "hook_malformed".to_owned(), body }];
-                return Self { report: nothing(), commands, key: otherwise };
+                let facts = vec![Fact::Reported { what: "hook_malformed".to_owned(), body }];
+                return Self { report: nothing(), facts, key: otherwise };
             }
         };
-        let mut commands = Vec::new();
+        let mut facts = Vec::new();
         for event in &report.events {
-            commands.extend(commands_for(event, &report, run));
+            facts.extend(facts_for(event, &report, run));
         }
-        if commands.is_empty() {
+        if facts.is_empty() {
             let body = json!({ "event": report.event, "phase": "received" });
-            commands.push(Command::Report { what: "hook".to_owned(), body });
+            facts.push(Fact::Reported { what: "hook".to_owned(), body });
         }
         let key = key(&report, run).unwrap_or(otherwise);
-        Self { report, commands, key }
+        Self { report, facts, key }
     }
 
     /// Keeps it in the spool, for a store that cannot even be opened. Where a driver or a hard cap is known, nobody can
@@ -104,12 +104,10 @@ impl HookCall {
     ) -> Result<(), Error> {
         let (run, epoch) = (actor.run.clone(), actor.epoch);
         let mut facts = Vec::new();
-        let ends = denial.map_or_else(Vec::new, |denial| denied(&self.commands, denial));
-        for command in self.commands.into_iter().chain(ends) {
-            if segno_core::decide::is_fact(&command) {
-                for fact in segno_core::decide::decide_fact(command)?.into_iter().filter_map(Fact::new) {
-                    facts.push(FitFact::new(redactor, fact)?);
-                }
+        let ends = denial.map_or_else(Vec::new, |denial| denied(&self.facts, denial));
+        for fact in self.facts.into_iter().chain(ends) {
+            for event in segno_core::decide::events_of_fact(None, fact)? {
+                facts.push(FitFact::new(redactor, event)?);
             }
         }
         let (event, is_denied) = (&self.report.event, denial.is_some());
@@ -133,7 +131,7 @@ fn nothing() -> HookReport {
 
 /// What a hook says of calls and files is recorded. What is said aloud is left to the agent's output, which says it
 /// too, except for what it never says.
-fn commands_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> Vec<Command> {
+fn facts_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> Vec<Fact> {
     match event {
         AgentEvent::Hook { .. } => return Vec::new(),
         // The output of a run says these too, in its own order, and they must not count twice.
@@ -153,19 +151,19 @@ fn commands_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> V
         AgentEvent::SessionStarted { .. } if run.is_none() => return Vec::new(),
         _ => {}
     }
-    let mut commands = commands_of(event, run.unwrap_or_default());
-    for command in &mut commands {
-        match command {
-            Command::StartTool { write_ahead, source, .. } => {
+    let mut facts = facts_of(event, run.unwrap_or_default());
+    for fact in &mut facts {
+        match fact {
+            Fact::ToolStarted { write_ahead, source, .. } => {
                 *write_ahead = true;
                 *source = Source::Hook;
             }
-            Command::EndTool { source, .. } => *source = Source::Hook,
-            Command::Report { body, .. } => body["hook"] = json!(report.event),
+            Fact::ToolEnded { source, .. } => *source = Source::Hook,
+            Fact::Reported { body, .. } => body["hook"] = json!(report.event),
             _ => {}
         }
     }
-    commands
+    facts
 }
 
 /// The same call of the same hook is recorded once, however often it is told. An id may come again with another input
@@ -203,13 +201,14 @@ impl Engine {
         actor: &Actor,
         recorded: &mut dyn FnMut() -> bool,
     ) -> Result<HookAnswer, Error> {
-        let HookCall { report, commands, key } = call;
+        let HookCall { report, facts, key } = call;
+        let inputs: Vec<Input> = facts.iter().cloned().map(Input::from).collect();
         // A long text takes a while to be made fit, and the store is not locked meanwhile.
-        let facts = self.facts(&commands);
+        let ready = self.ready_facts(&inputs);
         let append = |epoch: Option<u64>| {
-            let what = match &facts {
-                Some(facts) => What::Facts(facts.clone()),
-                None => self.decide_as(commands.clone(), epoch),
+            let what = match &ready {
+                Some(ready) => What::Facts(ready.clone()),
+                None => self.decide_as(inputs.clone(), epoch),
             };
             let run = actor.run.clone();
             Append { run, epoch, want_state: true, ..Append::new(session, key.clone(), self.now(), what) }
@@ -228,20 +227,20 @@ impl Engine {
                     state.and_then(|state| exhausted(state).or_else(|| self.uncounted(state, actor)));
                 let mut denial = forbidden.and_then(|why| deny(&report, why));
                 if let Some(state) = appended.state.as_deref().filter(|_| waits && denial.is_none()) {
-                    let held = self.hold_call(state, &commands, actor.run.as_deref());
+                    let held = self.hold_call(state, &facts, actor.run.as_deref());
                     denial = held.and_then(|why| deny(&report, why));
                 }
                 // Said twice, too: the first who heard it may still be at it, and the call is not to run before.
                 if let Some(state) = appended.state.as_deref().filter(|_| waits && denial.is_none()) {
-                    self.checkpoint_before_risk(state, &commands, actor);
+                    self.checkpoint_before_risk(state, &facts, actor);
                 }
                 if let Some(denial) = &denial {
-                    self.record_denied(session, &denied(&commands, denial), &key, actor);
+                    self.record_denied(session, &denied(&facts, denial), &key, actor);
                 }
                 Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: false })
             }
             Err(segno_store::Error::StaleEpoch { given, .. }) => {
-                self.record_late(session, commands, key, given, actor.run.clone())?;
+                self.record_late(session, inputs, key, given, actor.run.clone())?;
                 let _ = recorded();
                 let denial = deny(&report, REPLACED.to_owned());
                 Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: false })
@@ -249,11 +248,11 @@ impl Engine {
             Err(why) => {
                 let reason = self.reason_to_deny(session, actor).or_else(|| {
                     let state = self.store().load(session).ok()?.state;
-                    self.hold_call(&state, &commands, actor.run.as_deref())
+                    self.hold_call(&state, &facts, actor.run.as_deref())
                 });
                 let denial = reason.and_then(|reason| deny(&report, reason));
                 let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
-                let (call, store) = (HookCall { report, commands, key }, Some(self.store_id()));
+                let (call, store) = (HookCall { report, facts, key }, Some(self.store_id()));
                 call.keep(&self.redactor(), &dir, self.now(), session, actor, store, denial.as_ref())?;
                 let _ = recorded();
                 Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })
@@ -262,8 +261,11 @@ impl Engine {
     }
 
     /// A call that was denied never runs: nobody is to wonder about it when its agent is killed before it says so.
-    fn record_denied(&self, session: SessionId, ends: &[Command], key: &EventKey, actor: &Actor) {
-        let (Some(facts), Ok(key)) = (self.facts(ends), format!("{key}-denied").parse()) else { return };
+    fn record_denied(&self, session: SessionId, ends: &[Fact], key: &EventKey, actor: &Actor) {
+        let ends: Vec<Input> = ends.iter().cloned().map(Input::from).collect();
+        let (Some(facts), Ok(key)) = (self.ready_facts(&ends), format!("{key}-denied").parse()) else {
+            return;
+        };
         if facts.is_empty() {
             return;
         }
@@ -279,11 +281,11 @@ impl Engine {
     }
 
     /// A call that may destroy something waits until there is a sign to go back to.
-    fn checkpoint_before_risk(&self, state: &State, commands: &[Command], actor: &Actor) {
+    fn checkpoint_before_risk(&self, state: &State, facts: &[Fact], actor: &Actor) {
         let Some(options) = &self.options.tree else { return };
         let project = std::path::Path::new(&state.project.path);
-        let risk = commands.iter().find_map(|command| match command {
-            Command::StartTool { tool, input, write_ahead: true, .. } => {
+        let risk = facts.iter().find_map(|fact| match fact {
+            Fact::ToolStarted { tool, input, write_ahead: true, .. } => {
                 crate::tree::risky::why(tool, input, project, &options.risky)?;
                 // It is said in short, and what is cut may be half a secret: so they go first.
                 let mut input = input.clone();
@@ -344,9 +346,9 @@ impl Engine {
 }
 
 /// That the calls which these begin were denied.
-fn denied(commands: &[Command], denial: &Denial) -> Vec<Command> {
-    let ends = commands.iter().filter_map(|command| match command {
-        Command::StartTool { call, tool, .. } => Some(Command::EndTool {
+fn denied(facts: &[Fact], denial: &Denial) -> Vec<Fact> {
+    let ends = facts.iter().filter_map(|fact| match fact {
+        Fact::ToolStarted { call, tool, .. } => Some(Fact::ToolEnded {
             call: call.clone(),
             tool: Some(tool.clone()),
             end: CallEnd::Denied,

@@ -1,6 +1,9 @@
 //! Who drives, and whether they live.
 
 use segno_core::Command;
+
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::SessionId;
 use segno_core::Status;
 use segno_core::event::CallEnd;
@@ -87,14 +90,14 @@ impl Driver<'_> {
     }
 
     /// Does something as this driver; refused when another took over.
-    pub fn act(&self, command: Command) -> Result<crate::Acted, Error> {
-        self.act_all(vec![command])
+    pub fn act(&self, input: impl Into<Input>) -> Result<crate::Acted, Error> {
+        self.act_all([input])
     }
 
     /// Does several things at once as this driver: all of them, or none.
-    pub fn act_all(&self, commands: Vec<Command>) -> Result<crate::Acted, Error> {
+    pub fn act_all(&self, inputs: impl IntoIterator<Item = impl Into<Input>>) -> Result<crate::Acted, Error> {
         let acting = Acting::driver(&self.engine.options.actor, Some(self.epoch), None);
-        self.engine.act_as(self.session, commands, acting)
+        self.engine.act_as(self.session, inputs, acting)
     }
 }
 
@@ -105,7 +108,7 @@ impl Drop for Driver<'_> {
             return;
         }
         // If the store fails now, whoever comes next finds no lease, or one whose holder is dead.
-        let _ = self.act(Command::DetachDriver { epoch: self.epoch });
+        let _ = self.act(Fact::DriverDetached { epoch: self.epoch });
         let _ = self.engine.store().release(self.session, self.epoch);
     }
 }
@@ -335,14 +338,14 @@ impl Engine {
     fn detach_dead(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
         let state = self.store().load(session)?.state;
         let Some(driver) = state.driver else { return Ok(()) };
-        let doubt = state.calls.open.into_keys().map(|call| Command::EndTool {
+        let doubt = state.calls.open.into_keys().map(|call| Fact::ToolEnded {
             call,
             tool: None,
             end: CallEnd::InDoubt,
             output: None,
             source: Source::Hand,
         });
-        let commands = doubt.chain([Command::DetachDriver { epoch: driver.epoch }]).collect();
-        self.act_as(session, commands, Acting::driver(&self.options.actor, Some(epoch), None)).map(|_| ())
+        let facts = doubt.chain([Fact::DriverDetached { epoch: driver.epoch }]);
+        self.act_as(session, facts, Acting::driver(&self.options.actor, Some(epoch), None)).map(|_| ())
     }
 }

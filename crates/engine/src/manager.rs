@@ -4,6 +4,9 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::Command;
+
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
@@ -277,7 +280,7 @@ impl SessionManager {
     /// Records tokens that were used; answers with a warning when they run low. Never refused for the budget.
     pub fn record_tokens(&mut self, tokens: u64) -> Result<Option<BudgetWarning>, Error> {
         let tokens = TokenUse::of(tokens);
-        let state = self.act(Command::RecordTokens { tokens, estimated: false, source: Source::Hand })?;
+        let state = self.act(Fact::TokensRecorded { tokens, estimated: false, source: Source::Hand })?;
         let budget = state.budget;
         Ok(budget.is_warning().then(|| BudgetWarning {
             used: budget.tokens_used,
@@ -340,7 +343,7 @@ impl SessionManager {
         details: Option<&str>,
     ) -> Result<&State, Error> {
         let (action, phase) = (action.to_owned(), phase.map(ToOwned::to_owned));
-        self.act(Command::NoteHistory { action, phase, details: details.map(Into::into) })
+        self.act(Fact::HistoryNoted { action, phase, details: details.map(Into::into) })
     }
 
     /// What happened so far, in order.
@@ -438,7 +441,7 @@ impl SessionManager {
 
     /// Something went wrong.
     pub fn record_error(&mut self, message: &str) -> Result<&State, Error> {
-        self.act(Command::RecordError { message: message.into(), error_kind: None })
+        self.act(Fact::ErrorRecorded { message: message.into(), error_kind: None })
     }
 
     /// A memory was asked.
@@ -448,7 +451,7 @@ impl SessionManager {
         query: &str,
         result: Option<&str>,
     ) -> Result<&State, Error> {
-        self.act(Command::UseMemory {
+        self.act(Fact::MemoryUsed {
             usage,
             source: None,
             query: query.into(),
@@ -457,8 +460,8 @@ impl SessionManager {
     }
 
     /// Any other command of the core on the current session.
-    pub fn act(&mut self, command: Command) -> Result<&State, Error> {
-        let acted = self.engine.act(self.id()?, command)?;
+    pub fn act(&mut self, input: impl Into<Input>) -> Result<&State, Error> {
+        let acted = self.engine.act(self.id()?, input)?;
         self.notices = acted.notices;
         if let Some(request) = acted.requested {
             let what = request.as_str();

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use segno_core::Event;
 use segno_core::EventKey;
-use segno_core::Fact;
+use segno_core::FactEvent;
 use segno_core::SessionId;
 use segno_core::StoreId;
 use segno_core::Timestamp;
@@ -74,7 +74,7 @@ impl FitFact {
     ///
     /// # Errors
     /// If it cannot be recorded.
-    pub fn new(redactor: &Redactor, fact: Fact) -> Result<Self, Error> {
+    pub fn new(redactor: &Redactor, fact: FactEvent) -> Result<Self, Error> {
         redactor.record(fact.into_event()).map(Self).map_err(crate::engine::unrecordable)
     }
 }
@@ -192,7 +192,7 @@ impl Engine {
             if matches!(event, Event::Unknown(_)) {
                 return Ok(Taken::Left);
             }
-            let Some(fact) = Fact::new(event.clone()) else {
+            let Some(fact) = FactEvent::new(event.clone()) else {
                 return Err(corrupted(format!("{} is nothing that a spool may tell of", entry.kind)));
             };
             if let Some(epoch) = line.epoch {

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use segno_core::Command;
+use segno_core::Input;
 use segno_core::SessionId;
 use segno_engine::Engine;
 use segno_engine::spool::waiting;
@@ -107,7 +108,7 @@ fn what_is_no_fact_is_not_spooled() {
     let complete = Command::Complete { summary: None };
     let error = engine.act(id, complete.clone()).unwrap_err();
     assert_eq!(error.code(), "store_busy");
-    let error = engine.act_all(id, vec![note("x"), complete], None).unwrap_err();
+    let error = engine.act_all(id, [Input::from(note("x")), complete.into()], None).unwrap_err();
     assert_eq!(error.code(), "store_busy");
     assert_eq!(waiting(&room.spool()).len(), 0);
     blocker.release();

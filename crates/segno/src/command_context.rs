@@ -10,7 +10,7 @@ use segno_engine::Choice;
 use segno_engine::Engine;
 use segno_engine::SHORTEST_ENDING;
 use segno_engine::Standing;
-use segno_engine::core::Command;
+use segno_engine::core::Input;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Summary;
@@ -299,9 +299,13 @@ impl<'a> CommandContext<'a> {
         error
     }
 
-    /// Does something to a session.
-    pub fn act(&self, session: SessionId, commands: Vec<Command>) -> Outcome<Acted> {
-        Ok(self.engine.act_all(session, commands, self.key()?)?)
+    /// Does something to a session, or records what happened.
+    pub fn act(
+        &self,
+        session: SessionId,
+        inputs: impl IntoIterator<Item = impl Into<Input>>,
+    ) -> Outcome<Acted> {
+        Ok(self.engine.act_all(session, inputs, self.key()?)?)
     }
 
     /// The key that was given, under which doing something twice does it once.

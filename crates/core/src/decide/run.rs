@@ -1,7 +1,6 @@
 //! The rules for runs.
 
 use super::answers;
-use super::decide_fact;
 use super::in_doubt;
 use super::no_rule;
 use super::one;
@@ -43,7 +42,6 @@ pub(super) fn decide_run(state: &State, command: Command) -> Result<Vec<Event>, 
             }
             Ok(events)
         }
-        named @ Command::NameRun(_) => decide_fact(named),
         Command::AdoptRun { run, epoch } => {
             match &state.run {
                 Some(mark) if mark.id == run && mark.is_running() => {}

@@ -6,12 +6,13 @@ use crate::budget::CostBudget;
 use crate::budget::TokenBudget;
 use crate::command::Command;
 use crate::event::*;
+use crate::fact::Fact;
 use crate::refusal::Refusal;
 use crate::state::Applied;
 use crate::story::*;
 
-fn spend(micros: u64) -> Command {
-    Command::RecordCost { micros, source: Source::Hand }
+fn spend(micros: u64) -> Fact {
+    Fact::CostRecorded { micros, source: Source::Hand }
 }
 
 fn set(unit: Unit, total: u64) -> Command {
@@ -33,7 +34,7 @@ fn half_used_is_no_warning() {
 
 #[test]
 fn the_warning_comes_once_at_the_threshold() {
-    let mut story = Story::told([tokens(79_999, Source::Hand)]);
+    let mut story = Story::told(inputs![tokens(79_999, Source::Hand)]);
     let events = story.ok(tokens(1, Source::Hand));
     let warned = BudgetWarned { unit: Unit::Tokens, used: 80_000, total: 100_000 };
     assert_eq!(events[1..], [warned.into()]);
@@ -45,7 +46,7 @@ fn the_warning_comes_once_at_the_threshold() {
 
 #[test]
 fn passing_the_budget_marks_the_session_but_refuses_nothing() {
-    let mut story = Story::told([tokens(95_000, Source::Hand)]);
+    let mut story = Story::told(inputs![tokens(95_000, Source::Hand)]);
     assert!(!story.state.budget.can_continue(10_000));
     assert_eq!(warnings(&story.ok(tokens(5_000, Source::Hand))), Vec::<&str>::new(), "all used, none over");
     assert!(!story.state.is_over_budget());
@@ -70,7 +71,7 @@ fn one_record_may_warn_and_exceed() {
 
 #[test]
 fn after_an_extension_both_lines_can_be_crossed_again() {
-    let mut story = Story::told([tokens(100_001, Source::Hand), extend(Unit::Tokens, 50_000)]);
+    let mut story = Story::told(inputs![tokens(100_001, Source::Hand), extend(Unit::Tokens, 50_000)]);
     assert_eq!(story.state.budget.total_budget, 150_000);
     assert!(!story.state.is_over_budget() && story.state.budget.can_continue(10_000));
     assert_eq!(warnings(&story.ok(tokens(19_999, Source::Hand))), ["budget_warned"]);
@@ -79,14 +80,14 @@ fn after_an_extension_both_lines_can_be_crossed_again() {
 
 #[test]
 fn an_extension_that_is_too_small_warns_no_second_time() {
-    let mut story = Story::told([tokens(100_000, Source::Hand), extend(Unit::Tokens, 1_000)]);
+    let mut story = Story::told(inputs![tokens(100_000, Source::Hand), extend(Unit::Tokens, 1_000)]);
     assert_eq!(warnings(&story.ok(tokens(1, Source::Hand))), Vec::<&str>::new());
     assert_eq!(warnings(&story.ok(tokens(1_000, Source::Hand))), ["budget_exceeded"]);
 }
 
 #[test]
 fn a_budget_set_below_what_is_used_warns_with_the_next_record() {
-    let mut story = Story::told([tokens(500, Source::Hand)]);
+    let mut story = Story::told(inputs![tokens(500, Source::Hand)]);
     assert_eq!(kinds(&story.ok(set(Unit::Tokens, 100))), ["budget_set"]);
     assert!(story.state.is_over_budget());
     assert_eq!(warnings(&story.ok(tokens(0, Source::Hand))), ["budget_warned", "budget_exceeded"]);
@@ -126,7 +127,7 @@ fn what_is_not_said_of_a_budget_stays() {
 
 #[test]
 fn money_has_no_limit_until_one_is_set() {
-    let mut story = Story::told([spend(9_000_000)]);
+    let mut story = Story::told(inputs![spend(9_000_000)]);
     let refusal = story.refused(extend(Unit::Cost, 1));
     assert_eq!(refusal, Refusal::bad("extension", "no cost budget is set"));
     let nothing = Command::SetBudget {

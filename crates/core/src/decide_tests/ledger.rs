@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::command::Command;
+
 use crate::event::*;
+use crate::fact::Fact;
 use crate::limits;
 use crate::project::List;
 use crate::refusal::Refusal;
@@ -32,7 +34,7 @@ fn counts(calls: &Calls) -> [usize; 7] {
 
 #[test]
 fn a_call_seen_by_hook_and_stream_is_one_call() {
-    let mut story = Story::told([start("a", Source::Stream)]);
+    let mut story = Story::told(inputs![start("a", Source::Stream)]);
     assert!(!story.state.calls.open["a"].write_ahead);
     let events = story.ok(start("a", Source::Hook));
     assert_eq!(story.record(&events[0]), Applied::Repeated);
@@ -46,7 +48,7 @@ fn a_call_seen_by_hook_and_stream_is_one_call() {
 
 #[test]
 fn a_late_start_does_not_open_a_call_again() {
-    let mut story = Story::told([
+    let mut story = Story::told(inputs![
         start("a", Source::Hook),
         end("a", CallEnd::Completed),
         end("b", CallEnd::Denied),
@@ -65,14 +67,14 @@ fn a_late_start_does_not_open_a_call_again() {
 /// Some models give the same id to one call after the other.
 #[test]
 fn an_id_that_comes_again_is_another_call() {
-    let start = |source: Source, command: &str| Command::StartTool {
+    let start = |source: Source, command: &str| Fact::ToolStarted {
         call: "a".to_owned(),
         tool: "Bash".to_owned(),
         input: serde_json::json!({ "command": command }),
         write_ahead: source == Source::Hook,
         source,
     };
-    let mut story = Story::told([
+    let mut story = Story::told(inputs![
         attach(1),
         // Told by both, whoever is first, each is one call.
         start(Source::Hook, "one"),
@@ -103,14 +105,14 @@ fn an_id_that_comes_again_is_another_call() {
 /// Several at once: each end is that of the oldest that is open.
 #[test]
 fn calls_with_one_id_at_the_same_time() {
-    let start = |command: &str| Command::StartTool {
+    let start = |command: &str| Fact::ToolStarted {
         call: "a".to_owned(),
         tool: "Bash".to_owned(),
         input: serde_json::json!(command),
         write_ahead: false,
         source: Source::Stream,
     };
-    let story = Story::told([
+    let story = Story::told(inputs![
         start("one"),
         start("two"),
         start("three"),
@@ -124,7 +126,7 @@ fn calls_with_one_id_at_the_same_time() {
 /// In journals of earlier versions an id is one call for ever.
 #[test]
 fn an_older_journal_folds_as_it_did() {
-    let mut story = Story::told([]);
+    let mut story = Story::new();
     let started = |write_ahead| crate::event::ToolStarted {
         call: "a".to_owned(),
         tool: "Bash".to_owned(),
@@ -153,7 +155,7 @@ fn an_older_journal_folds_as_it_did() {
 
 #[test]
 fn every_end_is_counted_as_what_it_is() {
-    let story = Story::told([
+    let story = Story::told(inputs![
         start("a", Source::Hook),
         start("b", Source::Hook),
         start("c", Source::Hook),
@@ -168,7 +170,7 @@ fn every_end_is_counted_as_what_it_is() {
 
 #[test]
 fn a_call_whose_start_was_never_seen_is_a_call() {
-    let mut story = Story::told([end("a", CallEnd::Failed)]);
+    let mut story = Story::told(inputs![end("a", CallEnd::Failed)]);
     assert_eq!(counts(&story.state.calls), [1, 0, 1, 0, 0, 0, 0]);
     story.ok(end("b", CallEnd::InDoubt));
     assert_eq!(counts(&story.state.calls), [1, 0, 1, 0, 0, 0, 0], "doubt alone makes no call");
@@ -176,7 +178,7 @@ fn a_call_whose_start_was_never_seen_is_a_call() {
 
 #[test]
 fn an_interruption_puts_open_calls_in_doubt() {
-    let mut story = Story::told([
+    let mut story = Story::told(inputs![
         attach(1),
         start("a", Source::Hook),
         start("b", Source::Hook),
@@ -189,14 +191,14 @@ fn an_interruption_puts_open_calls_in_doubt() {
     assert_eq!(story.state.calls.in_doubt.keys().collect::<Vec<_>>(), ["a", "c"]);
     assert_eq!(story.column(crate::project::List::Tools, "state"), ["in_doubt", "completed", "in_doubt"]);
     // Pausing is not dying.
-    let mut paused = Story::told([attach(1), start("a", Source::Hook)]);
+    let mut paused = Story::told(inputs![attach(1), start("a", Source::Hook)]);
     assert_eq!(kinds(&paused.ok(pause())), ["session_paused"]);
     assert_eq!(counts(&paused.state.calls), [1, 0, 0, 0, 1, 0, 0]);
 }
 
 #[test]
 fn doubt_is_settled_by_what_is_learnt_later_and_never_the_other_way_round() {
-    let mut story = Story::told([attach(1), start("a", Source::Hook), interrupt()]);
+    let mut story = Story::told(inputs![attach(1), start("a", Source::Hook), interrupt()]);
     story.ok(start("a", Source::Stream));
     assert_eq!(counts(&story.state.calls), [1, 0, 0, 0, 0, 1, 0], "a late start settles nothing");
     story.ok(end("a", CallEnd::InDoubt));
@@ -250,8 +252,8 @@ fn what_an_open_call_does_is_kept_in_short() {
     let call = "a".to_owned();
     let input = json!({ "content": "x".repeat(10_000) });
     let command =
-        Command::StartTool { call, tool: "Write".to_owned(), input, write_ahead: true, source: Source::Hook };
-    let story = Story::told([command]);
+        Fact::ToolStarted { call, tool: "Write".to_owned(), input, write_ahead: true, source: Source::Hook };
+    let story = Story::told(inputs![command]);
     let open = &story.state.calls.open["a"];
     assert_eq!((open.tool.as_str(), open.seq, open.write_ahead), ("Write", 2, true));
     assert_eq!(open.input.chars().count(), limits::NAME);
@@ -261,7 +263,8 @@ fn what_an_open_call_does_is_kept_in_short() {
 
 #[test]
 fn what_was_found_out_afterwards_counts_once_and_says_where() {
-    let mut story = Story::told([attach(1), start("a", Source::Hook), start("b", Source::Hook), interrupt()]);
+    let mut story =
+        Story::told(inputs![attach(1), start("a", Source::Hook), start("b", Source::Hook), interrupt()]);
     let settle = |call: &str, end: CallEnd| Command::SettleCall {
         call: call.to_owned(),
         end,

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::command::Command;
+
 use crate::event::*;
+use crate::fact::Fact;
 use crate::limits;
 use crate::project::List;
 use crate::refusal::Refusal;
@@ -21,7 +23,7 @@ fn verify(check: &str, verdict: Verdict) -> Command {
 
 #[test]
 fn each_phase_advance_sets_a_sign() {
-    let mut story = Story::told([phase("analyze")]);
+    let mut story = Story::told(inputs![phase("analyze")]);
     let advanced =
         PhaseAdvanced { from: Some("analyze".to_owned()), to: "implement".to_owned(), step: None, of: None };
     let sign = CheckpointCreated {
@@ -42,7 +44,7 @@ fn each_phase_advance_sets_a_sign() {
 
 #[test]
 fn steps_are_counted_along_the_workflow() {
-    let mut story = Story::told([tdflow()]);
+    let mut story = Story::told(inputs![tdflow()]);
     assert_eq!((story.state.step, story.state.of), (None, Some(3)));
     for (n, (name, percent)) in (1..).zip([("red", 0), ("green", 33), ("refactor", 66)]) {
         story.ok(phase(name));
@@ -60,7 +62,7 @@ fn steps_are_counted_along_the_workflow() {
 
 #[test]
 fn going_back_counts_a_phase_once_and_starts_it_anew() {
-    let mut story = Story::told([tdflow(), phase("red"), phase("green"), Command::StartIteration]);
+    let mut story = Story::told(inputs![tdflow(), phase("red"), phase("green"), Command::StartIteration]);
     story.ok(Command::StartIteration);
     story.ok(Command::StartAttempt);
     assert_eq!((story.state.iteration, story.state.attempt), (2, 2));
@@ -72,12 +74,12 @@ fn going_back_counts_a_phase_once_and_starts_it_anew() {
 
 #[test]
 fn what_is_gone_back_to_is_before_one_again() {
-    let mut story = Story::told([tdflow(), phase("red"), phase("green"), phase("refactor")]);
+    let mut story = Story::told(inputs![tdflow(), phase("red"), phase("green"), phase("refactor")]);
     assert_eq!(story.state.phases_completed, ["red", "green"]);
     story.ok(phase("red"));
     assert!(story.state.phases_completed.is_empty());
     // Without a list of phases, one that was done before is gone back to.
-    let mut story = Story::told([phase("a"), phase("b"), phase("c")]);
+    let mut story = Story::told(inputs![phase("a"), phase("b"), phase("c")]);
     assert_eq!(story.state.phases_completed, ["a", "b"]);
     story.ok(phase("b"));
     assert_eq!(story.state.phases_completed, ["a"]);
@@ -85,7 +87,7 @@ fn what_is_gone_back_to_is_before_one_again() {
 
 #[test]
 fn a_phase_that_failed_its_check_is_not_done() {
-    let mut story = Story::told([tdflow(), phase("red")]);
+    let mut story = Story::told(inputs![tdflow(), phase("red")]);
     let fail = Verdict::Fail;
     story.ok(Command::VerifyPhase { phase: None, check: "tests".into(), verdict: fail, details: None });
     story.ok(phase("green"));
@@ -96,14 +98,14 @@ fn a_phase_that_failed_its_check_is_not_done() {
 
 #[test]
 fn the_phase_a_session_is_in_is_no_step() {
-    let story = Story::told([phase("red")]);
+    let story = Story::told(inputs![phase("red")]);
     let refusal = story.refused(phase("red"));
     assert_eq!(refusal, Refusal::Already("the session is in phase red already".to_owned()));
 }
 
 #[test]
 fn a_phase_outside_the_workflow_is_refused() {
-    let story = Story::told([tdflow(), phase("red")]);
+    let story = Story::told(inputs![tdflow(), phase("red")]);
     let why = story.refused(phase("lunch")).to_string();
     assert_eq!(why, "workflow tdflow has no phase lunch; its phases are red, green, refactor");
 }
@@ -111,12 +113,12 @@ fn a_phase_outside_the_workflow_is_refused() {
 #[test]
 fn a_breakpoint_stops_what_moves_on() {
     let mut story =
-        Story::told([phase("red"), Command::ReachBreakpoint { name: "look".into(), details: None }]);
+        Story::told(inputs![phase("red"), Command::ReachBreakpoint { name: "look".into(), details: None }]);
     let why = story.refused(phase("green")).to_string();
     assert!(why.contains("waits at breakpoint look"), "{why}");
     story.refused(Command::StartIteration);
     story.refused(Command::SwitchAgent { to: "b".into() });
-    story.ok(Command::NoteHistory { action: "note".into(), phase: None, details: None });
+    story.ok(Fact::HistoryNoted { action: "note".into(), phase: None, details: None });
     story.ok(Command::ContinueBreakpoint { details: None });
     story.ok(phase("green"));
 }
@@ -124,7 +126,7 @@ fn a_breakpoint_stops_what_moves_on() {
 #[test]
 fn steps_counted_by_hand() {
     let advance = |to: &str, step, of| Command::AdvancePhase { to: to.to_owned(), step, of };
-    let mut story = Story::told([advance("a", Some(2), Some(9))]);
+    let mut story = Story::told(inputs![advance("a", Some(2), Some(9))]);
     assert_eq!(story.state.phase_label().as_deref(), Some("a 2/9"));
     story.ok(Command::SetStep { step: 3, of: None });
     assert_eq!((story.state.step, story.state.of), (Some(3), Some(9)));
@@ -141,7 +143,7 @@ fn steps_counted_by_hand() {
     assert_eq!(why(Command::SetStep { step: 3, of: Some(2) }), "bad step: step 3 of 2");
     assert_eq!(why(advance("d", Some(3), Some(2))), "bad step: step 3 of 2");
     // What is left out is filled in before it is looked at.
-    let story = Story::told([tdflow()]);
+    let story = Story::told(inputs![tdflow()]);
     let why = |command| story.refused(command).to_string();
     assert_eq!(why(advance("red", Some(4), None)), "bad step: step 4 of 3");
     assert_eq!(why(advance("refactor", None, Some(2))), "bad step: step 3 of 2");
@@ -162,7 +164,7 @@ fn a_workflow_lists_each_phase_once() {
 
 #[test]
 fn checks_belong_to_the_phase() {
-    let mut story = Story::told([
+    let mut story = Story::told(inputs![
         phase("green"),
         verify("tests", Verdict::Fail),
         verify("build", Verdict::Skip),
@@ -194,7 +196,7 @@ fn a_check_that_is_there_changes_even_when_there_is_no_room_for_more() {
 
 #[test]
 fn progress_as_somebody_says_it_wins_until_the_end() {
-    let mut story = Story::told([tdflow(), phase("green"), Command::SetProgress { percent: 90 }]);
+    let mut story = Story::told(inputs![tdflow(), phase("green"), Command::SetProgress { percent: 90 }]);
     assert_eq!(story.state.progress(), Some(90));
     story.ok(phase("refactor"));
     assert_eq!(story.column(List::Checkpoints, "progress"), ["33", "90"]);
@@ -206,7 +208,7 @@ fn progress_as_somebody_says_it_wins_until_the_end() {
 #[test]
 fn what_a_workflow_keeps() {
     let set = |state| Command::SetWorkflowState { state };
-    let mut story = Story::told([set(json!({ "gate": 1 }))]);
+    let mut story = Story::told(inputs![set(json!({ "gate": 1 }))]);
     assert_eq!(story.state.workflow_state, Some(json!({ "gate": 1 })));
     let refusal = story.refused(set(json!("x".repeat(limits::JSON))));
     assert_eq!(refusal.code(), "bad_value");
@@ -220,7 +222,7 @@ fn a_sign_in_between_changes_no_phase() {
         name: name.map(str::to_owned),
         reason: CheckpointReason::Asked,
     };
-    let mut story = Story::told([asked(None), phase("red"), start("a", Source::Hook)]);
+    let mut story = Story::told(inputs![asked(None), phase("red"), start("a", Source::Hook)]);
     assert_eq!(story.state.actions_since_checkpoint, 1);
     story.ok(asked(None));
     assert_eq!(story.state.actions_since_checkpoint, 0);

@@ -3,13 +3,15 @@
 use serde_json::json;
 
 use crate::command::Command;
+
 use crate::event::*;
+use crate::fact::Fact;
 use crate::refusal::Refusal;
 use crate::story::*;
 
 #[test]
 fn one_run_at_a_time() {
-    let mut story = Story::told([attach(1), start_run("r1")]);
+    let mut story = Story::told(inputs![attach(1), start_run("r1")]);
     assert_eq!(story.state.agent.as_deref(), Some("claude"));
     assert!(matches!(story.refused(start_run("r2")), Refusal::Already(_)));
     story.ok(end_run("r1", "completed"));
@@ -23,8 +25,12 @@ fn one_run_at_a_time() {
 
 #[test]
 fn calls_without_an_end_are_in_doubt() {
-    let mut story =
-        Story::told([attach(1), start_run("r1"), start("c1", Source::Hook), start("c2", Source::Hook)]);
+    let mut story = Story::told(inputs![
+        attach(1),
+        start_run("r1"),
+        start("c1", Source::Hook),
+        start("c2", Source::Hook)
+    ]);
     story.ok(end("c1", CallEnd::Completed));
     let events = story.ok(end_run("r1", "interrupted"));
     assert_eq!(kinds(&events), ["tool_ended", "run_ended"]);
@@ -35,9 +41,9 @@ fn calls_without_an_end_are_in_doubt() {
 fn a_name_that_says_less_takes_nothing_away() {
     let named = |model: Option<&str>| {
         let model = model.map(str::to_owned);
-        Command::NameRun(RunNamed { run: "r1".into(), native_id: "n".into(), model, version: None })
+        Fact::RunNamed(RunNamed { run: "r1".into(), native_id: "n".into(), model, version: None })
     };
-    let mut story = Story::told([attach(1), start_run("r1"), named(None)]);
+    let mut story = Story::told(inputs![attach(1), start_run("r1"), named(None)]);
     assert!(story.state.run.as_ref().unwrap().is_named("n", None, None));
     assert!(!story.state.run.as_ref().unwrap().is_named("n", Some("opus"), None));
     story.ok(named(Some("opus")));
@@ -49,7 +55,7 @@ fn a_name_that_says_less_takes_nothing_away() {
 
 #[test]
 fn another_agent_is_a_switch() {
-    let mut story = Story::told([attach(1), Command::SwitchAgent { to: "codex".to_owned() }]);
+    let mut story = Story::told(inputs![attach(1), Command::SwitchAgent { to: "codex".to_owned() }]);
     let events = story.ok(start_run("r1"));
     assert_eq!(kinds(&events), ["run_started", "agent_switched"]);
     assert_eq!(story.state.agent.as_deref(), Some("claude"));
@@ -58,7 +64,7 @@ fn another_agent_is_a_switch() {
 #[test]
 fn only_a_run_without_an_end_is_adopted() {
     let adopt = || Command::AdoptRun { run: "r1".to_owned(), epoch: 5 };
-    let mut story = Story::told([attach(1), start_run("r1")]);
+    let mut story = Story::told(inputs![attach(1), start_run("r1")]);
     story.ok(adopt());
     assert_eq!(story.state.run.as_ref().unwrap().adopted, Some(5));
     story.ok(end_run("r1", "completed"));
@@ -72,7 +78,7 @@ fn reports_too_deep_to_read_back_are_kept_as_text() {
         deep = json!([deep]);
     }
     let mut story = Story::new();
-    let events = story.ok(Command::Report { what: "unknown".into(), body: deep });
+    let events = story.ok(Fact::Reported { what: "unknown".into(), body: deep });
     let Event::Reported(reported) = &events[0] else { panic!("{events:?}") };
     assert!(reported.body["text"].as_str().unwrap().starts_with("[[["));
 }

@@ -8,7 +8,10 @@ use serde_json::json;
 use crate::budget::TokenUse;
 use crate::command::Command;
 use crate::decide::decide;
+use crate::decide::events_of_fact;
 use crate::event::*;
+use crate::fact::Fact;
+use crate::input::Input;
 use crate::refusal::Refusal;
 use crate::status::Status;
 use crate::story::*;
@@ -27,10 +30,10 @@ Complete            ok          transition  transition  transition  transition  
 Abort               ok          ok          ok          ok          transition  transition  transition
 Fail                ok          ok          ok          transition  transition  transition  transition
 AttachDriver        ok          ok          ok          ok          ended       ended       ended
-DetachDriver        ok          ok          ok          ok          ok          ok          ok
+DriverDetached      ok          ok          ok          ok          ok          ok          ok
 MakeRequest         ok          ok          no-driver   ok          ended       ended       ended
 AnswerRequest       ok          ok          ok          ok          unknown     unknown     unknown
-SetTopic            ok          ok          ok          ok          ok          ok          ok
+TopicSet            ok          ok          ok          ok          ok          ok          ok
 SetIntent           ok          ok          ok          ok          ended       ended       ended
 SetProject          ok          ok          ok          ok          ok          ok          ok
 SetGitBranch        ok          ok          ok          ok          ok          ok          ok
@@ -42,14 +45,14 @@ StartAttempt        ok          not-active  not-active  not-active  not-active  
 VerifyPhase         ok          ok          ok          ok          ended       ended       ended
 SetWorkflowState    ok          ok          ok          ok          ended       ended       ended
 SetProgress         ok          ok          ok          ok          ended       ended       ended
-RecordTokens        ok          ok          ok          ok          ok          ok          ok
-RecordCost          ok          ok          ok          ok          ok          ok          ok
+TokensRecorded      ok          ok          ok          ok          ok          ok          ok
+CostRecorded        ok          ok          ok          ok          ok          ok          ok
 CountBelow          ok          ok          ok          ok          ok          ok          ok
 SetBudget           ok          ok          ok          ok          ended       ended       ended
 ExtendBudget        ok          ok          ok          ok          ended       ended       ended
 RecordArtifact      ok          ok          ok          ok          ended       ended       ended
-RecordFile          ok          ok          ok          ok          ok          ok          ok
-NoteHistory         ok          ok          ok          ok          ok          ok          ok
+FileChanged         ok          ok          ok          ok          ok          ok          ok
+HistoryNoted        ok          ok          ok          ok          ok          ok          ok
 RecordOutput        ok          ok          ok          ok          ended       ended       ended
 SetMetric           ok          ok          ok          ok          ended       ended       ended
 AddTask             ok          ok          ok          ok          ended       ended       ended
@@ -62,13 +65,13 @@ ReachBreakpoint     ok          not-active  not-active  not-active  not-active  
 ContinueBreakpoint  ok          ok          ok          ok          ended       ended       ended
 Decide              ok          ok          ok          ok          ended       ended       ended
 SwitchBranch        ok          ok          ok          ok          ended       ended       ended
-StartTool           ok          ok          ok          ok          ok          ok          ok
-EndTool             ok          ok          ok          ok          ok          ok          ok
+ToolStarted         ok          ok          ok          ok          ok          ok          ok
+ToolEnded           ok          ok          ok          ok          ok          ok          ok
 SettleCall          unknown     unknown     unknown     unknown     unknown     unknown     unknown
-UseMemory           ok          ok          ok          ok          ok          ok          ok
+MemoryUsed          ok          ok          ok          ok          ok          ok          ok
 SetCache            ok          ok          ok          ok          ended       ended       ended
 RemoveCache         ok          ok          ok          ok          ended       ended       ended
-RecordError         ok          ok          ok          ok          ok          ok          ok
+ErrorRecorded       ok          ok          ok          ok          ok          ok          ok
 CreateCheckpoint    ok          ok          ok          ok          ended       ended       ended
 ReadyCheckpoint     ok          ok          ok          ok          ok          ok          ok
 FailCheckpoint      ok          ok          ok          ok          ok          ok          ok
@@ -78,14 +81,14 @@ InvalidateCheckpoints ok        ok          ok          ok          ended       
 RecordRestore       ok          ok          ok          ok          ok          ok          ok
 RestoreState        ok          ok          ok          ok          ended       ended       ended
 StartRun            ok          not-active  not-active  not-active  not-active  not-active  not-active
-NameRun             ok          ok          ok          ok          ok          ok          ok
+RunNamed            ok          ok          ok          ok          ok          ok          ok
 AdoptRun            ok          ok          ok          ok          ok          ok          ok
 EndRun              ok          ok          ok          ok          ok          ok          ok
-Say                 ok          ok          ok          ok          ok          ok          ok
-CompleteTurn        ok          ok          ok          ok          ok          ok          ok
-Report              ok          ok          ok          ok          ok          ok          ok
-ChooseRecovery      ok          ok          ok          ok          ok          ok          ok
-AttemptResume       ok          ok          ok          ok          ok          ok          ok
+Said                ok          ok          ok          ok          ok          ok          ok
+TurnCompleted       ok          ok          ok          ok          ok          ok          ok
+Reported            ok          ok          ok          ok          ok          ok          ok
+RecoveryChosen      ok          ok          ok          ok          ok          ok          ok
+ResumeAttempted     ok          ok          ok          ok          ok          ok          ok
 Loop                ok          ok          ok          ok          ended       ended       ended
 ";
 
@@ -100,33 +103,38 @@ aborted
 failed
 ";
 
-/// A new command does not compile until it is named here, and does not pass until it has a row.
-macro_rules! commands {
-    ($($variant:ident)*) => {
-        const NAMES: &[&str] = &[$(stringify!($variant)),*];
-        fn name(command: &Command) -> &'static str {
-            match command {
-                $(Command::$variant { .. } => stringify!($variant),)*
+/// A new command or fact does not compile until it is named here, and does not pass until it has a row.
+macro_rules! names {
+    (commands: $($command:ident)*; facts: $($fact:ident)*) => {
+        const NAMES: &[&str] = &[$(stringify!($command),)* $(stringify!($fact),)*];
+        const FACTS: &[&str] = &[$(stringify!($fact)),*];
+        fn name(input: &Input) -> &'static str {
+            match input {
+                $(Input::Command(Command::$command { .. }) => stringify!($command),)*
+                $(Input::Fact(Fact::$fact { .. }) => stringify!($fact),)*
             }
         }
     };
 }
 
-commands! {
-    Pause Resume Interrupt Halt Complete Abort Fail AttachDriver DetachDriver MakeRequest AnswerRequest
-    SetTopic SetIntent SetProject SetGitBranch SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
-    SetWorkflowState SetProgress RecordTokens RecordCost CountBelow SetBudget ExtendBudget RecordArtifact RecordFile
-    NoteHistory RecordOutput SetMetric AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone
-    ReachBreakpoint ContinueBreakpoint Decide SwitchBranch StartTool EndTool SettleCall UseMemory SetCache RemoveCache
-    RecordError CreateCheckpoint ReadyCheckpoint FailCheckpoint PinCheckpoint DropCheckpoint InvalidateCheckpoints
-    RecordRestore RestoreState StartRun NameRun AdoptRun EndRun Say CompleteTurn Report
-    ChooseRecovery AttemptResume Loop
+names! {
+    commands:
+    Pause Resume Interrupt Halt Complete Abort Fail AttachDriver MakeRequest AnswerRequest SetIntent
+    SetProject SetGitBranch SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
+    SetWorkflowState SetProgress CountBelow SetBudget ExtendBudget RecordArtifact RecordOutput SetMetric
+    AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone ReachBreakpoint
+    ContinueBreakpoint Decide SwitchBranch SettleCall SetCache RemoveCache CreateCheckpoint
+    ReadyCheckpoint FailCheckpoint PinCheckpoint DropCheckpoint InvalidateCheckpoints RecordRestore
+    RestoreState StartRun AdoptRun EndRun Loop;
+    facts:
+    DriverDetached TopicSet TokensRecorded CostRecorded FileChanged HistoryNoted ToolStarted ToolEnded
+    MemoryUsed ErrorRecorded RunNamed Said TurnCompleted Reported RecoveryChosen ResumeAttempted
 }
 
 /// One of each, with values that nothing is wrong with.
-fn commands() -> Vec<(String, Command)> {
+fn every_input() -> Vec<(String, Input)> {
     let text = || "x".to_owned();
-    let commands = vec![
+    let inputs = inputs![
         pause(),
         resume(),
         interrupt(),
@@ -135,10 +143,10 @@ fn commands() -> Vec<(String, Command)> {
         Command::Abort { reason: None },
         Command::Fail { reason: None },
         attach(2),
-        Command::DetachDriver { epoch: 1 },
+        Fact::DriverDetached { epoch: 1 },
         Command::MakeRequest { request: Request::Pause, details: None },
         Command::AnswerRequest { request: 3, obeyed: true, details: None },
-        Command::SetTopic { topic: text() },
+        Fact::TopicSet { topic: text() },
         Command::SetIntent { intent: "x".into() },
         Command::SetProject { project: Project { path: text(), ..Project::default() } },
         Command::SetGitBranch { branch: Some(text()), commit: None },
@@ -151,7 +159,7 @@ fn commands() -> Vec<(String, Command)> {
         Command::SetWorkflowState { state: json!({}) },
         Command::SetProgress { percent: 1 },
         tokens(1, Source::Hand),
-        Command::RecordCost { micros: 1, source: Source::Hand },
+        Fact::CostRecorded { micros: 1, source: Source::Hand },
         Command::CountBelow { run: text(), tokens: TokenUse::of(1), micros: 1 },
         Command::SetBudget {
             unit: Unit::Tokens,
@@ -162,8 +170,8 @@ fn commands() -> Vec<(String, Command)> {
         },
         extend(Unit::Tokens, 1),
         Command::RecordArtifact { path: text(), artifact_type: Change::Created, phase: None },
-        Command::RecordFile { path: text(), change: Change::Deleted, call: None },
-        Command::NoteHistory { action: text(), phase: None, details: None },
+        Fact::FileChanged { path: text(), change: Change::Deleted, call: None },
+        Fact::HistoryNoted { action: text(), phase: None, details: None },
         Command::RecordOutput { name: text(), kind: OutputKind::Code, content: "x".into() },
         Command::SetMetric { name: text(), value: Metric::Flag(true) },
         Command::AddTask { text: "x".into() },
@@ -186,10 +194,10 @@ fn commands() -> Vec<(String, Command)> {
         start("x", Source::Hook),
         end("x", CallEnd::Completed),
         Command::SettleCall { call: text(), end: CallEnd::Completed, output: None, evidence: text() },
-        Command::UseMemory { usage: MemoryUse::Query, source: None, query: "x".into(), result: None },
+        Fact::MemoryUsed { usage: MemoryUse::Query, source: None, query: "x".into(), result: None },
         Command::SetCache { key: text(), value: json!(1) },
         Command::RemoveCache { key: "kept".to_owned() },
-        Command::RecordError { message: "x".into(), error_kind: None },
+        Fact::ErrorRecorded { message: "x".into(), error_kind: None },
         Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
         Command::ReadyCheckpoint(Box::new(CheckpointReady { ordinal: 1, ..CheckpointReady::default() })),
         Command::FailCheckpoint { ordinal: 1, why: "x".into() },
@@ -199,27 +207,28 @@ fn commands() -> Vec<(String, Command)> {
         Command::RecordRestore(FilesRestored { to: 1, safety: 1, ..FilesRestored::default() }),
         Command::RestoreState { to: 1, state: Box::new(Story::new().state) },
         start_run("r2"),
-        Command::NameRun(RunNamed { run: text(), native_id: text(), model: None, version: None }),
+        Fact::RunNamed(RunNamed { run: text(), native_id: text(), model: None, version: None }),
         Command::AdoptRun { run: "r1".to_owned(), epoch: 2 },
         end_run("r1", "completed"),
-        Command::Say { channel: Channel::Text, text: "x".into(), message: None, parent: None },
-        Command::CompleteTurn(TurnCompleted::default()),
-        Command::Report { what: text(), body: json!({}) },
-        Command::ChooseRecovery(Box::default()),
-        Command::AttemptResume(ResumeAttempted { attempt: 1, of: 1, ..ResumeAttempted::default() }),
+        Fact::Said { channel: Channel::Text, text: "x".into(), message: None, parent: None },
+        Fact::TurnCompleted(TurnCompleted::default()),
+        Fact::Reported { what: text(), body: json!({}) },
+        Fact::RecoveryChosen(Box::default()),
+        Fact::ResumeAttempted(ResumeAttempted { attempt: 1, of: 1, ..ResumeAttempted::default() }),
         Command::Loop(Box::new(crate::looping::LoopCommand::Start {
             plan: Box::new(looping_samples::plan()),
             parent: None,
             item: None,
         })),
     ];
-    let reset = ("Resume/reset".to_owned(), Command::Resume { reset_breaker: true, details: None });
-    commands.into_iter().map(|command| (name(&command).to_owned(), command)).chain([reset]).collect()
+    let reset = Command::Resume { reset_breaker: true, details: None };
+    let reset = ("Resume/reset".to_owned(), reset.into());
+    inputs.into_iter().map(|input| (name(&input).to_owned(), input)).chain([reset]).collect()
 }
 
 /// A session in this status that has what the commands speak of.
-fn session(status: Status, command: &Command) -> Story {
-    let mut story = Story::told([
+fn session(status: Status, input: &Input) -> Story {
+    let mut story = Story::told(inputs![
         attach(1),
         Command::MakeRequest { request: Request::Stop, details: None },
         Command::AddTask { text: "x".into() },
@@ -228,10 +237,10 @@ fn session(status: Status, command: &Command) -> Story {
         Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
     ]);
     assert_eq!(story.state.requests[0].seq, 3);
-    if matches!(command, Command::ContinueBreakpoint { .. }) {
+    if matches!(input, Input::Command(Command::ContinueBreakpoint { .. })) {
         story.ok(Command::ReachBreakpoint { name: "b".to_owned(), details: None });
     }
-    if matches!(command, Command::AdoptRun { .. }) {
+    if matches!(input, Input::Command(Command::AdoptRun { .. })) {
         story.ok(start_run("r1"));
     }
     story.go_to(status)
@@ -272,12 +281,12 @@ fn rows() -> BTreeMap<&'static str, Vec<&'static str>> {
 fn the_table_holds() {
     let rows = rows();
     let mut wrong = Vec::new();
-    for (row, command) in commands() {
+    for (row, input) in every_input() {
         let expected = rows.get(row.as_str()).unwrap_or_else(|| panic!("no row for {row}"));
         assert_eq!(expected.len(), Status::ALL.len(), "{row}");
         for (status, expected) in Status::ALL.into_iter().zip(expected) {
-            let story = session(status, &command);
-            let verdict = decide(&story.state, command.clone());
+            let story = session(status, &input);
+            let verdict = decide(&story.state, input.clone());
             if word(&verdict) != *expected {
                 wrong.push(format!("{row} when {status}: {verdict:?}, want {expected}"));
             }
@@ -290,19 +299,44 @@ fn the_table_holds() {
 }
 
 #[test]
-fn the_table_has_a_row_for_every_command_and_no_other() {
+fn the_table_has_a_row_for_every_command_and_fact_and_no_other() {
     let named: BTreeSet<&str> = NAMES.iter().copied().collect();
     let tabled: BTreeSet<&str> = rows().into_keys().filter_map(|row| row.split('/').next()).collect();
     assert_eq!(tabled, named);
-    let tried: BTreeSet<&str> = commands().iter().map(|(_, command)| name(command)).collect();
+    let tried: BTreeSet<&str> = every_input().iter().map(|(_, input)| name(input)).collect();
     assert_eq!(tried, named);
+}
+
+/// What may wait in a spool follows from the type: a fact is refused in no status, makes only events that a spool takes,
+/// and makes the same ones without a state unless it says that it depends on one.
+#[test]
+fn nobody_refuses_a_fact() {
+    let mut seen = BTreeSet::new();
+    for (row, input) in every_input() {
+        let Some(fact) = input.fact().cloned() else { continue };
+        seen.insert(name(&input));
+        let alone = events_of_fact(None, fact.clone()).unwrap();
+        for status in Status::ALL {
+            let state = session(status, &input).state;
+            let events = decide(&state, input.clone()).unwrap_or_else(|why| panic!("{row}: {why}"));
+            assert_eq!(events[0].kind(), alone[0].event().kind(), "{row}");
+            for event in &events {
+                assert!(FactEvent::new(event.clone()).is_some(), "{row} makes {}", event.kind());
+            }
+            if !fact.depends_on_state() {
+                let alone: Vec<Event> = alone.iter().map(|event| event.event().clone()).collect();
+                assert_eq!(events, alone, "{row} when {status}");
+            }
+        }
+    }
+    assert_eq!(seen, FACTS.iter().copied().collect());
 }
 
 #[test]
 fn every_refusal_of_the_table_says_so_in_words() {
-    for (row, command) in commands() {
+    for (row, input) in every_input() {
         for status in Status::ALL {
-            let Err(refusal) = decide(&session(status, &command).state, command.clone()) else { continue };
+            let Err(refusal) = decide(&session(status, &input).state, input.clone()) else { continue };
             let words = refusal.to_string();
             let says = match refusal {
                 Refusal::InvalidTransition { .. } => {
@@ -312,7 +346,7 @@ fn every_refusal_of_the_table_says_so_in_words() {
                 | Refusal::NotActive { .. }
                 | Refusal::Ended { .. } => {
                     words.starts_with(&format!("a session that is {status} "))
-                        && words.ends_with(command.verb())
+                        && words.ends_with(input.verb())
                 }
                 _ => !words.is_empty(),
             };
@@ -343,15 +377,15 @@ fn steps_go_where_the_documentation_says() {
 /// Whatever the rules let through leads to where the step says, with what belongs to that status.
 #[test]
 fn a_step_arrives() {
-    for (row, command) in commands() {
-        let crate::command::Need::Step(to) = command.need() else { continue };
+    for (row, input) in every_input() {
+        let crate::command::Need::Step(to) = input.need() else { continue };
         for from in Status::ALL {
-            let mut story = session(from, &command);
+            let mut story = session(from, &input);
             let before = story.state.clone();
-            if decide(&story.state, command.clone()).is_err() {
+            if decide(&story.state, input.clone()).is_err() {
                 continue;
             }
-            story.ok(command.clone());
+            story.ok(input.clone());
             let state = &story.state;
             assert_eq!(state.status, to, "{row}");
             assert_eq!(state.completed_at, to.is_terminal().then_some(state.updated_at), "{row}");
@@ -386,15 +420,15 @@ fn foreign_words_for_statuses_are_understood() {
 #[test]
 fn only_a_driven_session_is_interrupted() {
     assert_eq!(Story::new().refused(interrupt()), Refusal::NoDriver);
-    let let_go = Story::told([attach(1), Command::DetachDriver { epoch: 1 }]);
+    let let_go = Story::told(inputs![attach(1), Fact::DriverDetached { epoch: 1 }]);
     assert_eq!(let_go.refused(interrupt()), Refusal::NoDriver);
 }
 
 #[test]
 fn a_driver_that_was_replaced_lets_go_of_nothing() {
-    let mut story = Story::told([attach(1), attach(2), Command::DetachDriver { epoch: 1 }]);
+    let mut story = Story::told(inputs![attach(1), attach(2), Fact::DriverDetached { epoch: 1 }]);
     assert_eq!(story.state.driver.as_ref().map(|driver| driver.epoch), Some(2));
-    story.ok(Command::DetachDriver { epoch: 2 });
+    story.ok(Fact::DriverDetached { epoch: 2 });
     assert_eq!(story.state.driver, None);
 }
 
@@ -402,7 +436,7 @@ fn a_driver_that_was_replaced_lets_go_of_nothing() {
 fn requests_wait_for_their_answer() {
     let ask = |request| Command::MakeRequest { request, details: None };
     assert_eq!(Story::new().refused(ask(Request::Pause)), Refusal::NoDriver);
-    let mut story = Story::told([attach(1), ask(Request::Pause), ask(Request::Stop)]);
+    let mut story = Story::told(inputs![attach(1), ask(Request::Pause), ask(Request::Stop)]);
     let open = |story: &Story| story.state.requests.iter().map(|open| open.seq).collect::<Vec<_>>();
     assert_eq!(open(&story), [3, 4]);
     let answer = |request| Command::AnswerRequest { request, obeyed: true, details: None };
@@ -437,7 +471,7 @@ fn a_driver_does_what_it_was_asked_for_first() {
 #[test]
 fn tokens_of_a_session_that_ended_still_count() {
     let mut story = Story::new().go_to(Status::Completed);
-    story.ok(Command::RecordTokens { tokens: TokenUse::of(9), estimated: true, source: Source::Stream });
+    story.ok(Fact::TokensRecorded { tokens: TokenUse::of(9), estimated: true, source: Source::Stream });
     assert_eq!(story.state.budget.tokens_used, 9);
     assert_eq!(story.state.status, Status::Completed);
 }

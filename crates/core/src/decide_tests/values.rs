@@ -14,6 +14,8 @@ use crate::event::samples::full_state;
 use crate::event::samples::id;
 use crate::event::samples::uid;
 use crate::event::*;
+use crate::fact::Fact;
+use crate::input::Input;
 use crate::limits;
 use crate::state::Mark;
 use crate::state::State;
@@ -42,8 +44,13 @@ fn begin(creation: Creation) -> State {
     State::begin(&Mark { seq: 1, at: at(0), run: None }, &create(creation).unwrap()).unwrap()
 }
 
+/// What is wrong, and the command or fact with it.
+macro_rules! cases {
+    ($(($what:expr, $input:expr $(,)?)),* $(,)?) => { vec![$(($what, Input::from($input))),*] };
+}
+
 /// Every command with a name in it, made of that name, and what its refusal calls it.
-fn named(name: &str) -> Vec<(&'static str, Command)> {
+fn named(name: &str) -> Vec<(&'static str, Input)> {
     let n = || name.to_owned();
     let some = || Some(name.to_owned());
     let x = || "x".to_owned();
@@ -56,14 +63,14 @@ fn named(name: &str) -> Vec<(&'static str, Command)> {
         parent: None,
         branch,
     };
-    let began = |call, tool| Command::StartTool {
+    let began = |call, tool| Fact::ToolStarted {
         call,
         tool,
         input: json!(null),
         write_ahead: true,
         source: Source::Hook,
     };
-    let ended = |call, tool| Command::EndTool {
+    let ended = |call, tool| Fact::ToolEnded {
         call,
         tool,
         end: CallEnd::Completed,
@@ -72,15 +79,15 @@ fn named(name: &str) -> Vec<(&'static str, Command)> {
     };
     let verified =
         |phase, check| Command::VerifyPhase { phase, check, verdict: Verdict::Pass, details: None };
-    vec![
+    cases![
         ("workflow", workflow(n(), vec![])),
         ("phase", workflow(x(), vec![x(), n()])),
         ("phase", phase(name)),
         ("check", verified(None, n())),
         ("phase", verified(some(), x())),
         ("phase", Command::RecordArtifact { path: x(), artifact_type: Change::Created, phase: some() }),
-        ("phase", Command::NoteHistory { action: x(), phase: some(), details: None }),
-        ("call id", Command::RecordFile { path: x(), change: Change::Created, call: some() }),
+        ("phase", Fact::HistoryNoted { action: x(), phase: some(), details: None }),
+        ("call id", Fact::FileChanged { path: x(), change: Change::Created, call: some() }),
         ("output", Command::RecordOutput { name: n(), kind: OutputKind::Code, content: "x".into() }),
         ("metric", Command::SetMetric { name: n(), value: Metric::Flag(true) }),
         ("agent", Command::SwitchAgent { to: n() }),
@@ -95,24 +102,24 @@ fn named(name: &str) -> Vec<(&'static str, Command)> {
         ("tool", ended(x(), some())),
         (
             "memory",
-            Command::UseMemory { usage: MemoryUse::Query, source: some(), query: "x".into(), result: None },
+            Fact::MemoryUsed { usage: MemoryUse::Query, source: some(), query: "x".into(), result: None },
         ),
         ("cache key", Command::SetCache { key: n(), value: json!(1) }),
-        ("error kind", Command::RecordError { message: "x".into(), error_kind: some() }),
+        ("error kind", Fact::ErrorRecorded { message: "x".into(), error_kind: some() }),
         ("checkpoint name", Command::CreateCheckpoint { name: some(), reason: CheckpointReason::Asked }),
     ]
 }
 
 /// The same for lines of text.
-fn lined(line: &str) -> Vec<(&'static str, Command)> {
+fn lined(line: &str) -> Vec<(&'static str, Input)> {
     let l = || line.to_owned();
     let project = Project { path: l(), ..Project::default() };
-    vec![
-        ("topic", Command::SetTopic { topic: l() }),
+    cases![
+        ("topic", Fact::TopicSet { topic: l() }),
         ("project path", Command::SetProject { project }),
         ("path", Command::RecordArtifact { path: l(), artifact_type: Change::Created, phase: None }),
-        ("path", Command::RecordFile { path: l(), change: Change::Created, call: None }),
-        ("action", Command::NoteHistory { action: l(), phase: None, details: None }),
+        ("path", Fact::FileChanged { path: l(), change: Change::Created, call: None }),
+        ("action", Fact::HistoryNoted { action: l(), phase: None, details: None }),
         ("file", Command::SetPosition { file: Some(l()), line: None }),
     ]
 }
@@ -147,34 +154,34 @@ fn long_names_and_lines_are_refused_and_counted_in_characters() {
 
 #[test]
 fn empty_texts_and_impossible_values_are_refused() {
-    let cases = [
-        (Command::SetIntent { intent: " \n".into() }, "bad intent: it is empty"),
-        (Command::AddTask { text: "".into() }, "bad task: it is empty"),
-        (Command::RecordError { message: "\t".into(), error_kind: None }, "bad message: it is empty"),
+    let cases = cases![
+        ("bad intent: it is empty", Command::SetIntent { intent: " \n".into() }),
+        ("bad task: it is empty", Command::AddTask { text: "".into() }),
+        ("bad message: it is empty", Fact::ErrorRecorded { message: "\t".into(), error_kind: None }),
         (
-            Command::UseMemory { usage: MemoryUse::Query, source: None, query: "".into(), result: None },
             "bad query: it is empty",
+            Fact::MemoryUsed { usage: MemoryUse::Query, source: None, query: "".into(), result: None }
         ),
         (
-            Command::RecordArtifact { path: "a".to_owned(), artifact_type: Change::Deleted, phase: None },
             "bad artifact type: an artifact is created or modified",
+            Command::RecordArtifact { path: "a".to_owned(), artifact_type: Change::Deleted, phase: None }
         ),
-        (Command::SetPosition { file: Some("a".to_owned()), line: Some(0) }, "bad line: lines count from 1"),
+        ("bad line: lines count from 1", Command::SetPosition { file: Some("a".to_owned()), line: Some(0) }),
         (
+            "bad project name: it is empty",
             Command::SetProject {
                 project: Project { path: "a".to_owned(), name: "\n".to_owned(), kind: None },
-            },
-            "bad project name: it is empty",
+            }
         ),
         (
+            "bad driver: it holds control characters",
             Command::AttachDriver {
                 epoch: 1,
                 holder: Holder { what: "\u{7}".to_owned(), ..Holder::default() },
-            },
-            "bad driver: it holds control characters",
+            }
         ),
     ];
-    for (command, why) in cases {
+    for (why, command) in cases {
         assert_eq!(Story::new().refused(command).to_string(), why);
     }
 }
@@ -199,7 +206,7 @@ fn json_that_could_not_be_read_back_is_not_stored() {
     // Readers take 127 levels, so this may come from an agent; the call is recorded all the same.
     let deep = nested(127);
     assert!(serde_json::from_str::<Value>(&deep.to_string()).is_ok());
-    let begin = |input: &Value| Command::StartTool {
+    let begin = |input: &Value| Fact::ToolStarted {
         call: "a".to_owned(),
         tool: "t".to_owned(),
         input: input.clone(),
@@ -214,7 +221,7 @@ fn json_that_could_not_be_read_back_is_not_stored() {
     assert_eq!(read.input, Value::String(deep.to_string()));
     // The deepest that is kept as it is survives every way of wrapping.
     let deep = nested(limits::DEPTH);
-    let mut story = Story::told([
+    let mut story = Story::told(inputs![
         begin(&deep),
         Command::SetCache { key: "a".to_owned(), value: deep.clone() },
         Command::SetAgentState { agent: "a".to_owned(), active: true, state: deep.clone() },

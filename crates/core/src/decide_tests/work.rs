@@ -4,7 +4,9 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::command::Command;
+
 use crate::event::*;
+use crate::fact::Fact;
 use crate::limits;
 use crate::project::List;
 use crate::refusal::Refusal;
@@ -30,14 +32,14 @@ fn branch(name: &str, from: Option<u64>) -> Command {
     Command::SwitchBranch { branch: name.to_owned(), from }
 }
 
-fn error(message: &str) -> Command {
-    Command::RecordError { message: message.into(), error_kind: None }
+fn error(message: &str) -> Fact {
+    Fact::ErrorRecorded { message: message.into(), error_kind: None }
 }
 
 #[test]
 fn tasks_are_numbered_and_end_once() {
     let finish = |task, done| Command::EndTask { task, done };
-    let mut story = Story::told([add("a"), add("b"), add("c"), finish(1, true), finish(3, false)]);
+    let mut story = Story::told(inputs![add("a"), add("b"), add("c"), finish(1, true), finish(3, false)]);
     let tasks = &story.state.tasks;
     assert_eq!((tasks.added, tasks.done, tasks.dropped), (3, 1, 1));
     assert_eq!(tasks.open.clone().into_iter().collect::<Vec<_>>(), [(2, "b".to_owned())]);
@@ -62,7 +64,7 @@ fn only_so_many_tasks_are_open_at_once() {
 
 #[test]
 fn decisions_grow_from_the_head_of_their_branch() {
-    let story = Story::told([
+    let story = Story::told(inputs![
         decide("a", None, None),
         decide("b", None, None),
         branch("other", Some(1)),
@@ -85,7 +87,7 @@ fn decisions_grow_from_the_head_of_their_branch() {
 
 #[test]
 fn a_branch_before_the_first_decision_grows_from_nothing() {
-    let story = Story::told([branch("x", None), decide("a", None, None)]);
+    let story = Story::told(inputs![branch("x", None), decide("a", None, None)]);
     assert_eq!(story.column(List::Decisions, "parent"), ["null"]);
     assert_eq!(story.column(List::Decisions, "branch"), ["x"]);
 }
@@ -95,7 +97,7 @@ fn a_branch_before_the_first_decision_grows_from_nothing() {
 #[case(2)]
 #[case(u64::MAX)]
 fn a_decision_follows_from_one_that_was_made(#[case] parent: u64) {
-    let story = Story::told([decide("a", None, None)]);
+    let story = Story::told(inputs![decide("a", None, None)]);
     let unknown = Refusal::Unknown { what: "decision", id: parent.to_string() };
     assert_eq!(story.refused(decide("b", Some(parent), None)), unknown);
     assert_eq!(story.refused(branch("x", Some(parent))), unknown);
@@ -140,7 +142,7 @@ fn agents_take_turns() {
         let agent = agent.to_owned();
         Command::SetAgentState { agent, active, state }
     };
-    let mut story = Story::told([switch("coder"), keep("coder", true, json!({ "turn": 3 }))]);
+    let mut story = Story::told(inputs![switch("coder"), keep("coder", true, json!({ "turn": 3 }))]);
     assert_eq!(kinds(&story.ok(switch("reviewer"))), ["agent_switched", "checkpoint_created"]);
     assert_eq!(story.state.agent.as_deref(), Some("reviewer"));
     let coder = &story.state.agents["coder"];
@@ -159,7 +161,7 @@ fn the_cache_is_bounded_as_a_whole() {
     let set = |key: &str, value| Command::SetCache { key: key.to_owned(), value };
     let drop = |key: &str| Command::RemoveCache { key: key.to_owned() };
     let half = json!("x".repeat(limits::JSON / 2));
-    let mut story = Story::told([set("a", half.clone())]);
+    let mut story = Story::told(inputs![set("a", half.clone())]);
     let full = Refusal::TooMany { what: "bytes in the cache", limit: limits::JSON };
     assert_eq!(story.refused(set("b", half.clone())), full);
     story.ok(set("a", json!([1])));
@@ -211,7 +213,7 @@ fn metrics_and_outputs_are_bounded_and_replaced() {
 
 #[test]
 fn the_same_error_in_a_row_is_counted_by_its_fingerprint() {
-    let mut story = Story::told([
+    let mut story = Story::told(inputs![
         phase("green"),
         Command::StartIteration,
         error("panicked at src/a.rs:12:5: index 7 out of bounds"),
@@ -232,14 +234,14 @@ fn the_same_error_in_a_row_is_counted_by_its_fingerprint() {
 
 #[test]
 fn a_breaker_reset_forgets_the_row_of_errors() {
-    let mut story = Story::told([error("a"), error("a"), attach(1)]).go_to(Status::Halted);
+    let mut story = Story::told(inputs![error("a"), error("a"), attach(1)]).go_to(Status::Halted);
     assert_eq!(story.refused(resume()), Refusal::BreakerOpen);
     story.ok(Command::Resume { reset_breaker: true, details: None });
     assert_eq!((story.state.errors.count, story.state.errors.in_a_row), (2, 0));
     story.ok(error("a"));
     assert_eq!(story.state.errors.in_a_row, 1);
     // Without a breaker there is nothing to reset.
-    let mut story = Story::told([error("a"), error("a"), pause()]);
+    let mut story = Story::told(inputs![error("a"), error("a"), pause()]);
     let resumed = SessionResumed { breaker_reset: false, details: None };
     assert_eq!(story.ok(Command::Resume { reset_breaker: true, details: None }), [resumed.into()]);
     assert_eq!(story.state.errors.in_a_row, 2);
@@ -247,10 +249,10 @@ fn a_breaker_reset_forgets_the_row_of_errors() {
 
 #[test]
 fn the_rest_is_counted_and_kept() {
-    let file = |change| Command::RecordFile { path: "a".to_owned(), change, call: None };
-    let memory = |usage| Command::UseMemory { usage, source: None, query: "q".into(), result: None };
-    let story = Story::told([
-        Command::SetTopic { topic: "t".to_owned() },
+    let file = |change| Fact::FileChanged { path: "a".to_owned(), change, call: None };
+    let memory = |usage| Fact::MemoryUsed { usage, source: None, query: "q".into(), result: None };
+    let story = Story::told(inputs![
+        Fact::TopicSet { topic: "t".to_owned() },
         Command::SetIntent { intent: "i".into() },
         Command::SetPosition { file: Some("a".to_owned()), line: Some(3) },
         file(Change::Created),

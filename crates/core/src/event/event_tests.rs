@@ -12,6 +12,7 @@ use super::*;
 use crate::budget::TokenUse;
 use crate::command::Command;
 use crate::decide::decide;
+use crate::fact::Fact;
 use crate::refusal::Refusal;
 use crate::state::Applied;
 use crate::state::FoldError;
@@ -164,7 +165,7 @@ fn unknown_events_forbid_driving_but_not_recording() {
     let attach = Command::AttachDriver { epoch: 1, holder: Holder::default() };
     assert_eq!(decide(&state, attach.clone()), Err(Refusal::NewerEvents { count: 2 }));
     let tokens = TokenUse::of(10);
-    let record = Command::RecordTokens { tokens, estimated: false, source: Source::Hand };
+    let record = Fact::TokensRecorded { tokens, estimated: false, source: Source::Hand };
     let recorded = TokensRecorded { tokens, estimated: false, source: Source::Hand, below: None };
     assert_eq!(decide(&state, record), Ok(vec![recorded.into()]));
     assert!(decide(&bare_state(), attach).is_ok());

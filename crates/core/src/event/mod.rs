@@ -21,7 +21,7 @@ mod work;
 
 pub use budget::*;
 pub use checkpoint_events::*;
-pub use fact::Fact;
+pub use fact::FactEvent;
 pub use ledger::*;
 pub use lifecycle::*;
 pub use looping::*;
@@ -73,7 +73,17 @@ fn object<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, serde_json::E
 }
 
 macro_rules! events {
-    ($( $variant:ident = $kind:literal v $version:literal, )*) => {
+    (@is fact) => { true };
+    (@is decided) => { false };
+    (@from fact $variant:ident) => {
+        impl From<$variant> for FactEvent {
+            fn from(body: $variant) -> Self {
+                Self(Event::$variant(body))
+            }
+        }
+    };
+    (@from decided $variant:ident) => {};
+    ($( $variant:ident = $kind:literal v $version:literal $made:ident, )*) => {
         /// One fact. The variants' names are the stored kinds in camel case.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Event {
@@ -102,6 +112,14 @@ macro_rules! events {
                 match self {
                     $(Self::$variant(_) => $version,)*
                     Self::Unknown(unknown) => unknown.version,
+                }
+            }
+
+            /// Whether a fact can make it. What is decided can only be made by a command.
+            fn is_fact(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => events!(@is $made),)*
+                    Self::Unknown(_) => false,
                 }
             }
 
@@ -146,97 +164,101 @@ macro_rules! events {
                 Self::$variant(body)
             }
         })*
+
+        $(events!(@from $made $variant);)*
     };
 }
 
+// Each line says who makes the event: a fact, which may wait in a file beside the store, or only a command, which is
+// decided inside the store's transaction. `CheckpointPinned` is a fact because spools of 0.1.0 hold it.
 events! {
-    SessionCreated = "session_created" v 1,
-    SessionImported = "session_imported" v 1,
-    ItemsImported = "items_imported" v 1,
-    JournalImported = "journal_imported" v 1,
-    TextsForgotten = "texts_forgotten" v 1,
-    SessionPaused = "session_paused" v 1,
-    SessionResumed = "session_resumed" v 1,
-    SessionInterrupted = "session_interrupted" v 1,
-    SessionHalted = "session_halted" v 1,
-    SessionCompleted = "session_completed" v 1,
-    SessionAborted = "session_aborted" v 1,
-    SessionFailed = "session_failed" v 1,
-    DriverAttached = "driver_attached" v 1,
-    DriverDetached = "driver_detached" v 1,
-    RequestMade = "request_made" v 2,
-    RequestAnswered = "request_answered" v 1,
-    LateRecorded = "late_recorded" v 1,
-    TopicSet = "topic_set" v 1,
-    IntentSet = "intent_set" v 1,
-    ProjectSet = "project_set" v 1,
-    GitBranchSet = "git_branch_set" v 1,
-    WorkflowSet = "workflow_set" v 1,
-    PhaseAdvanced = "phase_advanced" v 1,
-    StepSet = "step_set" v 1,
-    IterationStarted = "iteration_started" v 1,
-    AttemptStarted = "attempt_started" v 1,
-    PhaseVerified = "phase_verified" v 1,
-    WorkflowStateSet = "workflow_state_set" v 1,
-    ProgressSet = "progress_set" v 1,
-    TokensRecorded = "tokens_recorded" v 1,
-    CostRecorded = "cost_recorded" v 1,
-    BudgetSet = "budget_set" v 1,
-    BudgetExtended = "budget_extended" v 1,
-    BudgetWarned = "budget_warned" v 1,
-    BudgetExceeded = "budget_exceeded" v 1,
-    ArtifactRecorded = "artifact_recorded" v 1,
-    FileChanged = "file_changed" v 1,
-    HistoryNoted = "history_noted" v 1,
-    OutputRecorded = "output_recorded" v 1,
-    MetricSet = "metric_set" v 1,
-    TaskAdded = "task_added" v 1,
-    TaskEnded = "task_ended" v 1,
-    AgentSwitched = "agent_switched" v 1,
-    AgentStateSet = "agent_state_set" v 1,
-    PositionSet = "position_set" v 1,
-    MilestoneReached = "milestone_reached" v 1,
-    BreakpointReached = "breakpoint_reached" v 1,
-    BreakpointContinued = "breakpoint_continued" v 1,
-    DecisionMade = "decision_made" v 1,
-    BranchSwitched = "branch_switched" v 1,
-    ToolStarted = "tool_started" v 1,
-    ToolEnded = "tool_ended" v 1,
-    MemoryUsed = "memory_used" v 1,
-    CacheSet = "cache_set" v 1,
-    CacheRemoved = "cache_removed" v 1,
-    ErrorRecorded = "error_recorded" v 1,
-    CheckpointCreated = "checkpoint_created" v 1,
-    CheckpointReady = "checkpoint_ready" v 1,
-    CheckpointFailed = "checkpoint_failed" v 1,
-    CheckpointPinned = "checkpoint_pinned" v 1,
-    CheckpointDropped = "checkpoint_dropped" v 1,
-    CheckpointsInvalidated = "checkpoints_invalidated" v 1,
-    FilesRestored = "files_restored" v 1,
-    StateRestored = "state_restored" v 1,
-    RunStarted = "run_started" v 1,
-    RunNamed = "run_named" v 1,
-    RunAdopted = "run_adopted" v 1,
-    RunEnded = "run_ended" v 1,
-    Said = "said" v 1,
-    TurnCompleted = "turn_completed" v 1,
-    Reported = "reported" v 1,
-    RecoveryChosen = "recovery_chosen" v 1,
-    ResumeAttempted = "resume_attempted" v 1,
-    LoopStarted = "loop_started" v 1,
-    LoopBaselineTaken = "loop_baseline_taken" v 1,
-    IterationEnded = "iteration_ended" v 1,
-    BreakerChanged = "breaker_changed" v 1,
-    GateMeasured = "gate_measured" v 1,
-    GateAccepted = "gate_accepted" v 1,
-    GatePassed = "gate_passed" v 1,
-    LoopParked = "loop_parked" v 1,
-    LoopWoken = "loop_woken" v 1,
-    OperatorNoted = "operator_noted" v 1,
-    PhaseSkipped = "phase_skipped" v 1,
-    HandedOver = "handed_over" v 1,
-    ItemTaken = "item_taken" v 1,
-    ItemEnded = "item_ended" v 1,
+    SessionCreated = "session_created" v 1 decided,
+    SessionImported = "session_imported" v 1 decided,
+    ItemsImported = "items_imported" v 1 decided,
+    JournalImported = "journal_imported" v 1 decided,
+    TextsForgotten = "texts_forgotten" v 1 decided,
+    SessionPaused = "session_paused" v 1 decided,
+    SessionResumed = "session_resumed" v 1 decided,
+    SessionInterrupted = "session_interrupted" v 1 decided,
+    SessionHalted = "session_halted" v 1 decided,
+    SessionCompleted = "session_completed" v 1 decided,
+    SessionAborted = "session_aborted" v 1 decided,
+    SessionFailed = "session_failed" v 1 decided,
+    DriverAttached = "driver_attached" v 1 decided,
+    DriverDetached = "driver_detached" v 1 fact,
+    RequestMade = "request_made" v 2 decided,
+    RequestAnswered = "request_answered" v 1 decided,
+    LateRecorded = "late_recorded" v 1 decided,
+    TopicSet = "topic_set" v 1 fact,
+    IntentSet = "intent_set" v 1 decided,
+    ProjectSet = "project_set" v 1 decided,
+    GitBranchSet = "git_branch_set" v 1 decided,
+    WorkflowSet = "workflow_set" v 1 decided,
+    PhaseAdvanced = "phase_advanced" v 1 decided,
+    StepSet = "step_set" v 1 decided,
+    IterationStarted = "iteration_started" v 1 decided,
+    AttemptStarted = "attempt_started" v 1 decided,
+    PhaseVerified = "phase_verified" v 1 decided,
+    WorkflowStateSet = "workflow_state_set" v 1 decided,
+    ProgressSet = "progress_set" v 1 decided,
+    TokensRecorded = "tokens_recorded" v 1 fact,
+    CostRecorded = "cost_recorded" v 1 fact,
+    BudgetSet = "budget_set" v 1 decided,
+    BudgetExtended = "budget_extended" v 1 decided,
+    BudgetWarned = "budget_warned" v 1 fact,
+    BudgetExceeded = "budget_exceeded" v 1 fact,
+    ArtifactRecorded = "artifact_recorded" v 1 decided,
+    FileChanged = "file_changed" v 1 fact,
+    HistoryNoted = "history_noted" v 1 fact,
+    OutputRecorded = "output_recorded" v 1 decided,
+    MetricSet = "metric_set" v 1 decided,
+    TaskAdded = "task_added" v 1 decided,
+    TaskEnded = "task_ended" v 1 decided,
+    AgentSwitched = "agent_switched" v 1 decided,
+    AgentStateSet = "agent_state_set" v 1 decided,
+    PositionSet = "position_set" v 1 decided,
+    MilestoneReached = "milestone_reached" v 1 decided,
+    BreakpointReached = "breakpoint_reached" v 1 decided,
+    BreakpointContinued = "breakpoint_continued" v 1 decided,
+    DecisionMade = "decision_made" v 1 decided,
+    BranchSwitched = "branch_switched" v 1 decided,
+    ToolStarted = "tool_started" v 1 fact,
+    ToolEnded = "tool_ended" v 1 fact,
+    MemoryUsed = "memory_used" v 1 fact,
+    CacheSet = "cache_set" v 1 decided,
+    CacheRemoved = "cache_removed" v 1 decided,
+    ErrorRecorded = "error_recorded" v 1 fact,
+    CheckpointCreated = "checkpoint_created" v 1 decided,
+    CheckpointReady = "checkpoint_ready" v 1 decided,
+    CheckpointFailed = "checkpoint_failed" v 1 decided,
+    CheckpointPinned = "checkpoint_pinned" v 1 fact,
+    CheckpointDropped = "checkpoint_dropped" v 1 decided,
+    CheckpointsInvalidated = "checkpoints_invalidated" v 1 decided,
+    FilesRestored = "files_restored" v 1 decided,
+    StateRestored = "state_restored" v 1 decided,
+    RunStarted = "run_started" v 1 decided,
+    RunNamed = "run_named" v 1 fact,
+    RunAdopted = "run_adopted" v 1 decided,
+    RunEnded = "run_ended" v 1 decided,
+    Said = "said" v 1 fact,
+    TurnCompleted = "turn_completed" v 1 fact,
+    Reported = "reported" v 1 fact,
+    RecoveryChosen = "recovery_chosen" v 1 fact,
+    ResumeAttempted = "resume_attempted" v 1 fact,
+    LoopStarted = "loop_started" v 1 decided,
+    LoopBaselineTaken = "loop_baseline_taken" v 1 decided,
+    IterationEnded = "iteration_ended" v 1 decided,
+    BreakerChanged = "breaker_changed" v 1 decided,
+    GateMeasured = "gate_measured" v 1 decided,
+    GateAccepted = "gate_accepted" v 1 decided,
+    GatePassed = "gate_passed" v 1 decided,
+    LoopParked = "loop_parked" v 1 decided,
+    LoopWoken = "loop_woken" v 1 decided,
+    OperatorNoted = "operator_noted" v 1 decided,
+    PhaseSkipped = "phase_skipped" v 1 decided,
+    HandedOver = "handed_over" v 1 decided,
+    ItemTaken = "item_taken" v 1 decided,
+    ItemEnded = "item_ended" v 1 decided,
 }
 
 #[cfg(test)]

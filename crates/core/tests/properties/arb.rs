@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 use segno_core::Command;
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::Text;
 use segno_core::Timestamp;
 use segno_core::TokenUse;
@@ -101,7 +103,18 @@ pub(crate) fn mark() -> BoxedStrategy<(Timestamp, Option<String>)> {
     (at.prop_map(Timestamp::from_micros), run).boxed()
 }
 
-fn lifecycle() -> Vec<(u32, BoxedStrategy<Command>)> {
+/// A strategy for a command or a fact as one for both.
+trait AsInput: Strategy {
+    fn input(self) -> BoxedStrategy<Input>;
+}
+
+impl<S: Strategy<Value: Into<Input>> + 'static> AsInput for S {
+    fn input(self) -> BoxedStrategy<Input> {
+        self.prop_map(Into::into).boxed()
+    }
+}
+
+fn lifecycle() -> Vec<(u32, BoxedStrategy<Input>)> {
     let details = || option::of(text());
     let pauses = [
         PauseReason::Asked,
@@ -120,58 +133,58 @@ fn lifecycle() -> Vec<(u32, BoxedStrategy<Command>)> {
             6,
             (select(pauses.to_vec()), details())
                 .prop_map(|(reason, details)| Command::Pause { reason, details })
-                .boxed(),
+                .input(),
         ),
         (
             30,
             (any::<bool>(), details())
                 .prop_map(|(reset_breaker, details)| Command::Resume { reset_breaker, details })
-                .boxed(),
+                .input(),
         ),
         (
             6,
             (select(interrupts.to_vec()), details())
                 .prop_map(|(reason, details)| Command::Interrupt { reason, details, at: None })
-                .boxed(),
+                .input(),
         ),
-        (4, text().prop_map(|reason| Command::Halt { reason }).boxed()),
-        (1, details().prop_map(|summary| Command::Complete { summary }).boxed()),
-        (1, details().prop_map(|reason| Command::Abort { reason }).boxed()),
-        (1, details().prop_map(|reason| Command::Fail { reason }).boxed()),
-        (20, (number(), holder).prop_map(|(epoch, holder)| Command::AttachDriver { epoch, holder }).boxed()),
-        (4, number().prop_map(|epoch| Command::DetachDriver { epoch }).boxed()),
+        (4, text().prop_map(|reason| Command::Halt { reason }).input()),
+        (1, details().prop_map(|summary| Command::Complete { summary }).input()),
+        (1, details().prop_map(|reason| Command::Abort { reason }).input()),
+        (1, details().prop_map(|reason| Command::Fail { reason }).input()),
+        (20, (number(), holder).prop_map(|(epoch, holder)| Command::AttachDriver { epoch, holder }).input()),
+        (4, number().prop_map(|epoch| Fact::DriverDetached { epoch }).input()),
         (
             8,
             (select(requests.to_vec()), details())
                 .prop_map(|(request, details)| Command::MakeRequest { request, details })
-                .boxed(),
+                .input(),
         ),
         (
             20,
             (0..200_u64, any::<bool>(), details())
                 .prop_map(|(request, obeyed, details)| Command::AnswerRequest { request, obeyed, details })
-                .boxed(),
+                .input(),
         ),
     ]
 }
 
-fn plan() -> Vec<BoxedStrategy<Command>> {
+fn plan() -> Vec<BoxedStrategy<Input>> {
     let project =
         (word(), word(), option::of(word())).prop_map(|(path, name, kind)| Project { path, name, kind });
     let workflow = (word(), vec(word(), 0..5)).prop_map(|(name, phases)| Workflow { name, phases });
     let verdict = select(vec![Verdict::Pass, Verdict::Fail, Verdict::Skip]);
     vec![
-        word().prop_map(|topic| Command::SetTopic { topic }).boxed(),
-        text().prop_map(|intent| Command::SetIntent { intent }).boxed(),
-        project.prop_map(|project| Command::SetProject { project }).boxed(),
-        option::of(word()).prop_map(|branch| Command::SetGitBranch { branch, commit: None }).boxed(),
-        workflow.prop_map(|workflow| Command::SetWorkflow { workflow }).boxed(),
+        word().prop_map(|topic| Fact::TopicSet { topic }).input(),
+        text().prop_map(|intent| Command::SetIntent { intent }).input(),
+        project.prop_map(|project| Command::SetProject { project }).input(),
+        option::of(word()).prop_map(|branch| Command::SetGitBranch { branch, commit: None }).input(),
+        workflow.prop_map(|workflow| Command::SetWorkflow { workflow }).input(),
         (word(), option::of(small()), option::of(small()))
             .prop_map(|(to, step, of)| Command::AdvancePhase { to, step, of })
-            .boxed(),
-        (small(), option::of(small())).prop_map(|(step, of)| Command::SetStep { step, of }).boxed(),
-        Just(Command::StartIteration).boxed(),
-        Just(Command::StartAttempt).boxed(),
+            .input(),
+        (small(), option::of(small())).prop_map(|(step, of)| Command::SetStep { step, of }).input(),
+        Just(Command::StartIteration).input(),
+        Just(Command::StartAttempt).input(),
         (option::of(word()), word(), verdict, option::of(text()))
             .prop_map(|(phase, check, verdict, details)| Command::VerifyPhase {
                 phase,
@@ -179,13 +192,13 @@ fn plan() -> Vec<BoxedStrategy<Command>> {
                 verdict,
                 details,
             })
-            .boxed(),
-        json().prop_map(|state| Command::SetWorkflowState { state }).boxed(),
-        any::<u8>().prop_map(|percent| Command::SetProgress { percent }).boxed(),
+            .input(),
+        json().prop_map(|state| Command::SetWorkflowState { state }).input(),
+        any::<u8>().prop_map(|percent| Command::SetProgress { percent }).input(),
     ]
 }
 
-fn budget() -> Vec<BoxedStrategy<Command>> {
+fn budget() -> Vec<BoxedStrategy<Input>> {
     let tokens = (number(), number(), number(), number(), number()).prop_map(
         |(input, output, cache_read, cache_write, other)| TokenUse {
             input,
@@ -197,23 +210,23 @@ fn budget() -> Vec<BoxedStrategy<Command>> {
     );
     vec![
         (tokens, any::<bool>(), source())
-            .prop_map(|(tokens, estimated, source)| Command::RecordTokens { tokens, estimated, source })
-            .boxed(),
+            .prop_map(|(tokens, estimated, source)| Fact::TokensRecorded { tokens, estimated, source })
+            .input(),
         (0..20_000_u64, source())
-            .prop_map(|(tokens, source)| Command::RecordTokens {
+            .prop_map(|(tokens, source)| Fact::TokensRecorded {
                 tokens: TokenUse::of(tokens),
                 estimated: true,
                 source,
             })
-            .boxed(),
-        (number(), source()).prop_map(|(micros, source)| Command::RecordCost { micros, source }).boxed(),
+            .input(),
+        (number(), source()).prop_map(|(micros, source)| Fact::CostRecorded { micros, source }).input(),
         (0..400_u32, 0..5_000_u64, 0..5_000_u64)
             .prop_map(|(run, tokens, micros)| Command::CountBelow {
                 run: format!("run-{run:03}"),
                 tokens: TokenUse::of(tokens),
                 micros,
             })
-            .boxed(),
+            .input(),
         (unit(), option::of(number()), option::of(any::<bool>()), option::of(0..120_u8))
             .prop_map(|(unit, total, hard, warn_percent)| Command::SetBudget {
                 unit,
@@ -222,12 +235,12 @@ fn budget() -> Vec<BoxedStrategy<Command>> {
                 warn_percent,
                 count: None,
             })
-            .boxed(),
-        (unit(), number()).prop_map(|(unit, added)| Command::ExtendBudget { unit, added }).boxed(),
+            .input(),
+        (unit(), number()).prop_map(|(unit, added)| Command::ExtendBudget { unit, added }).input(),
     ]
 }
 
-fn work() -> Vec<BoxedStrategy<Command>> {
+fn work() -> Vec<BoxedStrategy<Input>> {
     let phase = || option::of(word());
     let details = || option::of(text());
     let outputs = vec![OutputKind::Document, OutputKind::Code, OutputKind::Partial];
@@ -236,29 +249,29 @@ fn work() -> Vec<BoxedStrategy<Command>> {
     vec![
         (word(), change(), phase())
             .prop_map(|(path, artifact_type, phase)| Command::RecordArtifact { path, artifact_type, phase })
-            .boxed(),
+            .input(),
         (word(), change(), option::of(word()))
-            .prop_map(|(path, change, call)| Command::RecordFile { path, change, call })
-            .boxed(),
+            .prop_map(|(path, change, call)| Fact::FileChanged { path, change, call })
+            .input(),
         (word(), phase(), details())
-            .prop_map(|(action, phase, details)| Command::NoteHistory { action, phase, details })
-            .boxed(),
+            .prop_map(|(action, phase, details)| Fact::HistoryNoted { action, phase, details })
+            .input(),
         (word(), select(outputs), text())
             .prop_map(|(name, kind, content)| Command::RecordOutput { name, kind, content })
-            .boxed(),
-        (word(), metric).prop_map(|(name, value)| Command::SetMetric { name, value }).boxed(),
-        text().prop_map(|text| Command::AddTask { text }).boxed(),
-        (number(), any::<bool>()).prop_map(|(task, done)| Command::EndTask { task, done }).boxed(),
-        word().prop_map(|to| Command::SwitchAgent { to }).boxed(),
+            .input(),
+        (word(), metric).prop_map(|(name, value)| Command::SetMetric { name, value }).input(),
+        text().prop_map(|text| Command::AddTask { text }).input(),
+        (number(), any::<bool>()).prop_map(|(task, done)| Command::EndTask { task, done }).input(),
+        word().prop_map(|to| Command::SwitchAgent { to }).input(),
         (word(), any::<bool>(), json())
             .prop_map(|(agent, active, state)| Command::SetAgentState { agent, active, state })
-            .boxed(),
+            .input(),
         (option::of(word()), option::of(number()))
             .prop_map(|(file, line)| Command::SetPosition { file, line })
-            .boxed(),
-        (word(), details()).prop_map(|(name, details)| Command::ReachMilestone { name, details }).boxed(),
-        (word(), details()).prop_map(|(name, details)| Command::ReachBreakpoint { name, details }).boxed(),
-        details().prop_map(|details| Command::ContinueBreakpoint { details }).boxed(),
+            .input(),
+        (word(), details()).prop_map(|(name, details)| Command::ReachMilestone { name, details }).input(),
+        (word(), details()).prop_map(|(name, details)| Command::ReachBreakpoint { name, details }).input(),
+        details().prop_map(|details| Command::ContinueBreakpoint { details }).input(),
         (text(), text(), details(), vec(text(), 0..3), option::of(number()), option::of(word()))
             .prop_map(|(question, choice, reason, alternatives, parent, branch)| Command::Decide {
                 question,
@@ -268,18 +281,18 @@ fn work() -> Vec<BoxedStrategy<Command>> {
                 parent,
                 branch,
             })
-            .boxed(),
+            .input(),
         (word(), option::of(number()))
             .prop_map(|(branch, from)| Command::SwitchBranch { branch, from })
-            .boxed(),
+            .input(),
     ]
 }
 
-fn ledger_and_memory() -> Vec<BoxedStrategy<Command>> {
+fn ledger_and_memory() -> Vec<BoxedStrategy<Input>> {
     let ends = vec![CallEnd::Completed, CallEnd::Failed, CallEnd::Denied, CallEnd::InDoubt];
     let reasons = vec![CheckpointReason::Asked, CheckpointReason::Milestone];
     let start = (word(), word(), json(), any::<bool>(), source()).prop_map(
-        |(call, tool, input, write_ahead, source)| Command::StartTool {
+        |(call, tool, input, write_ahead, source)| Fact::ToolStarted {
             call,
             tool,
             input,
@@ -288,41 +301,41 @@ fn ledger_and_memory() -> Vec<BoxedStrategy<Command>> {
         },
     );
     let end = (word(), option::of(word()), select(ends), option::of(text()), source())
-        .prop_map(|(call, tool, end, output, source)| Command::EndTool { call, tool, end, output, source });
+        .prop_map(|(call, tool, end, output, source)| Fact::ToolEnded { call, tool, end, output, source });
     vec![
-        start.clone().boxed(),
-        start.boxed(),
-        end.clone().boxed(),
-        end.boxed(),
+        start.clone().input(),
+        start.input(),
+        end.clone().input(),
+        end.input(),
         (word(), select(vec![CallEnd::Completed, CallEnd::Failed]), option::of(text()), word())
             .prop_map(|(call, end, output, evidence)| Command::SettleCall { call, end, output, evidence })
-            .boxed(),
+            .input(),
         (1..4_u64, 1..4_u64, text())
             .prop_map(|(attempt, of, why)| {
-                Command::AttemptResume(ResumeAttempted { attempt, of, delay_ms: 0, why })
+                Fact::ResumeAttempted(ResumeAttempted { attempt, of, delay_ms: 0, why })
             })
-            .boxed(),
+            .input(),
         (option::of(word()), any::<bool>())
             .prop_map(|(target, automatic)| {
                 let chosen = RecoveryChosen { target, automatic, ..RecoveryChosen::default() };
-                Command::ChooseRecovery(Box::new(chosen))
+                Fact::RecoveryChosen(Box::new(chosen))
             })
-            .boxed(),
+            .input(),
         (select(vec![MemoryUse::Query, MemoryUse::Lookup]), option::of(word()), text(), option::of(text()))
-            .prop_map(|(usage, source, query, result)| Command::UseMemory { usage, source, query, result })
-            .boxed(),
-        (word(), json()).prop_map(|(key, value)| Command::SetCache { key, value }).boxed(),
-        word().prop_map(|key| Command::RemoveCache { key }).boxed(),
+            .prop_map(|(usage, source, query, result)| Fact::MemoryUsed { usage, source, query, result })
+            .input(),
+        (word(), json()).prop_map(|(key, value)| Command::SetCache { key, value }).input(),
+        word().prop_map(|key| Command::RemoveCache { key }).input(),
         (text(), option::of(word()))
-            .prop_map(|(message, error_kind)| Command::RecordError { message, error_kind })
-            .boxed(),
+            .prop_map(|(message, error_kind)| Fact::ErrorRecorded { message, error_kind })
+            .input(),
         (option::of(word()), select(reasons))
             .prop_map(|(name, reason)| Command::CreateCheckpoint { name, reason })
-            .boxed(),
+            .input(),
     ]
 }
 
-fn going_back() -> Vec<BoxedStrategy<Command>> {
+fn going_back() -> Vec<BoxedStrategy<Input>> {
     let ordinal = || 0..9_u64;
     let kinds = vec![RestoreKind::Restore, RestoreKind::Rollback, RestoreKind::Undo, RestoreKind::Redo];
     let tree = select(vec!["t1", "t2", "t3"]).prop_map(str::to_owned);
@@ -337,22 +350,22 @@ fn going_back() -> Vec<BoxedStrategy<Command>> {
                     ..CheckpointReady::default()
                 }))
             })
-            .boxed(),
-        (ordinal(), text()).prop_map(|(ordinal, why)| Command::FailCheckpoint { ordinal, why }).boxed(),
+            .input(),
+        (ordinal(), text()).prop_map(|(ordinal, why)| Command::FailCheckpoint { ordinal, why }).input(),
         (ordinal(), any::<bool>())
             .prop_map(|(ordinal, pinned)| Command::PinCheckpoint { ordinal, pinned })
-            .boxed(),
-        (ordinal(), word()).prop_map(|(ordinal, why)| Command::DropCheckpoint { ordinal, why }).boxed(),
-        ordinal().prop_map(|after| Command::InvalidateCheckpoints { after }).boxed(),
+            .input(),
+        (ordinal(), word()).prop_map(|(ordinal, why)| Command::DropCheckpoint { ordinal, why }).input(),
+        ordinal().prop_map(|after| Command::InvalidateCheckpoints { after }).input(),
         (select(kinds), ordinal(), ordinal(), any::<bool>())
             .prop_map(|(kind, to, safety, whole)| {
                 Command::RecordRestore(FilesRestored { kind, to, safety, whole, ..FilesRestored::default() })
             })
-            .boxed(),
+            .input(),
     ]
 }
 
-fn runs() -> Vec<BoxedStrategy<Command>> {
+fn runs() -> Vec<BoxedStrategy<Input>> {
     let run = || select(vec!["run-1", "run-2", "run-3"]).prop_map(str::to_owned);
     let outcome = || select(vec!["completed", "failed", "interrupted"]).prop_map(str::to_owned);
     let channel = select(vec![Channel::Text, Channel::Thinking, Channel::Input]);
@@ -367,38 +380,38 @@ fn runs() -> Vec<BoxedStrategy<Command>> {
                     ..RunStarted::default()
                 }))
             })
-            .boxed(),
+            .input(),
         (run(), word(), option::of(word()), option::of(word()))
             .prop_map(|(run, native_id, model, version)| {
-                Command::NameRun(RunNamed { run, native_id, model, version })
+                Fact::RunNamed(RunNamed { run, native_id, model, version })
             })
-            .boxed(),
-        (run(), number()).prop_map(|(run, epoch)| Command::AdoptRun { run, epoch }).boxed(),
+            .input(),
+        (run(), number()).prop_map(|(run, epoch)| Command::AdoptRun { run, epoch }).input(),
         (run(), outcome(), text(), option::of(word()))
             .prop_map(|(run, outcome, reason, native_id)| {
                 Command::EndRun(Box::new(RunEnded { run, outcome, reason, native_id, ..RunEnded::default() }))
             })
-            .boxed(),
+            .input(),
         (channel, text(), option::of(word()), option::of(word()))
-            .prop_map(|(channel, text, message, parent)| Command::Say { channel, text, message, parent })
-            .boxed(),
+            .prop_map(|(channel, text, message, parent)| Fact::Said { channel, text, message, parent })
+            .input(),
         (number(), option::of(number()), option::of(number()))
             .prop_map(|(turn, steps, duration_ms)| {
-                Command::CompleteTurn(TurnCompleted { turn, steps, duration_ms })
+                Fact::TurnCompleted(TurnCompleted { turn, steps, duration_ms })
             })
-            .boxed(),
-        (word(), json()).prop_map(|(what, body)| Command::Report { what, body }).boxed(),
+            .input(),
+        (word(), json()).prop_map(|(what, body)| Fact::Reported { what, body }).input(),
     ]
 }
 
-/// Any command. Those that end a session are rare, or every story would be short.
-pub(crate) fn command() -> BoxedStrategy<Command> {
+/// Any command or fact. Those that end a session are rare, or every story would be short.
+pub(crate) fn input() -> BoxedStrategy<Input> {
     let often = [plan(), budget(), work(), ledger_and_memory(), going_back(), runs()].concat();
     let all = often.into_iter().map(|strategy| (12, strategy)).chain(lifecycle());
     Union::new_weighted(all.collect()).boxed()
 }
 
-/// A command, when it comes, and for which run.
-pub(crate) fn line() -> BoxedStrategy<(Command, Timestamp, Option<String>)> {
-    (command(), mark()).prop_map(|(command, (at, run))| (command, at, run)).boxed()
+/// A command or fact, when it comes, and for which run.
+pub(crate) fn line() -> BoxedStrategy<(Input, Timestamp, Option<String>)> {
+    (input(), mark()).prop_map(|(input, (at, run))| (input, at, run)).boxed()
 }

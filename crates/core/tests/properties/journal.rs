@@ -10,6 +10,7 @@ use segno_core::CostBudget;
 use segno_core::Creation;
 use segno_core::Encoded;
 use segno_core::Event;
+use segno_core::Input;
 use segno_core::List;
 use segno_core::Mark;
 use segno_core::SessionId;
@@ -76,17 +77,17 @@ impl Journal {
     }
 
     /// Carries a command out if the rules allow it, without looking closely.
-    pub(crate) fn say(&mut self, command: Command) {
-        for event in decide(&self.live, command).unwrap_or_default() {
+    pub(crate) fn say(&mut self, input: impl Into<Input>) {
+        for event in decide(&self.live, input).unwrap_or_default() {
             let mark = Mark { seq: self.live.seq + 1, at: self.live.updated_at, run: None };
             self.live.apply(&mark, &event);
         }
     }
 
     /// Carries a command out if the rules allow it, and checks all that must hold.
-    pub(crate) fn ask(&mut self, command: Command, at: Timestamp, run: Option<String>) -> Checked {
+    pub(crate) fn ask(&mut self, input: Input, at: Timestamp, run: Option<String>) -> Checked {
         // The rules only borrow the state, so a refusal cannot change it.
-        let Ok(events) = decide(&self.live, self.aim(command)) else { return Ok(()) };
+        let Ok(events) = decide(&self.live, self.aim(input)) else { return Ok(()) };
         prop_assert!(!events.is_empty(), "what is allowed leaves a trace");
         for event in events {
             let from = self.live.status;
@@ -113,11 +114,12 @@ impl Journal {
     }
 
     /// Most answers are to a request that is open; chance alone would hardly ever find one.
-    fn aim(&self, command: Command) -> Command {
-        match command {
-            Command::AnswerRequest { request, obeyed, details } => {
+    fn aim(&self, input: Input) -> Input {
+        match input {
+            Input::Command(Command::AnswerRequest { request, obeyed, details }) => {
                 let open = self.live.requests.get(usize::try_from(request % 8).unwrap());
-                Command::AnswerRequest { request: open.map_or(request, |open| open.seq), obeyed, details }
+                let request = open.map_or(request, |open| open.seq);
+                Command::AnswerRequest { request, obeyed, details }.into()
             }
             other => other,
         }

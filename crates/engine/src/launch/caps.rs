@@ -81,7 +81,7 @@ impl Engine {
     }
 
     fn count_in(&self, above: SessionId, count: Command) -> Result<(), Error> {
-        let append = Append::new(above, fresh_key(), self.now(), self.decide_as(vec![count], None));
+        let append = Append::new(above, fresh_key(), self.now(), self.decide_as(vec![count.into()], None));
         match self.append_one(append).map_err(Error::from) {
             Ok(_) | Err(Error::Refused(Refusal::Already(_))) => Ok(()),
             Err(why) => Err(why),

@@ -1,6 +1,6 @@
 //! The ways to go on, each with its honest cost.
 
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
@@ -149,16 +149,16 @@ impl Engine {
         }))
     }
 
-    /// The command that records which way was taken.
+    /// The fact that this way was taken.
     pub fn chosen(
         &self,
         options: &Options,
         recovery: Recovery,
         target: Option<String>,
         automatic: bool,
-    ) -> Command {
+    ) -> Fact {
         let known = options.ways.iter().find(|way| way.recovery == recovery);
-        Command::ChooseRecovery(Box::new(RecoveryChosen {
+        Fact::RecoveryChosen(Box::new(RecoveryChosen {
             recovery,
             target: target.or_else(|| known.and_then(|way| way.target.clone())),
             offered: options.ways.clone(),

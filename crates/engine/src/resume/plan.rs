@@ -136,15 +136,16 @@ impl Engine {
         let target = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
         // A session that is active, and has nothing to go back to, only goes on.
         let nothing = state.status == Status::Active && name.is_none() && recovery == Recovery::Live;
-        let mut commands = Vec::new();
+        let mut inputs: Vec<segno_core::Input> = Vec::new();
         if !nothing {
-            commands.push(self.chosen(&options, recovery, target, wish.automatic));
+            inputs.push(self.chosen(&options, recovery, target, wish.automatic).into());
         }
         if name.is_none() && recovery != Recovery::Fresh && state.status != Status::Active {
-            commands.push(Command::Resume { reset_breaker: wish.reset_breaker, details: None });
+            let resume = Command::Resume { reset_breaker: wish.reset_breaker, details: None };
+            inputs.push(resume.into());
         }
-        if !commands.is_empty() {
-            self.act_all(session, commands, wish.key.clone())?;
+        if !inputs.is_empty() {
+            self.act_all(session, inputs, wish.key.clone())?;
         }
         if let Some(checkpoint) = &checkpoint {
             restored.push(self.go_back_to(session, checkpoint)?);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::path::PathBuf;
 
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::List;
 use segno_core::Timestamp;
 use segno_core::event::Change;
@@ -33,16 +33,16 @@ pub(super) fn record_untold(recorder: &mut Recorder<'_>, until: Option<Timestamp
     if recorder.engine.options.tree.is_none() || recorder.is_behind() {
         return;
     }
-    let commands = untold(recorder, until).unwrap_or_default();
-    if !commands.is_empty() {
+    let facts = untold(recorder, until).unwrap_or_default();
+    if !facts.is_empty() {
         let key = format!("run-{}@tree", recorder.run).parse().unwrap_or_else(|_| fresh_key());
-        recorder.put(key, commands);
+        recorder.put(key, facts);
         // If the store cannot take it now, it stays in hand like everything else.
         let _ = recorder.flush();
     }
 }
 
-fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Command>, Error> {
+fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Fact>, Error> {
     let (engine, session) = (recorder.engine, recorder.session);
     let Some(run) = recorder.state.run.as_ref().filter(|run| run.id == recorder.run) else {
         return Ok(Vec::new());
@@ -67,10 +67,10 @@ fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Comma
         let place = inside(&root, Path::new(&run.directory), Path::new(&row.path));
         told.insert(place.unwrap_or_else(|| PathBuf::from(&row.path)), row);
     }
-    let mut commands = Vec::new();
+    let mut facts = Vec::new();
     let mut record = |path: &str, change: Change, call: Option<String>| {
-        if commands.len() < MOST {
-            commands.push(Command::RecordFile { path: fit(path, limits::LINE), change, call });
+        if facts.len() < MOST {
+            facts.push(Fact::FileChanged { path: fit(path, limits::LINE), change, call });
         }
     };
     let is_later = |path: &Path| until.is_some_and(|until| changed_after(&root.join(path), until));
@@ -103,5 +103,5 @@ fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Comma
             record(&row.path, Change::Deleted, None);
         }
     }
-    Ok(commands)
+    Ok(facts)
 }

@@ -14,8 +14,8 @@ use std::time::Instant;
 use segno_agents::Agent;
 use segno_agents::Outcome;
 use segno_agents::TokenCounts;
-use segno_core::Command;
 use segno_core::EventKey;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
@@ -106,7 +106,7 @@ enum Prepared {
     /// Facts that do not depend on the state, made fit before the store is locked.
     Facts(Vec<Redacted>),
     /// To be decided on the newest state.
-    Commands(Vec<Command>),
+    Inputs(Vec<segno_core::Input>),
 }
 
 impl<'a> Recorder<'a> {
@@ -162,14 +162,18 @@ impl<'a> Recorder<'a> {
     }
 
     /// Takes something of our own.
-    pub(super) fn note(&mut self, command: Command) {
-        self.put(fresh_key(), vec![command]);
+    pub(super) fn note(&mut self, input: impl Into<segno_core::Input>) {
+        self.put(fresh_key(), [input]);
     }
 
     /// Takes something of our own that may be tried again by somebody else.
-    pub(super) fn put(&mut self, key: EventKey, commands: Vec<Command>) {
+    pub(super) fn put(
+        &mut self,
+        key: EventKey,
+        inputs: impl IntoIterator<Item = impl Into<segno_core::Input>>,
+    ) {
         self.finish_texts();
-        self.queue(key, self.engine.now(), commands);
+        self.queue(key, self.engine.now(), inputs);
     }
 
     /// How many texts there were, and the first of them that is held back.
@@ -180,13 +184,13 @@ impl<'a> Recorder<'a> {
     /// Takes in the texts that depend on nothing that comes.
     pub(super) fn give_texts(&mut self) {
         for said in self.texts.give(&self.engine.redactor()) {
-            self.queue(said.key, said.at, said.commands);
+            self.queue(said.key, said.at, said.facts);
         }
     }
 
     fn finish_texts(&mut self) {
         for said in self.texts.finish(&self.engine.redactor()) {
-            self.queue(said.key, said.at, said.commands);
+            self.queue(said.key, said.at, said.facts);
         }
     }
 
@@ -207,10 +211,16 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn queue(&mut self, key: EventKey, at: Timestamp, commands: Vec<Command>) {
-        let what = match self.engine.facts(&commands) {
+    fn queue(
+        &mut self,
+        key: EventKey,
+        at: Timestamp,
+        inputs: impl IntoIterator<Item = impl Into<segno_core::Input>>,
+    ) {
+        let inputs: Vec<segno_core::Input> = inputs.into_iter().map(Into::into).collect();
+        let what = match self.engine.ready_facts(&inputs) {
             Some(facts) => Prepared::Facts(facts),
-            None => Prepared::Commands(commands),
+            None => Prepared::Inputs(inputs),
         };
         self.pending.push_back(Item { key, at, what });
     }
@@ -307,18 +317,18 @@ impl<'a> Recorder<'a> {
         self.pending.extend(missing.map(|tokens| Item {
             key: format!("run-{}@tokens", self.run).parse().unwrap_or_else(|_| fresh_key()),
             at: self.engine.now(),
-            what: Prepared::Commands(vec![Command::RecordTokens {
+            what: Prepared::Inputs(vec![segno_core::Input::Fact(Fact::TokensRecorded {
                 tokens,
                 estimated: true,
                 source: Source::Stream,
-            }]),
+            })]),
         }));
     }
 }
 
-/// Whether a command only counts what was used: a view is not rewritten for that.
-fn is_mere_use(command: &Command) -> bool {
-    matches!(command, Command::RecordTokens { .. } | Command::RecordCost { .. })
+/// Whether a fact only counts what was used: a view is not rewritten for that.
+fn is_mere_use(fact: &Fact) -> bool {
+    matches!(fact, Fact::TokensRecorded { .. } | Fact::CostRecorded { .. })
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::EngineOptions;
 use crate::NewSession;
 use crate::view;
 
-fn said(text: &str) -> Command {
-    Command::Say { channel: Channel::Text, text: text.into(), message: None, parent: None }
+fn said(text: &str) -> Fact {
+    Fact::Said { channel: Channel::Text, text: text.into(), message: None, parent: None }
 }
 
 fn open(path: &std::path::Path) -> Engine {

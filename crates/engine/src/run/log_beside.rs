@@ -24,7 +24,7 @@ use segno_agents::Reader;
 use segno_agents::ReaderOptions;
 use segno_agents::TokenCounts;
 use segno_agents::is_told_by_log;
-use segno_core::Command;
+use segno_core::Fact;
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::json;
@@ -426,7 +426,7 @@ fn ends(event: &AgentEvent) -> Option<&String> {
 /// The journal says where a run's calls come from when that is not as it should be.
 fn told(recorder: &mut Recorder<'_>, did: &str, why: &str) {
     let body = json!({ "did": did, "why": why });
-    recorder.note(Command::Report { what: "record".to_owned(), body });
+    recorder.note(Fact::Reported { what: "record".to_owned(), body });
 }
 
 /// Writes down what calls are taken from; on the disk before the first of them is in the journal.

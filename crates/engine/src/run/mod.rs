@@ -64,5 +64,5 @@ pub(crate) use settle::Unseen;
 pub use settle::outcome_word;
 pub use stop::Ask;
 pub use stop::Stop;
-pub use translate::commands_of;
+pub use translate::facts_of;
 pub(crate) use watch::REST;

@@ -17,7 +17,7 @@ use segno_agents::PermissionRule;
 use segno_agents::Raw;
 use segno_agents::SameCall;
 use segno_agents::plain_path;
-use segno_core::Command;
+use segno_core::Fact;
 use serde_json::json;
 
 use super::journal::Recorder;
@@ -264,7 +264,7 @@ impl Asking {
             "request_id": asked.request_id, "call": asked.call, "tool": asked.tool, "answer": word,
             "by": answer.by, "rule": answer.rule, "reason": reason, "for_all": answer.for_all,
         });
-        recorder.note(Command::Report { what: "permission_answered".to_owned(), body });
+        recorder.note(Fact::Reported { what: "permission_answered".to_owned(), body });
         // A store that cannot take it now does not hold the agent up: it is in hand.
         recorder.flush()?;
         let line = agent.answer_permission(&asked.request_id, &asked.input, &answer.permission);

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use segno_agents::AgentEvent;
 use segno_agents::TextFlow;
-use segno_core::Command;
 use segno_core::EventKey;
+use segno_core::Fact;
 use segno_core::Timestamp;
 use segno_redact::Pieces;
 use segno_redact::Redactor;
@@ -43,7 +43,7 @@ pub(super) struct Said {
     number: u64,
     pub(super) key: EventKey,
     pub(super) at: Timestamp,
-    pub(super) commands: Vec<Command>,
+    pub(super) facts: Vec<Fact>,
     /// The text as it may be recorded, once that is known.
     text: Option<String>,
     /// The text as it was said, by the agent itself.
@@ -97,9 +97,9 @@ impl Texts {
         event: &AgentEvent,
         key: EventKey,
         at: Timestamp,
-        commands: Vec<Command>,
+        facts: Vec<Fact>,
         redactor: &Redactor,
-    ) -> Option<(EventKey, Vec<Command>)> {
+    ) -> Option<(EventKey, Vec<Fact>)> {
         let (stream, text, joint, message) = match event {
             AgentEvent::Text { text, parent, message_id } if self.flow != TextFlow::Whole => {
                 ((0, parent.clone()), text, self.joint(), message_id.clone())
@@ -109,7 +109,7 @@ impl Texts {
             }
             // What is no event of the agent's is printed line by line, whatever the agent.
             AgentEvent::Noise { text } => ((2, None), text, "\n", None),
-            _ => return Some((key, commands)),
+            _ => return Some((key, facts)),
         };
         if self.streams.len() >= STREAMS && !self.streams.contains_key(&stream) {
             let given: Vec<_> =
@@ -127,7 +127,7 @@ impl Texts {
         }
         self.count += 1;
         let raw = (stream == (0, None)).then(|| text.clone());
-        self.waiting.push_back(Said { number: self.count, key, at, commands, text: None, raw });
+        self.waiting.push_back(Said { number: self.count, key, at, facts, text: None, raw });
         self.streams.entry(stream).or_default().push(text, joint, self.count);
         None
     }
@@ -177,16 +177,16 @@ impl Texts {
             if let Some(raw) = said.raw.take() {
                 self.last = Some((raw, text.clone()));
             }
-            said.commands.iter_mut().for_each(|command| put_text(command, &text));
+            said.facts.iter_mut().for_each(|fact| put_text(fact, &text));
         }
         released
     }
 }
 
-fn put_text(command: &mut Command, redacted: &str) {
-    match command {
-        Command::Say { text, .. } => *text = redacted.into(),
-        Command::Report { body, .. } => {
+fn put_text(fact: &mut Fact, redacted: &str) {
+    match fact {
+        Fact::Said { text, .. } => *text = redacted.into(),
+        Fact::Reported { body, .. } => {
             if let Some(text) = body.get_mut("text") {
                 *text = Value::String(redacted.to_owned());
             }

@@ -2,7 +2,7 @@
 
 use segno_agents::AgentEvent;
 use segno_agents::ChangeKind;
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::Text;
 use segno_core::event::CallEnd;
 use segno_core::event::Change;
@@ -17,18 +17,18 @@ use serde_json::Value;
 pub(super) const LAUNCHED: &str = "launched";
 
 /// The end of something that went on after its call was answered.
-pub(super) fn task_ended(call: &str, status: &str, summary: Option<&str>) -> Command {
+pub(super) fn task_ended(call: &str, status: &str, summary: Option<&str>) -> Fact {
     let end = if status == "completed" { CallEnd::Completed } else { CallEnd::Failed };
     let output = Some(summary.unwrap_or(status).into());
-    Command::EndTool { call: name(call), tool: None, end, output, source: Source::Stream }
+    Fact::ToolEnded { call: name(call), tool: None, end, output, source: Source::Stream }
 }
 
 /// What the report of an agent's tools is called.
 pub(super) const TOOLS: &str = "tools";
 
-/// The commands that follow from one thing an agent reported. Pieces of a text that comes again whole follow from
+/// The facts in one thing that an agent reported. Pieces of a text that comes again whole follow from
 /// nothing: they are only a sign of life.
-pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
+pub fn facts_of(event: &AgentEvent, run: &str) -> Vec<Fact> {
     match event {
         // Tokens are counted by whoever keeps the sum.
         AgentEvent::Partial { .. } | AgentEvent::MessageUsage { .. } | AgentEvent::Tokens { .. } => {
@@ -38,7 +38,7 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
         AgentEvent::SessionStarted { native_id, model, version, tools, .. } => {
             // An agent that does not say which conversation it opened leaves what is known of it as it is.
             let named = (!native_id.trim().is_empty()).then(|| {
-                Command::NameRun(RunNamed {
+                Fact::RunNamed(RunNamed {
                     run: run.to_owned(),
                     native_id: name(native_id),
                     model: model.as_deref().map(name),
@@ -46,7 +46,7 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
                 })
             });
             let body = serde_json::json!({ "tools": tools });
-            let tools = (!tools.is_empty()).then(|| Command::Report { what: TOOLS.to_owned(), body });
+            let tools = (!tools.is_empty()).then(|| Fact::Reported { what: TOOLS.to_owned(), body });
             named.into_iter().chain(tools).collect()
         }
         AgentEvent::Text { text, message_id, parent } => said(Channel::Text, text, message_id, parent),
@@ -54,7 +54,7 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
             said(Channel::Thinking, text, message_id, parent)
         }
         AgentEvent::Input { text, parent, .. } => said(Channel::Input, text, &None, parent),
-        AgentEvent::ToolStarted { call_id, tool, input, .. } => vec![Command::StartTool {
+        AgentEvent::ToolStarted { call_id, tool, input, .. } => vec![Fact::ToolStarted {
             call: name(call_id),
             tool: name(tool),
             input: raw(input),
@@ -64,7 +64,7 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
         // Its call was answered, and what it began goes on: that is no end.
         AgentEvent::ToolFinished { call_id, background: Some(task), .. } => {
             let body = serde_json::json!({ "call": name(call_id), "task": name(task) });
-            vec![Command::Report { what: LAUNCHED.to_owned(), body }]
+            vec![Fact::Reported { what: LAUNCHED.to_owned(), body }]
         }
         AgentEvent::ToolFinished { call_id, tool, output, .. } => {
             ended(call_id, tool.as_deref(), CallEnd::Completed, Some(text_of(&raw(output))))
@@ -78,7 +78,7 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
         AgentEvent::FileChanged { path, change, call_id, moved_to } => {
             files(path, *change, moved_to.as_deref())
                 .into_iter()
-                .map(|(path, change)| Command::RecordFile {
+                .map(|(path, change)| Fact::FileChanged {
                     path: fit(path, limits::LINE),
                     change,
                     call: call_id.as_deref().map(name),
@@ -86,15 +86,15 @@ pub fn commands_of(event: &AgentEvent, run: &str) -> Vec<Command> {
                 .collect()
         }
         AgentEvent::Cost { delta_usd: Some(dollars), .. } if *dollars > 0.0 => {
-            vec![Command::RecordCost { micros: (dollars * 1e6).round() as u64, source: Source::Stream }]
+            vec![Fact::CostRecorded { micros: (dollars * 1e6).round() as u64, source: Source::Stream }]
         }
         AgentEvent::Error { message, class, .. } if !message.trim().is_empty() => {
             let kind = serde_json::to_value(class).ok().and_then(|kind| kind.as_str().map(ToOwned::to_owned));
-            vec![Command::RecordError { message: message.as_str().into(), error_kind: kind }]
+            vec![Fact::ErrorRecorded { message: message.as_str().into(), error_kind: kind }]
         }
         AgentEvent::TurnCompleted { turn, steps, duration_ms, .. } => {
             let (turn, steps, duration_ms) = (*turn, *steps, *duration_ms);
-            vec![Command::CompleteTurn(TurnCompleted { turn, steps, duration_ms })]
+            vec![Fact::TurnCompleted(TurnCompleted { turn, steps, duration_ms })]
         }
         other => report(other),
     }
@@ -115,12 +115,12 @@ pub(super) fn files<'a>(
 }
 
 /// Makes the ids of calls differ from those of other runs of the session, for an agent that counts them anew.
-pub(super) fn scope_calls(commands: &mut [Command], run: &str) {
+pub(super) fn scope_calls(facts: &mut [Fact], run: &str) {
     let run = run.get(run.len().saturating_sub(12)..).unwrap_or(run);
-    for command in commands {
-        let call = match command {
-            Command::StartTool { call, .. } | Command::EndTool { call, .. } => call,
-            Command::RecordFile { call: Some(call), .. } => call,
+    for fact in facts {
+        let call = match fact {
+            Fact::ToolStarted { call, .. } | Fact::ToolEnded { call, .. } => call,
+            Fact::FileChanged { call: Some(call), .. } => call,
             _ => continue,
         };
         *call = name(&format!("{run}.{call}"));
@@ -128,19 +128,19 @@ pub(super) fn scope_calls(commands: &mut [Command], run: &str) {
 }
 
 /// What ended without success did so because its agent was stopped.
-pub(super) fn doubt_failures(commands: &mut [Command]) {
-    for command in commands {
-        if let Command::EndTool { end: end @ (CallEnd::Failed | CallEnd::Denied), .. } = command {
+pub(super) fn doubt_failures(facts: &mut [Fact]) {
+    for fact in facts {
+        if let Fact::ToolEnded { end: end @ (CallEnd::Failed | CallEnd::Denied), .. } = fact {
             *end = CallEnd::InDoubt;
         }
     }
 }
 
-fn said(channel: Channel, text: &str, message: &Option<String>, parent: &Option<String>) -> Vec<Command> {
+fn said(channel: Channel, text: &str, message: &Option<String>, parent: &Option<String>) -> Vec<Fact> {
     if text.is_empty() {
         return Vec::new();
     }
-    vec![Command::Say {
+    vec![Fact::Said {
         channel,
         text: text.into(),
         message: message.as_deref().map(name),
@@ -148,16 +148,16 @@ fn said(channel: Channel, text: &str, message: &Option<String>, parent: &Option<
     }]
 }
 
-fn ended(call: &str, tool: Option<&str>, end: CallEnd, output: Option<Text>) -> Vec<Command> {
-    vec![Command::EndTool { call: name(call), tool: tool.map(name), end, output, source: Source::Stream }]
+fn ended(call: &str, tool: Option<&str>, end: CallEnd, output: Option<Text>) -> Vec<Fact> {
+    vec![Fact::ToolEnded { call: name(call), tool: tool.map(name), end, output, source: Source::Stream }]
 }
 
 /// Everything without a word of its own is kept as it came.
-fn report(event: &AgentEvent) -> Vec<Command> {
+fn report(event: &AgentEvent) -> Vec<Fact> {
     let Ok(Value::Object(mut body)) = serde_json::to_value(event) else {
         // Nested deeper than can be taken apart: kept as text.
         let text = serde_json::to_string(event).unwrap_or_default();
-        return vec![Command::Report {
+        return vec![Fact::Reported {
             what: "unreadable".to_owned(),
             body: serde_json::json!({ "text": text }),
         }];
@@ -166,7 +166,7 @@ fn report(event: &AgentEvent) -> Vec<Command> {
         Some(Value::String(kind)) => kind,
         _ => "unknown".to_owned(),
     };
-    vec![Command::Report { what, body: Value::Object(body) }]
+    vec![Fact::Reported { what, body: Value::Object(body) }]
 }
 
 fn raw(raw: &segno_agents::Raw) -> Value {
@@ -220,12 +220,12 @@ mod tests {
             message_id: None,
             parent: None,
         };
-        let commands = commands_of(&started, "r");
+        let facts = facts_of(&started, "r");
         assert!(
-            matches!(&commands[..], [Command::StartTool { input: Value::String(text), .. }] if *text == deep)
+            matches!(&facts[..], [Fact::ToolStarted { input: Value::String(text), .. }] if *text == deep)
         );
-        let commands = commands_of(&AgentEvent::Unknown { raw: raw() }, "r");
-        let [Command::Report { body, .. }] = &commands[..] else { panic!("{commands:?}") };
+        let facts = facts_of(&AgentEvent::Unknown { raw: raw() }, "r");
+        let [Fact::Reported { body, .. }] = &facts[..] else { panic!("{facts:?}") };
         assert!(body.to_string().contains("[[[["));
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use segno_agents::ExitInfo;
 use segno_agents::StopStep;
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::event::CheckpointReason;
 use serde_json::json;
 
@@ -109,7 +109,7 @@ impl Running<'_> {
                 beside.checkpoint(session, name, CheckpointReason::ToolCount, at);
             }
             Action::Report(what, body) => {
-                self.recorder.note(Command::Report { what: what.to_owned(), body });
+                self.recorder.note(Fact::Reported { what: what.to_owned(), body });
             }
             Action::Warn(text) => self.recorder.say(&text),
             Action::Remember(text) => self.recorder.warn(text),
@@ -205,7 +205,7 @@ impl Running<'_> {
             }
         };
         let body = json!({ "signal": name, "pid": self.member.pid });
-        self.recorder.note(Command::Report { what: "signal".to_owned(), body });
+        self.recorder.note(Fact::Reported { what: "signal".to_owned(), body });
     }
 
     /// Reads and journals what is new; false when there is nothing to do.

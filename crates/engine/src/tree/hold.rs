@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::RunId;
 use segno_core::SessionId;
 use segno_core::State;
@@ -106,9 +106,8 @@ fn words(to: &str, applied: &Applied) -> String {
 
 impl Engine {
     /// Before a call runs: waits while files are taken back, and says why it may not run as it was thought of.
-    pub(crate) fn hold_call(&self, state: &State, commands: &[Command], run: Option<&str>) -> Option<String> {
-        let begins =
-            commands.iter().any(|command| matches!(command, Command::StartTool { write_ahead: true, .. }));
+    pub(crate) fn hold_call(&self, state: &State, facts: &[Fact], run: Option<&str>) -> Option<String> {
+        let begins = facts.iter().any(|fact| matches!(fact, Fact::ToolStarted { write_ahead: true, .. }));
         let options = self.options.tree.as_ref().filter(|_| begins)?;
         let root = Path::new(&state.project.path).canonicalize().ok()?;
         let shadow = ShadowPlace::find(options, &root, state).ok()?.shadow;

@@ -1,8 +1,11 @@
 //! Making a checkpoint's snapshot, and saying that it is ready only when it is on disk.
 
 use segno_core::Command;
+
 use segno_core::Event;
 use segno_core::EventKey;
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::StoreId;
@@ -57,11 +60,9 @@ impl Engine {
         let name = name.replace("{id}", &session.to_string()).replace("<id>", &session.to_string());
         let branch = self.workspace(&state)?.start_branch(&name)?;
         let details = Some(branch.as_str().into());
-        let commands = vec![
-            Command::NoteHistory { action: "branch_started".to_owned(), phase: None, details },
-            Command::SetGitBranch { branch: Some(short_branch(&branch).to_owned()), commit: None },
-        ];
-        self.act_all(session, commands, None)
+        let noted = Fact::HistoryNoted { action: "branch_started".to_owned(), phase: None, details };
+        let set = Command::SetGitBranch { branch: Some(short_branch(&branch).to_owned()), commit: None };
+        self.act_all(session, [Input::from(noted), set.into()], None)
     }
 
     /// Takes the snapshots of the checkpoints among these events, which were just recorded. What fails is recorded

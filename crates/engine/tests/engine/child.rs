@@ -125,7 +125,7 @@ fn drive_for_ever(store: &str, session: SessionId) {
     let input = serde_json::json!({ "command": "make" });
     let (call, tool) = ("call-1".to_owned(), "Bash".to_owned());
     driver
-        .act(segno_core::Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook })
+        .act(segno_core::Fact::ToolStarted { call, tool, input, write_ahead: true, source: Source::Hook })
         .unwrap();
     say("driving");
     loop {

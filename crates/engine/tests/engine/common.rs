@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::Timestamp;
 use segno_engine::Actor;
@@ -104,8 +104,8 @@ pub(crate) fn moment(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-pub(crate) fn note(details: &str) -> Command {
-    Command::NoteHistory { action: "noted".to_owned(), phase: None, details: Some(details.into()) }
+pub(crate) fn note(details: &str) -> Fact {
+    Fact::HistoryNoted { action: "noted".to_owned(), phase: None, details: Some(details.into()) }
 }
 
 /// A session's history in short: its actions.

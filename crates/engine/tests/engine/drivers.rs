@@ -1,6 +1,7 @@
 //! One driver, every voice heard.
 
 use segno_core::Command;
+use segno_core::Fact;
 use segno_core::Refusal;
 use segno_core::Status;
 use segno_core::event::PauseReason;
@@ -19,9 +20,9 @@ fn pause() -> Command {
     Command::Pause { reason: PauseReason::Asked, details: Some("lunch".into()) }
 }
 
-fn start(call: &str) -> Command {
+fn start(call: &str) -> Fact {
     let (call, tool, input) = (call.to_owned(), "Bash".to_owned(), serde_json::json!({ "command": "make" }));
-    Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook }
+    Fact::ToolStarted { call, tool, input, write_ahead: true, source: Source::Hook }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Beside which agents files may go back.
 
 use segno_core::Command;
+
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::event::CallEnd;
 use segno_core::event::Channel;
@@ -57,21 +59,21 @@ fn may(engine: &Engine, id: SessionId) -> bool {
     }
 }
 
-fn turn() -> Command {
-    Command::CompleteTurn(TurnCompleted::default())
+fn turn() -> Fact {
+    Fact::TurnCompleted(TurnCompleted::default())
 }
 
-fn said(channel: Channel) -> Command {
-    Command::Say { channel, text: "x".into(), message: None, parent: None }
+fn said(channel: Channel) -> Fact {
+    Fact::Said { channel, text: "x".into(), message: None, parent: None }
 }
 
-fn begun() -> Command {
+fn begun() -> Fact {
     let (call, tool, input) = ("c1".to_owned(), "Bash".to_owned(), json!({ "command": "make" }));
-    Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook }
+    Fact::ToolStarted { call, tool, input, write_ahead: true, source: Source::Hook }
 }
 
-fn ended() -> Command {
-    Command::EndTool {
+fn ended() -> Fact {
+    Fact::ToolEnded {
         call: "c1".to_owned(),
         tool: None,
         end: CallEnd::Completed,

@@ -4,6 +4,8 @@ use std::sync::Mutex;
 
 use segno_agents::Conversation;
 use segno_core::Command;
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::SessionId;
 use segno_core::Status;
 use segno_core::TokenBudget;
@@ -44,9 +46,9 @@ impl Frontend for Listener {
     fn progress(&self, _text: &str) {}
 }
 
-fn start(call: &str, command: &str) -> Command {
+fn start(call: &str, command: &str) -> Fact {
     let (call, tool) = (call.to_owned(), "Bash".to_owned());
-    Command::StartTool {
+    Fact::ToolStarted {
         call,
         tool,
         input: json!({ "command": command }),
@@ -70,16 +72,16 @@ fn abandoned(room: &Room, engine: &Engine, outcome: Option<&str>) -> SessionId {
         pid: u32::MAX,
         ..RunStarted::default()
     };
-    let mut commands = vec![
-        Command::AttachDriver { epoch: lease.epoch, holder },
-        Command::StartRun(Box::new(run)),
-        start("c1", "mix"),
+    let mut inputs: Vec<Input> = vec![
+        Command::AttachDriver { epoch: lease.epoch, holder }.into(),
+        Command::StartRun(Box::new(run)).into(),
+        start("c1", "mix").into(),
     ];
     if let Some(outcome) = outcome {
         let ended = RunEnded { run: "run-1".into(), outcome: outcome.into(), ..RunEnded::default() };
-        commands.push(Command::EndRun(Box::new(ended)));
+        inputs.push(Command::EndRun(Box::new(ended)).into());
     }
-    room.engine_as(lease.epoch).act_all(id, commands, None).unwrap();
+    room.engine_as(lease.epoch).act_all(id, inputs, None).unwrap();
     id
 }
 
@@ -172,8 +174,10 @@ fn a_fresh_start_has_the_task_and_the_caps_and_nothing_that_was_done() {
         warn_percent: None,
         count: None,
     };
-    let used = Command::RecordTokens { tokens: TokenUse::of(70), estimated: false, source: Source::Hand };
-    engine.act_all(id, vec![Command::SetWorkflow { workflow }, set, used], None).unwrap();
+    let used = Fact::TokensRecorded { tokens: TokenUse::of(70), estimated: false, source: Source::Hand };
+    engine
+        .act_all(id, vec![Input::from(Command::SetWorkflow { workflow }), set.into(), used.into()], None)
+        .unwrap();
     let wish = ResumeWish { from: Some(Recovery::Fresh), ..ResumeWish::default() };
     let resumption = engine.prepare_resume(id, &wish, &Listener::default()).unwrap();
     let state = &resumption.state;

@@ -2,6 +2,7 @@
 
 use rstest::rstest;
 use segno_core::Command;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::Status;
 use segno_core::event::Holder;
@@ -26,7 +27,7 @@ fn driven_by(room: &Room, engine: &Engine, holder: Holder) -> SessionId {
     let under = room.engine_as(lease.epoch);
     under.act(id, Command::AttachDriver { epoch: lease.epoch, holder }).unwrap();
     let (call, tool, input) = ("call-1".to_owned(), "Bash".to_owned(), serde_json::json!({}));
-    under.act(id, Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook }).unwrap();
+    under.act(id, Fact::ToolStarted { call, tool, input, write_ahead: true, source: Source::Hook }).unwrap();
     id
 }
 
@@ -201,7 +202,7 @@ fn a_driver_elsewhere_that_fell_silent_is_not_marked_and_can_be_replaced() {
     let state = engine.load(id).unwrap().state;
     assert_eq!((state.status, state.calls.in_doubt.len()), (Status::Active, 1));
     let late =
-        room.engine_as(1).act(id, Command::Report { what: "x".to_owned(), body: serde_json::json!({}) });
+        room.engine_as(1).act(id, Fact::Reported { what: "x".to_owned(), body: serde_json::json!({}) });
     assert!(late.is_ok_and(|acted| acted.late), "what the other one still says is late");
 }
 

@@ -10,6 +10,8 @@ use proptest::test_runner::RngAlgorithm;
 use proptest::test_runner::TestRng;
 use proptest::test_runner::TestRunner;
 use segno_core::Command;
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::Status;
 use segno_core::detect::Action;
 use segno_core::detect::Expired;
@@ -134,12 +136,12 @@ struct Model {
 const PHASES: [&str; 5] = ["RED", "GREEN", "REFACTOR", "DOCUMENT", "SHIP"];
 
 /// The commands that bring a plan about, and what is to be expected then.
-fn play(plan: &Plan) -> (Vec<Command>, Model) {
+fn play(plan: &Plan) -> (Vec<Input>, Model) {
     let mut model = Model::default();
-    let mut commands = vec![Command::AttachDriver { epoch: 1, holder: here("model") }];
+    let mut inputs: Vec<Input> = vec![Command::AttachDriver { epoch: 1, holder: here("model") }.into()];
     let file = plan.file.map(ToOwned::to_owned);
     let run = RunStarted { run: "run-1".into(), agent: "claude".into(), file, ..RunStarted::default() };
-    commands.push(Command::StartRun(Box::new(run)));
+    inputs.push(Command::StartRun(Box::new(run)).into());
     let mut calls = 0;
     for thing in &plan.things {
         match thing {
@@ -149,7 +151,7 @@ fn play(plan: &Plan) -> (Vec<Command>, Model) {
                     continue;
                 }
                 let left = model.phase.map_or("start", |at| PHASES[at]).to_lowercase();
-                commands.push(Command::AdvancePhase { to: PHASES[next].into(), step: None, of: None });
+                inputs.push(Command::AdvancePhase { to: PHASES[next].into(), step: None, of: None }.into());
                 (model.phase, model.turn) = (Some(next), 0);
                 model.done += 1;
                 // Leaving a phase sets a sign, which has no files here.
@@ -157,7 +159,7 @@ fn play(plan: &Plan) -> (Vec<Command>, Model) {
                 model.signs.push(Sign { id, usable: false, done_before: model.done });
             }
             Thing::Turn => {
-                commands.push(Command::StartIteration);
+                inputs.push(Command::StartIteration.into());
                 model.turn += 1;
             }
             Thing::Call(end) => {
@@ -165,17 +167,15 @@ fn play(plan: &Plan) -> (Vec<Command>, Model) {
                 let (call, tool) = (format!("call-{calls}"), "Bash".to_owned());
                 let input = json!({ "command": format!("do no. {calls}.") });
                 let source = Source::Hook;
-                commands.push(Command::StartTool {
-                    call: call.clone(),
-                    tool,
-                    input,
-                    write_ahead: true,
-                    source,
-                });
+                inputs.push(
+                    Fact::ToolStarted { call: call.clone(), tool, input, write_ahead: true, source }.into(),
+                );
                 model.done += 1;
                 match end {
                     Some(end) => {
-                        commands.push(Command::EndTool { call, tool: None, end: *end, output: None, source });
+                        inputs.push(
+                            Fact::ToolEnded { call, tool: None, end: *end, output: None, source }.into(),
+                        );
                         model.ended.push((calls, *end));
                     }
                     None => model.open.push(calls),
@@ -188,10 +188,10 @@ fn play(plan: &Plan) -> (Vec<Command>, Model) {
                     _ => CheckpointReason::Asked,
                 };
                 let ordinal = model.signs.len() as u64 + 1;
-                commands.push(Command::CreateCheckpoint { name: Some("sign".into()), reason });
+                inputs.push(Command::CreateCheckpoint { name: Some("sign".into()), reason }.into());
                 if *ready {
                     let ready = CheckpointReady { ordinal, aside: *aside, ..CheckpointReady::default() };
-                    commands.push(Command::ReadyCheckpoint(Box::new(ready)));
+                    inputs.push(Command::ReadyCheckpoint(Box::new(ready)).into());
                 }
                 let usable = *ready && !aside && !of_dead_run;
                 model.signs.push(Sign {
@@ -202,17 +202,17 @@ fn play(plan: &Plan) -> (Vec<Command>, Model) {
             }
             Thing::Rollback => {
                 if model.signs.len() > 1 {
-                    commands.push(Command::InvalidateCheckpoints { after: 1 });
+                    inputs.push(Command::InvalidateCheckpoints { after: 1 }.into());
                     model.signs.iter_mut().skip(1).for_each(|sign| sign.usable = false);
                 }
             }
             Thing::Task => {
                 model.tasks += 1;
-                commands.push(Command::AddTask { text: format!("task {}", model.tasks).into() });
+                inputs.push(Command::AddTask { text: format!("task {}", model.tasks).into() }.into());
             }
         }
     }
-    commands.extend(match plan.stand {
+    let stand = match plan.stand {
         Stand::Active => None,
         Stand::Paused(reason) => Some(Command::Pause { reason, details: None }),
         Stand::Interrupted(reason) => Some(Command::Interrupt { reason, details: None, at: None }),
@@ -221,8 +221,9 @@ fn play(plan: &Plan) -> (Vec<Command>, Model) {
         Stand::Completed => Some(Command::Complete { summary: None }),
         Stand::Aborted => Some(Command::Abort { reason: None }),
         Stand::Failed => Some(Command::Fail { reason: None }),
-    });
-    (commands, model)
+    };
+    inputs.extend(stand.map(Input::from));
+    (inputs, model)
 }
 
 /// What to do about it: action, reason, message.

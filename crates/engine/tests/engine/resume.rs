@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use rstest::rstest;
 use segno_core::Command;
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::Status;
@@ -33,14 +35,14 @@ use crate::common::Room;
 use crate::counting::Counting;
 use crate::counting::Counts;
 
-fn start(call: &str, tool: &str, input: Value) -> Command {
+fn start(call: &str, tool: &str, input: Value) -> Fact {
     let (call, tool) = (call.to_owned(), tool.to_owned());
-    Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook }
+    Fact::ToolStarted { call, tool, input, write_ahead: true, source: Source::Hook }
 }
 
-fn end(call: &str) -> Command {
+fn end(call: &str) -> Fact {
     let output = Some("done".into());
-    Command::EndTool {
+    Fact::ToolEnded {
         call: call.to_owned(),
         tool: None,
         end: CallEnd::Completed,
@@ -59,24 +61,23 @@ fn interrupt() -> Vec<Command> {
 /// A session that was interrupted after so many calls, with checkpoints in between and two calls in doubt.
 fn long_session(room: &Room, engine: &Engine, calls: usize) -> SessionId {
     let id = engine.create(room.new_session()).unwrap().state.session_id;
-    let mut commands = Vec::new();
+    let mut inputs: Vec<Input> = Vec::new();
     for n in 0..calls {
         let call = format!("call-{:05}", (n * 7_919) % calls.max(1));
-        commands.push(start(&call, "Bash", json!({ "command": format!("echo {n}") })));
-        commands.push(end(&call));
+        inputs.push(start(&call, "Bash", json!({ "command": format!("echo {n}") })).into());
+        inputs.push(end(&call).into());
         if n % 10 == 0 {
             let ordinal = n as u64 / 10 + 1;
-            commands.push(Command::CreateCheckpoint { name: None, reason: CheckpointReason::ToolCount });
-            commands.push(Command::ReadyCheckpoint(Box::new(CheckpointReady {
-                ordinal,
-                ..CheckpointReady::default()
-            })));
+            let ready = CheckpointReady { ordinal, ..CheckpointReady::default() };
+            let create = Command::CreateCheckpoint { name: None, reason: CheckpointReason::ToolCount };
+            inputs.push(create.into());
+            inputs.push(Command::ReadyCheckpoint(Box::new(ready)).into());
         }
     }
-    commands.push(start("doubt-1", "Bash", json!({ "command": "deploy" })));
-    commands.push(start("doubt-2", "Write", json!({ "file_path": "a.txt", "content": "x" })));
-    commands.extend(interrupt());
-    for part in commands.chunks(200) {
+    inputs.push(start("doubt-1", "Bash", json!({ "command": "deploy" })).into());
+    inputs.push(start("doubt-2", "Write", json!({ "file_path": "a.txt", "content": "x" })).into());
+    inputs.extend(interrupt().into_iter().map(Input::from));
+    for part in inputs.chunks(200) {
         engine.act_all(id, part.to_vec(), None).unwrap();
     }
     id
@@ -162,13 +163,15 @@ fn died(
     let under = room.engine_as(1);
     let holder = here("test");
     let lease = room.store().acquire(id, &holder, None).unwrap();
-    let mut commands =
-        vec![Command::AttachDriver { epoch: lease.epoch, holder }, Command::StartRun(Box::new(run))];
-    commands.extend(calls.iter().map(|(call, input)| start(call, "Bash", input.clone())));
+    let mut inputs: Vec<Input> = vec![
+        Command::AttachDriver { epoch: lease.epoch, holder }.into(),
+        Command::StartRun(Box::new(run)).into(),
+    ];
+    inputs.extend(calls.iter().map(|(call, input)| start(call, "Bash", input.clone()).into()));
     let interrupt = Command::Interrupt { reason: InterruptReason::Crash, details: None, at: None };
     let ended = RunEnded { run: "run-1".into(), outcome: "interrupted".into(), ..RunEnded::default() };
-    commands.extend([interrupt, Command::EndRun(Box::new(ended))]);
-    under.act_all(id, commands, None).unwrap();
+    inputs.extend([interrupt.into(), Command::EndRun(Box::new(ended)).into()]);
+    under.act_all(id, inputs, None).unwrap();
     room.store().release(id, lease.epoch).unwrap();
     id
 }
@@ -312,7 +315,10 @@ fn a_run_without_recorded_variables_is_looked_for_with_ours() {
     under
         .act_all(
             id,
-            vec![start("toolu_2", "Bash", json!({ "command": "z" })), Command::EndRun(Box::new(ended))],
+            vec![
+                Input::from(start("toolu_2", "Bash", json!({ "command": "z" }))),
+                Command::EndRun(Box::new(ended)).into(),
+            ],
             None,
         )
         .unwrap();
@@ -330,11 +336,12 @@ fn what_is_kept_of_a_stop_and_of_coming_back() {
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let state = engine.load(id).unwrap().state;
     assert!(engine.recovery_report(&state).unwrap().is_none(), "it never stopped");
-    let mut commands = vec![Command::AdvancePhase { to: "green".into(), step: Some(2), of: Some(4) }];
-    commands.push(start("call-1", "Bash", json!({ "command": "deploy" })));
-    commands.extend(interrupt());
+    let green = Command::AdvancePhase { to: "green".into(), step: Some(2), of: Some(4) };
+    let deploy = start("call-1", "Bash", json!({ "command": "deploy" }));
+    let mut inputs: Vec<Input> = vec![green.into(), deploy.into()];
+    inputs.extend(interrupt().into_iter().map(Input::from));
     let at = engine.now();
-    engine.act_all(id, commands, None).unwrap();
+    engine.act_all(id, inputs, None).unwrap();
     let (state, options) = engine.recovery_options(id).unwrap();
     let report = engine.recovery_report(&state).unwrap().unwrap();
     assert_eq!((report.interrupted_at, report.interrupt_reason.as_str(), report.in_doubt), (at, "crash", 1));
@@ -349,7 +356,9 @@ fn what_is_kept_of_a_stop_and_of_coming_back() {
     assert_eq!(report.recovery_options[0].loses, "loses nothing; 1 call in doubt");
     assert_eq!((report.recovery_type, report.recovered_at), (None, None));
     let resume = Command::Resume { reset_breaker: false, details: None };
-    engine.act_all(id, vec![engine.chosen(&options, Recovery::Live, None, false), resume], None).unwrap();
+    engine
+        .act_all(id, [Input::from(engine.chosen(&options, Recovery::Live, None, false)), resume.into()], None)
+        .unwrap();
     let state = engine.load(id).unwrap().state;
     let after = engine.recovery_report(&state).unwrap().unwrap();
     assert_eq!((after.recovery_type, after.recovered_at), (Some(Recovery::Live), Some(engine.now())));

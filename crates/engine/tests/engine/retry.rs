@@ -1,6 +1,9 @@
 //! Doing the same thing twice, and several things at once.
 
 use segno_core::Command;
+use segno_core::Input;
+
+use segno_core::Fact;
 use segno_core::Status;
 use segno_core::TokenUse;
 use segno_core::UserKey;
@@ -11,8 +14,8 @@ use crate::common::Room;
 use crate::common::note;
 use crate::common::notes;
 
-fn tokens(count: u64) -> Command {
-    Command::RecordTokens { tokens: TokenUse::of(count), estimated: false, source: Source::Hand }
+fn tokens(count: u64) -> Fact {
+    Fact::TokensRecorded { tokens: TokenUse::of(count), estimated: false, source: Source::Hand }
 }
 
 fn pause() -> Command {
@@ -25,7 +28,7 @@ fn the_same_key_twice_is_once() {
     let engine = room.quiet();
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let key: UserKey = "hook-42".parse().unwrap();
-    let commands = || vec![tokens(100), note("worked"), pause()];
+    let commands = || vec![Input::from(tokens(100)), note("worked").into(), pause().into()];
     let first = engine.act_all(id, commands(), Some(key.clone())).unwrap();
     assert!(!first.repeated);
     // Pausing is not allowed any more, but this is the same request as before, not a new one.
@@ -78,7 +81,8 @@ fn several_commands_are_all_or_nothing() {
     let id = engine.create(room.new_session()).unwrap().state.session_id;
     let before = engine.load(id).unwrap().state;
     let resume = Command::Resume { reset_breaker: false, details: None };
-    let error = engine.act_all(id, vec![tokens(7), note("lost"), resume], None).unwrap_err();
+    let error =
+        engine.act_all(id, [Input::from(tokens(7)), note("lost").into(), resume.into()], None).unwrap_err();
     assert_eq!(error.code(), "invalid_state_transition");
     assert_eq!(engine.load(id).unwrap().state, before);
     assert_eq!(notes(&engine, id), Vec::<String>::new());

@@ -170,7 +170,7 @@ fn many_rows_come_along_in_order() {
     let engine = room.quiet();
     let state = engine.create(room.new_session()).unwrap().state;
     let texts: Vec<String> = (0..350).map(|number| format!("note {number}")).collect();
-    engine.act_all(state.session_id, texts.iter().map(|text| note(text)).collect(), None).unwrap();
+    engine.act_all(state.session_id, texts.iter().map(|text| note(text)), None).unwrap();
     for format in [Format::Json, Format::Yaml] {
         let text = exported(&engine, &state, format);
         let another = Room::new();

@@ -1,6 +1,8 @@
 //! What a view shows.
 
 use segno_core::Command;
+
+use segno_core::Fact;
 use segno_core::event::CallEnd;
 use segno_core::event::Change;
 use segno_core::event::MemoryUse;
@@ -37,7 +39,7 @@ pub(crate) fn full_session(room: &Room) -> SessionManager {
         let (call, tool) = (call.to_owned(), tool.to_owned());
         let input = json!({ "command": "cargo test", "timeout": 60, "env": {}, "list": [1, "two", null] });
         manager
-            .act(Command::StartTool { call, tool, input, write_ahead: true, source: Source::Hook })
+            .act(Fact::ToolStarted { call, tool, input, write_ahead: true, source: Source::Hook })
             .unwrap();
     };
     room.clock.advance(1);
@@ -47,18 +49,18 @@ pub(crate) fn full_session(room: &Room) -> SessionManager {
     call(&mut manager, "toolu_01", "Bash");
     let (end, output) = (CallEnd::Completed, Some("test result: ok. 3 passed\n".into()));
     manager
-        .act(Command::EndTool { call: "toolu_01".to_owned(), tool: None, end, output, source: Source::Hook })
+        .act(Fact::ToolEnded { call: "toolu_01".to_owned(), tool: None, end, output, source: Source::Hook })
         .unwrap();
     call(&mut manager, "toolu_02", "Bash");
     room.clock.advance(1);
     let (path, change) = ("src/boats.rs".to_owned(), Change::Created);
-    manager.act(Command::RecordFile { path, change, call: Some("toolu_01".to_owned()) }).unwrap();
+    manager.act(Fact::FileChanged { path, change, call: Some("toolu_01".to_owned()) }).unwrap();
     manager.add_artifact("src/boats.rs", "created", None).unwrap();
     manager.verify_phase("tests", Verdict::Pass, Some("3 of 3")).unwrap();
     manager.advance_phase("GREEN").unwrap();
     manager.verify_phase("lint", Verdict::Fail, None).unwrap();
     manager.record_tokens(84_200).unwrap();
-    manager.act(Command::RecordCost { micros: 1_250_000, source: Source::Hand }).unwrap();
+    manager.act(Fact::CostRecorded { micros: 1_250_000, source: Source::Hand }).unwrap();
     let (unit, total) = (Unit::Cost, Some(5_000_000));
     manager
         .act(Command::SetBudget { unit, total, hard: Some(true), warn_percent: None, count: None })
@@ -123,7 +125,7 @@ fn the_newest_of_long_lists_are_shown_with_their_total() {
     let view = view::Options { most_items: 3, ..view::Options::default() };
     let engine = Engine::new(Box::new(room.store()), EngineOptions { view, ..room.options() });
     let id = engine.create(room.new_session()).unwrap().state.session_id;
-    let notes = (0..10).map(|number| note(&format!("note {number}"))).collect();
+    let notes = (0..10).map(|number| note(&format!("note {number}")));
     engine.act_all(id, notes, None).unwrap();
     let view = parse(&std::fs::read_to_string(room.view_path(id)).unwrap());
     let shown: Vec<_> =

@@ -3,6 +3,7 @@
 use clap::Args as ClapArgs;
 use clap::Subcommand;
 use segno_engine::core::Command as Act;
+use segno_engine::core::Fact;
 use segno_engine::core::List;
 use segno_engine::core::State;
 use segno_engine::core::event::Change;
@@ -131,7 +132,7 @@ pub fn file(context: &Context, args: &FileArgs) -> Outcome {
     let (typed, here) = (path, here()?);
     let make = |state: &State| {
         let path = segno_engine::artifact_path(state, &here, &context.redacted(typed))?;
-        Ok(vec![Act::RecordFile { path, change, call: None }])
+        Ok(vec![Fact::FileChanged { path, change, call: None }])
     };
     record_for(context, make, |_| format!("file {typed} {}", change.as_str()).into())
 }

@@ -7,6 +7,8 @@ use clap::Subcommand;
 use segno_engine::Item;
 use segno_engine::core::Command as Act;
 use segno_engine::core::Event;
+use segno_engine::core::Fact;
+use segno_engine::core::Input;
 use segno_engine::core::List;
 use segno_engine::core::event::CheckpointReason;
 use segno_engine::core::rows::CheckpointRow;
@@ -179,17 +181,19 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     match &args.command {
         None => list(context, &Page::default()),
         Some(Command::Create { name, reason }) => {
-            let mut commands = Vec::new();
+            let mut inputs: Vec<Input> = Vec::new();
             if let Some(reason) = reason {
-                commands.push(Act::NoteHistory {
+                let noted = Fact::HistoryNoted {
                     action: "checkpoint_reason".to_owned(),
                     phase: None,
                     details: Some(reason.as_str().into()),
-                });
+                };
+                inputs.push(noted.into());
             }
-            commands.push(Act::CreateCheckpoint { name: name.clone(), reason: CheckpointReason::Asked });
+            let create = Act::CreateCheckpoint { name: name.clone(), reason: CheckpointReason::Asked };
+            inputs.push(create.into());
             let mut made = None;
-            record(context, commands, |acted| {
+            record(context, inputs, |acted| {
                 made = acted.events.iter().find_map(|event| match event {
                     Event::CheckpointCreated(created) => Some(created.id.clone()),
                     _ => None,

@@ -1,7 +1,7 @@
 //! What commands that record something have in common.
 
 use segno_engine::Acted;
-use segno_engine::core::Command;
+use segno_engine::core::Input;
 use segno_engine::core::State;
 use segno_engine::core::Status;
 
@@ -15,22 +15,22 @@ use crate::output::Text;
 /// Records something in the session that is meant, and says so.
 pub(super) fn record(
     context: &Context,
-    commands: Vec<Command>,
+    inputs: Vec<impl Into<Input>>,
     said: impl FnOnce(&Acted) -> Text,
 ) -> Outcome {
-    record_for(context, |_| Ok(commands), said)
+    record_for(context, |_| Ok(inputs), said)
 }
 
 /// The same for what depends on the session.
-pub(super) fn record_for(
+pub(super) fn record_for<I: Into<Input>>(
     context: &Context,
-    make: impl FnOnce(&State) -> Outcome<Vec<Command>>,
+    make: impl FnOnce(&State) -> Outcome<Vec<I>>,
     said: impl FnOnce(&Acted) -> Text,
 ) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session(None)?;
-    let commands = make(&ctx.load(id)?)?;
-    let acted = ctx.act(id, commands).map_err(|error| {
+    let inputs = make(&ctx.load(id)?)?;
+    let acted = ctx.act(id, inputs).map_err(|error| {
         if !error.hints().is_empty() {
             return error;
         }

@@ -3,6 +3,7 @@
 use clap::Args as ClapArgs;
 use clap::Subcommand;
 use segno_engine::core::Command;
+use segno_engine::core::Fact;
 use segno_engine::core::event::PauseReason;
 
 use super::doing::look;
@@ -129,9 +130,8 @@ fn is_driven(context: &Context) -> Outcome<bool> {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn error(context: &Context, args: &ErrorArgs) -> Outcome {
-    let command =
-        Command::RecordError { message: args.message.as_str().into(), error_kind: args.kind.clone() };
-    record(context, vec![command], |acted| {
+    let fact = Fact::ErrorRecorded { message: args.message.as_str().into(), error_kind: args.kind.clone() };
+    record(context, vec![fact], |acted| {
         let errors = &acted.state.errors;
         match errors.in_a_row {
             0 | 1 => format!("error recorded   {} in all", errors.count).into(),
@@ -146,10 +146,10 @@ pub fn error(context: &Context, args: &ErrorArgs) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn note(context: &Context, args: &NoteArgs) -> Outcome {
-    let command = Command::NoteHistory {
+    let fact = Fact::HistoryNoted {
         action: args.action.clone(),
         phase: None,
         details: Some(args.text.as_str().into()),
     };
-    record(context, vec![command], |_| "noted".into())
+    record(context, vec![fact], |_| "noted".into())
 }

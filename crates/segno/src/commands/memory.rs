@@ -3,6 +3,7 @@
 use clap::Args as ClapArgs;
 use clap::Subcommand;
 use segno_engine::core::Command as Act;
+use segno_engine::core::Fact;
 use segno_engine::core::List;
 use segno_engine::core::event::MemoryUse;
 
@@ -101,13 +102,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 
 fn ask(context: &Context, usage: MemoryUse, asked: &Use) -> Outcome {
     let result = asked.result.as_ref().map(|source| source.read(LIMIT)).transpose()?;
-    let command = Act::UseMemory {
+    let fact = Fact::MemoryUsed {
         usage,
         source: asked.source.clone(),
         query: asked.query.as_str().into(),
         result: result.map(Into::into),
     };
-    record(context, vec![command], |_| "recorded".into())
+    record(context, vec![fact], |_| "recorded".into())
 }
 
 fn cache(context: &Context, command: &CacheCommand) -> Outcome {

@@ -1,7 +1,7 @@
 //! `segno tokens`: what was used.
 
 use clap::Args as ClapArgs;
-use segno_engine::core::Command;
+use segno_engine::core::Fact;
 use segno_engine::core::TokenUse;
 use segno_engine::core::budget::estimate_tokens;
 use segno_engine::core::event::Source;
@@ -64,7 +64,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             (tokens, false)
         }
     };
-    let mut commands = Vec::new();
+    let mut facts = Vec::new();
     let said_tokens = args.total.is_some()
         || args.input.is_some()
         || args.output.is_some()
@@ -72,15 +72,15 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         || args.cache_write.is_some()
         || estimated;
     if said_tokens {
-        commands.push(Command::RecordTokens { tokens, estimated, source: Source::Hand });
+        facts.push(Fact::TokensRecorded { tokens, estimated, source: Source::Hand });
     }
     if let Some(micros) = args.cost {
-        commands.push(Command::RecordCost { micros, source: Source::Hand });
+        facts.push(Fact::CostRecorded { micros, source: Source::Hand });
     }
-    if commands.is_empty() {
+    if facts.is_empty() {
         return super::budget::show(context);
     }
-    record(context, commands, |acted| {
+    record(context, facts, |acted| {
         let budget = &acted.state.budget;
         let used = format!(
             "{} of {} used ({:.0} %)",

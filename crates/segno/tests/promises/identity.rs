@@ -205,12 +205,13 @@ promise!(
         let store: Box<dyn segno_store::Store> = Box::new(store.unwrap());
         let session = lab.state()["session_id"].as_str().unwrap().parse().unwrap();
         // As it was written then: the key as it was typed.
-        let noted = segno_engine::core::decide::decide_fact(segno_engine::core::Command::Report {
-            what: "job".to_owned(),
-            body: Value::Null,
-        });
+        let noted = segno_engine::core::decide::events_of_fact(
+            None,
+            segno_engine::core::Fact::Reported { what: "job".to_owned(), body: Value::Null },
+        );
         let redactor = segno_engine::redact::Redactor::new(Default::default());
-        let facts = noted.unwrap().into_iter().map(|event| redactor.record(event).unwrap()).collect();
+        let facts =
+            noted.unwrap().into_iter().map(|event| redactor.record(event.into_event()).unwrap()).collect();
         let at = segno_engine::core::Timestamp::EPOCH;
         let what = segno_store::What::Facts(facts);
         let append = segno_store::Append::new(session, "job".parse().unwrap(), at, what);

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use segno_core::Command;
 use segno_core::Creation;
 use segno_core::Event;
 use segno_core::EventKey;
+use segno_core::Input;
 use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::State;
@@ -112,13 +112,16 @@ pub(crate) fn facts(session: SessionId, name: &str, events: Vec<Redacted>) -> Ap
 }
 
 /// A command to decide on the newest state.
-pub(crate) fn command(session: SessionId, name: &str, command: Command) -> Append {
-    Append::new(session, key(name), at(1_000), What::Decide(Box::new(decider(command))))
+pub(crate) fn command(session: SessionId, name: &str, input: impl Into<Input> + 'static) -> Append {
+    Append::new(session, key(name), at(1_000), What::Decide(Box::new(decider(input))))
 }
 
-/// Decides a command.
-pub(crate) fn decider(command: Command) -> impl FnMut(&State) -> Result<Vec<Redacted>, Refusal> + Send {
-    move |state| Ok(segno_core::decide(state, command.clone())?.into_iter().map(fit).collect())
+/// Decides a command, or records a fact.
+pub(crate) fn decider(
+    input: impl Into<Input>,
+) -> impl FnMut(&State) -> Result<Vec<Redacted>, Refusal> + Send {
+    let input = input.into();
+    move |state| Ok(segno_core::decide(state, input.clone())?.into_iter().map(fit).collect())
 }
 
 /// Appends one thing.

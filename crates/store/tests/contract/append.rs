@@ -1,7 +1,9 @@
 //! Appending facts and decisions.
 
 use segno_core::Command;
+
 use segno_core::Event;
+use segno_core::Fact;
 use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::Status;
@@ -53,7 +55,7 @@ fn a_decider_sees_the_newest_state(backend: &dyn Backend) {
     for round in 1..=5 {
         for store in [&one, &two] {
             let tokens = TokenUse { input: 100, ..TokenUse::default() };
-            let record = Command::RecordTokens { tokens, estimated: false, source: Source::Hand };
+            let record = Fact::TokensRecorded { tokens, estimated: false, source: Source::Hand };
             let name = format!("{round}-{}", std::ptr::from_ref(store).addr());
             append(&**store, command(session, &name, record)).unwrap();
         }

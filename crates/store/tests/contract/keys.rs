@@ -1,7 +1,7 @@
 //! A retry is answered as the first time, and nothing is written.
 
-use segno_core::Command;
 use segno_core::Event;
+use segno_core::Fact;
 use segno_core::TokenUse;
 use segno_core::event::Source;
 
@@ -37,7 +37,7 @@ fn a_retry_of_many_events_is_answered_again(backend: &dyn Backend) {
     // Passing the budget follows from recording the tokens, so one command makes several events.
     let tokens = TokenUse { input: 200_000, ..TokenUse::default() };
     let record = || {
-        let record = Command::RecordTokens { tokens, estimated: false, source: Source::Hand };
+        let record = Fact::TokensRecorded { tokens, estimated: false, source: Source::Hand };
         let mut append = command(session, "tokens", record);
         append.want_state = true;
         append

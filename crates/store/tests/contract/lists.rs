@@ -1,6 +1,6 @@
 //! The long lists of a session, page by page.
 
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::event::CallEnd;
@@ -22,8 +22,8 @@ on_every_backend![
     a_page_past_the_end_is_empty,
 ];
 
-fn start(call: &str) -> Command {
-    Command::StartTool {
+fn start(call: &str) -> Fact {
+    Fact::ToolStarted {
         call: call.into(),
         tool: "Bash".into(),
         input: serde_json::json!({ "command": "make" }),
@@ -32,8 +32,8 @@ fn start(call: &str) -> Command {
     }
 }
 
-fn end(call: &str) -> Command {
-    Command::EndTool {
+fn end(call: &str) -> Fact {
+    Fact::ToolEnded {
         call: call.into(),
         tool: None,
         end: CallEnd::Completed,
@@ -129,7 +129,7 @@ fn a_file_is_one_row_however_often_it_changes(backend: &dyn Backend) {
     let session = make(&*store, 1);
     for (n, path) in ["b.rs", "a.rs", "b.rs"].into_iter().enumerate() {
         let change = if n == 2 { Change::Modified } else { Change::Created };
-        let record = Command::RecordFile { path: path.into(), change, call: None };
+        let record = Fact::FileChanged { path: path.into(), change, call: None };
         append(&*store, command(session, &format!("f{n}"), record)).unwrap();
     }
     let files = backend.open().items(session, List::Files, &Page::first(10)).unwrap();

@@ -1,6 +1,8 @@
 //! Lists of sessions, and finding one by the end of its name.
 
 use segno_core::Command;
+
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::Status;
 use segno_core::event::Maker;
@@ -77,7 +79,7 @@ fn filters_narrow_and_the_total_counts_all_that_match(backend: &dyn Backend) {
 fn a_summary_is_that_of_the_state(backend: &dyn Backend) {
     let store = backend.open();
     let session = make(&*store, 1);
-    append(&*store, command(session, "t", Command::SetTopic { topic: "it's \"new\"".into() })).unwrap();
+    append(&*store, command(session, "t", Fact::TopicSet { topic: "it's \"new\"".into() })).unwrap();
     append(&*store, command(session, "p", Command::SetProgress { percent: 40 })).unwrap();
     let state = store.load(session).unwrap().state;
     let listing = backend.open().list(&Filter::default()).unwrap();

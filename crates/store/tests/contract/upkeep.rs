@@ -1,6 +1,8 @@
 //! Deleting, rebuilding, checking, copying.
 
 use segno_core::Command;
+
+use segno_core::Fact;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::event::CallEnd;
@@ -30,21 +32,21 @@ fn rich(store: &dyn Store, second: u32) -> SessionId {
     let commands = [
         Command::AddTask { text: "moor".into() },
         Command::EndTask { task: 1, done: true },
-        Command::StartTool {
+        Fact::ToolStarted {
             call: "c1".into(),
             tool: "Bash".into(),
             input: serde_json::json!({}),
             write_ahead: true,
             source: Source::Hook,
         },
-        Command::EndTool {
+        Fact::ToolEnded {
             call: "c1".into(),
             tool: None,
             end: CallEnd::Failed,
             output: None,
             source: Source::Hook,
         },
-        Command::RecordError { message: "aground".into(), error_kind: None },
+        Fact::ErrorRecorded { message: "aground".into(), error_kind: None },
         Command::ReachMilestone { name: "out".into(), details: None },
         Command::SetCache { key: "k".into(), value: serde_json::json!([1, 2]) },
     ];

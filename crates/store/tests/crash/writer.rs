@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::SessionId;
 use segno_core::TokenUse;
 use segno_core::event::Maker;
@@ -83,7 +83,7 @@ impl Writer {
                 command(
                     session,
                     &name,
-                    Command::RecordTokens { tokens, estimated: false, source: Source::Hand },
+                    Fact::TokensRecorded { tokens, estimated: false, source: Source::Hand },
                 )
             }
             1 => facts(session, &name, vec![note("one"), note("two"), note("three")]),

@@ -113,7 +113,7 @@ fn a_damaged_list_row_does_not_stop_an_append() {
     let home = Home::quick();
     let store = home.open();
     let session = make(&store, 1);
-    let file = |change| segno_core::Command::RecordFile { path: "a.rs".into(), change, call: None };
+    let file = |change| segno_core::Fact::FileChanged { path: "a.rs".into(), change, call: None };
     append(&store, command(session, "a", file(segno_core::event::Change::Created))).unwrap();
     home.sql("UPDATE items SET body = CAST(x'ff00' AS TEXT) WHERE list = 'files'");
     append(&store, command(session, "b", file(segno_core::event::Change::Modified))).unwrap();

@@ -1,4 +1,4 @@
-//! What an agent reports becomes commands, each under a key that names its place.
+//! What an agent reports becomes facts, each under a key that names its place.
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use segno_agents::AgentEvent;
 use segno_agents::Envelope;
 use segno_core::Command;
+use segno_core::Fact;
 use segno_core::event::Change;
 
 use super::Recorder;
@@ -33,21 +34,21 @@ impl Recorder<'_> {
         if envelope.native_event_id.is_some() {
             self.last_message.clone_from(&envelope.native_event_id);
         }
-        let mut commands = translate::commands_of(&envelope.event, &self.run);
+        let mut facts = translate::facts_of(&envelope.event, &self.run);
         if calls_recur {
-            translate::scope_calls(&mut commands, &self.run);
+            translate::scope_calls(&mut facts, &self.run);
         }
-        commands.extend(self.launched(&envelope.event));
+        facts.extend(self.launched(&envelope.event));
         if self.cut_off {
-            translate::doubt_failures(&mut commands);
+            translate::doubt_failures(&mut facts);
         }
-        commands.extend(self.tokens.take(&envelope.event));
+        facts.extend(self.tokens.take(&envelope.event));
         // Agents say who they are again and again.
-        commands.retain(|command| match command {
-            Command::NameRun(named) => !self.state.run.as_ref().is_some_and(|run| {
+        facts.retain(|fact| match fact {
+            Fact::RunNamed(named) => !self.state.run.as_ref().is_some_and(|run| {
                 run.is_named(&named.native_id, named.model.as_deref(), named.version.as_deref())
             }),
-            Command::Report { what, body } if what == translate::TOOLS => {
+            Fact::Reported { what, body } if what == translate::TOOLS => {
                 self.tools.replace(body.clone()).as_ref() != Some(body)
             }
             _ => true,
@@ -61,20 +62,20 @@ impl Recorder<'_> {
             self.say(&text);
             self.notices.push(text);
         }
-        if commands.is_empty() {
+        if facts.is_empty() {
             return;
         }
         // The key holds run and place: reading the capture again after a crash records nothing twice.
         let key = format!("run-{}@{place}{}", self.run, envelope.key());
         let place = key.parse().unwrap_or_else(|_| fresh_key());
         let redactor = self.engine.redactor();
-        match self.texts.take(&envelope.event, place, self.engine.now(), commands, &redactor) {
+        match self.texts.take(&envelope.event, place, self.engine.now(), facts, &redactor) {
             None => {}
             // What was used is counted at once, and says nothing about whether a text goes on.
-            Some((key, commands)) if commands.iter().all(is_mere_use) => {
-                self.queue(key, self.engine.now(), commands);
+            Some((key, facts)) if facts.iter().all(is_mere_use) => {
+                self.queue(key, self.engine.now(), facts);
             }
-            Some((key, commands)) => self.put(key, commands),
+            Some((key, facts)) => self.put(key, facts),
         }
         if let AgentEvent::FileChanged { path, change, moved_to, .. } = &envelope.event {
             for (index, (path, change)) in
@@ -86,7 +87,7 @@ impl Recorder<'_> {
     }
 
     /// Remembers what goes on after its call was answered, and gives its end when that is told.
-    fn launched(&mut self, event: &AgentEvent) -> Option<Command> {
+    fn launched(&mut self, event: &AgentEvent) -> Option<Fact> {
         match event {
             AgentEvent::ToolFinished { call_id, background: Some(task), .. } => {
                 if self.launched.len() < LAUNCHED {

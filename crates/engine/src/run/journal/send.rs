@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use segno_core::Command;
 use segno_core::Event;
+use segno_core::Fact;
+use segno_core::Input;
 use segno_core::State;
 use segno_store::Append;
 use segno_store::What;
@@ -90,9 +91,9 @@ impl Recorder<'_> {
             .map(|(index, item)| {
                 let what = match &item.what {
                     Prepared::Facts(facts) => What::Facts(facts.clone()),
-                    Prepared::Commands(commands) => self.engine.decide_as(commands.clone(), Some(self.epoch)),
+                    Prepared::Inputs(inputs) => self.engine.decide_as(inputs.clone(), Some(self.epoch)),
                 };
-                let decided = matches!(item.what, Prepared::Commands(_));
+                let decided = matches!(item.what, Prepared::Inputs(_));
                 Append {
                     run: Some(self.run.clone()),
                     epoch: Some(self.epoch),
@@ -142,7 +143,7 @@ impl Recorder<'_> {
     fn appended(&mut self, item: Item, appended: segno_store::Appended, heard: bool) {
         let shows = match &item.what {
             Prepared::Facts(facts) => facts.iter().any(|fact| view::shows(fact.event())),
-            Prepared::Commands(commands) => !commands.iter().all(is_mere_use),
+            Prepared::Inputs(inputs) => !inputs.iter().all(|input| input.fact().is_some_and(is_mere_use)),
         };
         self.view_due |= shows && !appended.repeated;
         self.view_stale |= !appended.repeated;
@@ -158,7 +159,7 @@ impl Recorder<'_> {
                 Prepared::Facts(facts) => {
                     facts.iter().map(|fact| fact.event().clone()).enumerate().for_each(tell);
                 }
-                Prepared::Commands(_) => appended.events.iter().cloned().enumerate().for_each(tell),
+                Prepared::Inputs(_) => appended.events.iter().cloned().enumerate().for_each(tell),
             }
         }
         if let Some(state) = appended.state {
@@ -169,10 +170,10 @@ impl Recorder<'_> {
 
     /// What the rules do not let in is kept as a report, so that nothing the agent said is lost.
     fn refused(&mut self, item: Item, refusal: &segno_core::Refusal) {
-        let Prepared::Commands(commands) = item.what else { return };
-        let verbs: Vec<&str> = commands.iter().map(Command::verb).collect();
-        let body = json!({ "commands": format!("{commands:?}"), "doing": verbs, "why": refusal.to_string() });
-        let report = Command::Report { what: "refused".to_owned(), body };
+        let Prepared::Inputs(inputs) = item.what else { return };
+        let verbs: Vec<&str> = inputs.iter().map(Input::verb).collect();
+        let body = json!({ "commands": format!("{inputs:?}"), "doing": verbs, "why": refusal.to_string() });
+        let report = Fact::Reported { what: "refused".to_owned(), body };
         let key = format!("{}!", item.key).parse().unwrap_or_else(|_| fresh_key());
         self.put(key, vec![report]);
     }
@@ -184,9 +185,8 @@ impl Recorder<'_> {
             let events: Vec<Event> = match item.what {
                 Prepared::Facts(facts) => facts.iter().map(|fact| fact.event().clone()).collect(),
                 // What depended on having the right to drive has no effect any more.
-                Prepared::Commands(commands) => {
-                    let decided =
-                        commands.into_iter().map(|command| segno_core::decide(&self.state, command));
+                Prepared::Inputs(inputs) => {
+                    let decided = inputs.into_iter().map(|input| segno_core::decide(&self.state, input));
                     decided.filter_map(Result::ok).flatten().collect()
                 }
             };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use segno_agents::AgentEvent;
 use segno_agents::TokenCounts;
-use segno_core::Command;
+use segno_core::Fact;
 use segno_core::TokenUse;
 use segno_core::event::Source;
 
@@ -21,7 +21,7 @@ pub(super) struct LiveTokens {
 }
 
 impl LiveTokens {
-    pub(super) fn take(&mut self, event: &AgentEvent) -> Option<Command> {
+    pub(super) fn take(&mut self, event: &AgentEvent) -> Option<Fact> {
         let (news, estimated) = match event {
             AgentEvent::MessageUsage { message_id, tokens } => {
                 let known = self.messages.iter_mut().find(|(id, _)| id == message_id);
@@ -45,7 +45,7 @@ impl LiveTokens {
             _ => return None,
         };
         self.recorded = self.recorded.plus(news);
-        command(news, estimated)
+        used(news, estimated)
     }
 
     pub(super) fn missing(&mut self, whole: TokenCounts) -> Option<TokenUse> {
@@ -54,9 +54,9 @@ impl LiveTokens {
     }
 }
 
-fn command(tokens: TokenCounts, estimated: bool) -> Option<Command> {
+fn used(tokens: TokenCounts, estimated: bool) -> Option<Fact> {
     let source = Source::Stream;
-    (tokens.total() > 0).then(|| Command::RecordTokens { tokens: token_use(tokens), estimated, source })
+    (tokens.total() > 0).then(|| Fact::TokensRecorded { tokens: token_use(tokens), estimated, source })
 }
 
 /// Kind by kind, never below zero.
@@ -93,9 +93,9 @@ mod tests {
         AgentEvent::MessageUsage { message_id: id.to_owned(), tokens: counts(input, output) }
     }
 
-    fn told(event: Option<Command>) -> Option<(u64, u64, bool)> {
-        event.map(|command| match command {
-            Command::RecordTokens { tokens, estimated, .. } => (tokens.input, tokens.output, estimated),
+    fn told(event: Option<Fact>) -> Option<(u64, u64, bool)> {
+        event.map(|fact| match fact {
+            Fact::TokensRecorded { tokens, estimated, .. } => (tokens.input, tokens.output, estimated),
             other => panic!("{other:?}"),
         })
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::agents::is_command;
 use segno_engine::core::Command;
+use segno_engine::core::Fact;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Status;
@@ -98,7 +99,7 @@ pub(crate) fn again(
             delay_ms: u64::try_from(policy.delay.as_millis()).unwrap_or(u64::MAX),
             why: report.outcome.reason.as_str().into(),
         };
-        ctx.engine.act(session, Command::AttemptResume(attempted))?;
+        ctx.engine.act(session, Fact::ResumeAttempted(attempted))?;
         let run = state.run.as_ref();
         let wish = ResumeWish {
             from: Some(Recovery::Live),

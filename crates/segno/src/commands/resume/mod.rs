@@ -18,6 +18,7 @@ use segno_engine::agents::ErrorClass;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::agents::is_command;
 use segno_engine::core::Command;
+use segno_engine::core::Fact;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Status;
@@ -451,7 +452,7 @@ fn take_up(ctx: &CommandContext<'_>, base: &RunArgs, resumed: Resumed, stop: &St
         .printer
         .warn("the agent does not know its conversation any more; a new one is begun with the same brief");
     let body = json!({ "why": report.outcome.reason, "did": "fresh conversation" });
-    let fallback = Command::Report { what: "resume_fallback".to_owned(), body };
+    let fallback = Fact::Reported { what: "resume_fallback".to_owned(), body };
     let acted = ctx.engine.act(again.session, fallback)?;
     resume_run(ctx, base, Resumed { printed: Some(acted.seq), ..again }, stop)
 }
