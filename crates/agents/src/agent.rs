@@ -92,33 +92,57 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
     fn bypass_flags(&self) -> &[&str];
 }
 
-/// The agent of that name. `plain` runs whatever command the request names.
-pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
-    match name {
-        "claude" => Some(Box::new(Claude)),
-        "codex" => Some(Box::new(Codex)),
-        "gemini" => Some(Box::new(Gemini)),
-        "opencode" => Some(Box::new(OpenCode)),
-        "plain" => Some(Box::new(Plain::default())),
-        _ => None,
-    }
+/// An agent that is known by its name.
+struct Known {
+    name: &'static str,
+    make: fn() -> Box<dyn Agent>,
 }
 
-/// Whether an agent of this name is known to tell of its tool calls. A plain command does not; of one that is described
-/// in the configuration nobody knows beforehand.
-pub fn tells_of_calls(name: &str) -> bool {
-    matches!(name, "claude" | "codex" | "gemini" | "opencode")
+/// The name of whatever command a request names.
+const COMMAND: &str = "plain";
+
+/// Every agent that is known: the coding agents, then the command, which is last. All other lists follow from this one.
+const KNOWN: [Known; 5] = [
+    Known { name: "claude", make: || Box::new(Claude) },
+    Known { name: "codex", make: || Box::new(Codex) },
+    Known { name: "gemini", make: || Box::new(Gemini) },
+    Known { name: "opencode", make: || Box::new(OpenCode) },
+    Known { name: COMMAND, make: || Box::new(Plain::default()) },
+];
+
+const fn names<const N: usize>(known: &[Known; N]) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut index = 0;
+    while index < N {
+        names[index] = known[index].name;
+        index += 1;
+    }
+    names
 }
 
 /// The names [`by_name`] knows.
-pub const NAMES: &[&str] = &["claude", "codex", "gemini", "opencode", "plain"];
+pub const NAMES: &[&str] = &names(&KNOWN);
 
 /// Those of them that are coding agents: all but `plain`, which is whatever command the request names.
-pub const CODING: &[&str] = &["claude", "codex", "gemini", "opencode"];
+pub const CODING: &[&str] = match NAMES.split_last() {
+    Some((_command, coding)) => coding,
+    None => &[],
+};
+
+/// The agent of that name. `plain` runs whatever command the request names.
+pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
+    KNOWN.iter().find(|known| known.name == name).map(|known| (known.make)())
+}
+
+/// Whether an agent of this name is known to tell of its tool calls: every coding agent does. A plain command does not;
+/// of one that is described in the configuration nobody knows beforehand.
+pub fn tells_of_calls(name: &str) -> bool {
+    CODING.contains(&name)
+}
 
 /// Whether a run under this name is that of a command as it was typed, which has no conversation to go on with.
 pub fn is_command(name: &str) -> bool {
-    name == "plain"
+    name == COMMAND
 }
 
 /// The variables that say where agents keep their logs.
@@ -131,4 +155,20 @@ pub fn log_variables() -> Vec<&'static str> {
 pub fn keeping_variables() -> Vec<&'static str> {
     let kept = CODING.iter().filter_map(|name| by_name(name)?.conversation_log()?.keeping());
     kept.map(|keeping| keeping.variable()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_lists_of_agents_follow_from_one() {
+        assert_eq!(NAMES, ["claude", "codex", "gemini", "opencode", "plain"]);
+        assert_eq!(CODING, ["claude", "codex", "gemini", "opencode"]);
+        for name in NAMES {
+            assert_eq!(by_name(name).unwrap().name(), *name);
+            assert_eq!(tells_of_calls(name), !is_command(name));
+        }
+        assert!(by_name("aider").is_none() && !tells_of_calls("aider") && !is_command("aider"));
+    }
 }
