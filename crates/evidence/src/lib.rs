@@ -6,6 +6,7 @@
 //! * [`read`] makes a [`TestReport`] of the output of a test command, [`compare`] says what changed since another one.
 //! * [`last_complete`] finds what an agent says of its own work in a [`StatusBlock`]; [`asks_question`] and
 //!   [`error_lines`] what its words give away.
+//! * [`work_items`] reads what a tracker lists, [`checklist`] a list in Markdown.
 //!
 //! Text is believed as little as possible. A runner shows what the tests printed, and a test may print anything; each
 //! reader knows how its runner marks such text and does not count in it. What cannot be told apart is not counted.
@@ -21,6 +22,7 @@ mod runners;
 mod status;
 mod text;
 mod words;
+mod work;
 
 pub use compare::Basis;
 pub use compare::Comparison;
@@ -45,3 +47,11 @@ pub use status::status_blocks;
 pub use words::MOST_ERRORS;
 pub use words::asks_question;
 pub use words::error_lines;
+pub use work::ChecklistItem;
+pub use work::OPTIONAL_SECTIONS;
+pub use work::SkipReason;
+pub use work::WorkError;
+pub use work::WorkItem;
+pub use work::WorkList;
+pub use work::checklist;
+pub use work::work_items;

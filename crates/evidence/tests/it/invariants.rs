@@ -5,10 +5,12 @@ use segno_evidence::Runner;
 use segno_evidence::TestReport;
 use segno_evidence::Verdict;
 use segno_evidence::asks_question;
+use segno_evidence::checklist;
 use segno_evidence::error_lines;
 use segno_evidence::last_complete;
 use segno_evidence::read;
 use segno_evidence::status_blocks;
+use segno_evidence::work_items;
 
 /// Reads an output and looks whether the report can be true.
 pub(crate) fn check(text: &str, exit: Exit) -> Option<TestReport> {
@@ -34,5 +36,12 @@ pub(crate) fn claims(text: &str) {
         assert!(block.fields.contains_key("exit_signal"));
     }
     asks_question(text);
+    let items = checklist(text, &[]);
+    assert!(items.len() <= text.lines().count());
+    let mut ids: Vec<&str> = items.iter().map(|item| item.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), items.len());
+    let _ = work_items(text);
     error_lines(text);
 }

@@ -8,3 +8,4 @@ mod mutations;
 mod recordings;
 mod status;
 mod words;
+mod work;

@@ -137,4 +137,9 @@ proptest! {
     fn any_claim_is_read_without_harm(text in "((---|> )?(END_)?(RALPH_STATUS|PRP_PHASE_STATUS)(---|:)?\n|[ ]{0,3}(TESTS|STATUS|EXIT_SIGNAL|BLOCKERS|é)?:? ?(true|-|\\[|\\{|\"|`|#|COMPLETE|\\PC{0,6})\n){0,20}") {
         claims(&text);
     }
+
+    #[test]
+    fn any_list_is_read_without_harm(text in "(#{0,3} ?(Optional|é)\n|[ \t]{0,4}[-*1]\\.? \\[[ xé]\\] ?(a|é|a 2)?\n|```\n|<!--\n|-->\n|\\[|\\{\"id\":\"a\"\\}|\\]|,|\n){0,30}") {
+        claims(&text);
+    }
 }
