@@ -1,6 +1,7 @@
 //! Prompts: templates with the variables of a work item, expanded once.
 
-use serde_json::Value;
+use segno_evidence::SkipReason;
+use segno_evidence::WorkError;
 
 /// What an agent is asked if nobody says anything else.
 pub const DEFAULT: &str = "\
@@ -32,25 +33,24 @@ pub struct WorkItem {
 }
 
 impl WorkItem {
-    /// Reads an item as trackers print it: an object, an array of which the most urgent open one is taken, or either of
-    /// them under a name such as `issue` or `items`.
+    /// Reads an item as trackers print it: one, or a list of which the most urgent one is taken that can be taken up. One
+    /// alone is meant whatever it says of itself.
     ///
     /// # Errors
     /// What is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|why| format!("it is not JSON: {why}"))?;
-        let item = find(&value, 0)?.ok_or("there is no item with an id or a title in it")?;
-        let text = |names: &[&str]| {
-            names.iter().find_map(|name| item.get(*name).and_then(as_text)).unwrap_or_default()
-        };
-        let labels = ["labels", "label", "tags"].iter().find_map(|name| item.get(*name)).map(labels);
-        Ok(Self {
-            id: text(&["id", "key", "number"]),
-            title: text(&["title", "summary", "name"]),
-            description: text(&["description", "body", "text"]),
-            label: labels.unwrap_or_default(),
-            parent: item.get("parent").and_then(reference).unwrap_or_default(),
-        })
+        let list = segno_evidence::work_items(text).map_err(|why| why.to_string())?;
+        let mut ready = list.ready;
+        let alone = ready.len() + list.skipped.len() == 1;
+        let without_id = |reason: &SkipReason| *reason == SkipReason::NoId;
+        ready.extend(
+            list.skipped.iter().filter(|(_, why)| alone || without_id(why)).map(|(item, _)| item.clone()),
+        );
+        match ready.into_iter().next() {
+            Some(item) => Ok(item.into()),
+            None if list.skipped.is_empty() => Err(WorkError::NoItems.to_string()),
+            None => Err("every item in it is done, blocked, put off, or an epic".to_owned()),
+        }
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -65,84 +65,15 @@ impl WorkItem {
     }
 }
 
-type Fields = serde_json::Map<String, Value>;
-
-fn find(value: &Value, depth: usize) -> Result<Option<&Fields>, String> {
-    match value {
-        Value::Array(items) if depth < 3 => {
-            let mut found = Vec::new();
-            for item in items {
-                found.extend(find(item, depth + 1)?);
-            }
-            choose(&found)
+impl From<segno_evidence::WorkItem> for WorkItem {
+    fn from(item: segno_evidence::WorkItem) -> Self {
+        Self {
+            id: item.id,
+            title: item.title,
+            description: item.description,
+            label: item.labels.join(","),
+            parent: item.parent.unwrap_or_default(),
         }
-        Value::Object(fields) if ["id", "key", "title"].iter().any(|name| fields.contains_key(*name)) => {
-            Ok(Some(fields))
-        }
-        Value::Object(fields) if depth < 3 => {
-            const WRAPPERS: &[&str] =
-                &["issue", "item", "bead", "task", "issues", "items", "beads", "tasks", "data", "result"];
-            match WRAPPERS.iter().find_map(|name| fields.get(*name)) {
-                Some(inside) => find(inside, depth + 1),
-                None => Ok(None),
-            }
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Of several the one to be done first: open and no epic, the most urgent, of these the oldest. One alone is meant
-/// whatever it says of itself.
-fn choose<'a>(items: &[&'a Fields]) -> Result<Option<&'a Fields>, String> {
-    if let [only] = items {
-        return Ok(Some(only));
-    }
-    let word = |item: &Fields, names: &[&str]| {
-        names.iter().find_map(|name| item.get(*name)?.as_str().map(str::to_lowercase)).unwrap_or_default()
-    };
-    let is_open = |item: &&&Fields| {
-        let done = ["closed", "done", "completed", "resolved", "cancelled", "canceled", "tombstone"];
-        let epic = word(item, &["issue_type", "type"]) == "epic";
-        !done.contains(&word(item, &["status", "state"]).as_str()) && !epic
-    };
-    let urgency = |item: &Fields| match item.get("priority") {
-        Some(Value::Number(number)) => number.as_f64().unwrap_or(f64::MAX),
-        // As in P1.
-        Some(Value::String(text)) => text.trim_start_matches(['P', 'p']).parse().unwrap_or(f64::MAX),
-        _ => f64::MAX,
-    };
-    let mut open: Vec<&Fields> = items.iter().filter(is_open).copied().collect();
-    if open.is_empty() && !items.is_empty() {
-        return Err("every item in it is done, or an epic".to_owned());
-    }
-    // Stable: those that say nothing stay in their order.
-    open.sort_by(|a, b| {
-        urgency(a).total_cmp(&urgency(b)).then_with(|| {
-            let made = |item: &Fields| word(item, &["created_at", "created"]);
-            let (a, b) = (made(a), made(b));
-            if a.is_empty() || b.is_empty() { std::cmp::Ordering::Equal } else { a.cmp(&b) }
-        })
-    });
-    Ok(open.first().copied())
-}
-
-fn as_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    }
-}
-
-/// A name, or an object that has one.
-fn reference(value: &Value) -> Option<String> {
-    as_text(value).or_else(|| as_text(value.get("id").or_else(|| value.get("name"))?))
-}
-
-fn labels(value: &Value) -> String {
-    match value {
-        Value::Array(labels) => labels.iter().filter_map(reference).collect::<Vec<_>>().join(","),
-        other => as_text(other).unwrap_or_default(),
     }
 }
 
@@ -213,6 +144,9 @@ mod tests {
         assert_eq!(taken(r#"[{"id":"a"},{"id":"b"}]"#).unwrap(), "a", "nothing says otherwise");
         assert_eq!(taken(r#"[{"id":"a","status":"closed"}]"#).unwrap(), "a", "one alone is meant");
         assert!(taken(r#"[{"id":"a","status":"done"},{"id":"b","issue_type":"epic"}]"#).is_err());
+        let waits = r#"[{"id":"a","priority":0,"blocked_by":["b"]},{"id":"b","priority":1}]"#;
+        assert_eq!(taken(waits).unwrap(), "b", "the other one waits for it");
+        assert_eq!(taken(r#"[{"title":"x"},{"title":"y"}]"#).unwrap(), "", "without ids the first one");
     }
 
     #[test]
