@@ -85,8 +85,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     context.printer.talk(format!("following the agent of session {}", short(id)));
     let followed = follow(
         &ctx,
-        id,
-        first,
+        (id, first),
         &feed,
         false,
         &stop,

@@ -64,7 +64,7 @@ pub(super) fn drive(
     let first = ctx.load(session)?.seq;
     let mut printed = Printed { context, waiting: None };
     let beside = || printed.print(&news);
-    let ended = follow(ctx, session, first, &feed, false, &stop, beside, |engine| {
+    let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
         let hands = LoopHands {
             settings: &settings,
             frontend: &voice,

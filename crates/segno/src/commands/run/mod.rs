@@ -80,7 +80,7 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
     let followed = match request.launch.interactive {
         true => interactive::follow(ctx, request, &stop),
-        false => follow(ctx, session, first, &feed, raw, &stop, || {}, |engine| engine.start(request)),
+        false => follow(ctx, (session, first), &feed, raw, &stop, || {}, |engine| engine.start(request)),
     };
     if unknown {
         let environment = crate::config::env::Environment::inherited();
@@ -95,11 +95,11 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
 }
 
 /// Runs something that publishes to a feed, and shows what it publishes, each in its own thread: a terminal that
-/// does not move holds up nobody.
+/// does not move holds up nobody. What was recorded before the event `first` is not shown; `beside` is called again and
+/// again in the thread that shows.
 pub(super) fn follow<T: Send>(
     ctx: &CommandContext<'_>,
-    session: SessionId,
-    first: u64,
+    (session, first): (SessionId, u64),
     feed: &Feed,
     raw: bool,
     stop: &Stop,
@@ -245,7 +245,7 @@ pub(super) fn resume_run(
     if interactive {
         return Ok(interactive::follow(ctx, request, stop)??);
     }
-    Ok(follow(ctx, session, first, &feed, args.raw, stop, || {}, |engine| engine.start(request))??)
+    Ok(follow(ctx, (session, first), &feed, args.raw, stop, || {}, |engine| engine.start(request))??)
 }
 
 /// Says in short how a run went that is not the last one.
