@@ -1,26 +1,99 @@
 //! What an error message means. Used only on text the agent itself reports as an error: the same words in a file that
 //! the agent reads must never look like a limit.
 
+use crate::event::AgentEvent;
+use crate::limit::Limit;
+use crate::limit::LimitClass;
+use crate::limit::ResetTime;
+use crate::limit::class_in;
 use crate::outcome::ErrorClass;
-use crate::outcome::LimitHit;
+use crate::outcome::OutcomeKind;
 
-/// The class of an error from the vendor's code, its text and its HTTP status, in that order of trust. Only the codes
-/// that lump many causes together yield to the text.
-pub(crate) fn classify(status: Option<u16>, code: Option<&str>, text: &str) -> ErrorClass {
-    let coded = code.and_then(by_code);
-    if let Some(class) =
-        coded.filter(|class| !matches!(class, ErrorClass::InvalidRequest | ErrorClass::Server))
-    {
-        return class;
-    }
-    let lower = text.to_lowercase().replace('\u{2019}', "'");
-    by_text(&lower)
-        .or(coded)
-        .or_else(|| status.or_else(|| status_in(&lower)).map(by_status))
-        .unwrap_or(ErrorClass::Unknown)
+/// What an error means: its class, and the limit behind it if there is one.
+#[derive(Debug, Clone)]
+pub(crate) struct Meaning {
+    pub(crate) class: ErrorClass,
+    pub(crate) limit: Option<Box<Limit>>,
 }
 
-fn by_code(code: &str) -> Option<ErrorClass> {
+impl Meaning {
+    /// A limit, and the class of error that follows from it.
+    pub(crate) fn limited(limit: Limit) -> Self {
+        Self { class: limit.class.error_class(), limit: Some(Box::new(limit)) }
+    }
+
+    /// An error of a class that is already known, with what its text says of a limit.
+    pub(crate) fn known(class: ErrorClass, text: &str) -> Self {
+        match class.limit_class() {
+            Some(limit) => Self::limited(Limit::from_text(limit, text)),
+            None => Self { class, limit: None },
+        }
+    }
+
+    /// The same with an exact time, if there is one.
+    pub(crate) fn until(mut self, time: Option<ResetTime>) -> Self {
+        if let (Some(limit), Some(time)) = (&mut self.limit, time) {
+            limit.resets = Some(time);
+        }
+        self
+    }
+
+    /// What it makes of the turn that it ended. What only a person can mend is a failure: waiting is of no use.
+    pub(crate) fn verdict(&self) -> OutcomeKind {
+        match self.class {
+            ErrorClass::Limit => OutcomeKind::Limit,
+            ErrorClass::Budget => OutcomeKind::Budget,
+            _ => OutcomeKind::Failed,
+        }
+    }
+
+    /// The event that tells of it.
+    pub(crate) fn event(&self, message: impl Into<String>, api_status: Option<u16>) -> AgentEvent {
+        AgentEvent::Error {
+            message: message.into(),
+            class: self.class,
+            api_status,
+            limit: self.limit.clone(),
+        }
+    }
+}
+
+/// The meaning of an error from the vendor's code, its text and its HTTP status, in that order of trust. Only the codes
+/// that lump many causes together yield to the text.
+pub(crate) fn understand(status: Option<u16>, code: Option<&str>, text: &str) -> Meaning {
+    let lower = text.to_lowercase().replace('\u{2019}', "'");
+    let coded = code.and_then(by_code);
+    let class = match coded {
+        Some(Coded::Sure(class)) => return Meaning::known(class, text),
+        Some(Coded::Limit(otherwise)) => {
+            let told = class_in(&lower)
+                .filter(|class| matches!(class, LimitClass::Plan | LimitClass::Transient | LimitClass::Pay));
+            return Meaning::limited(Limit::from_text(told.unwrap_or(otherwise), text));
+        }
+        Some(Coded::Lump(class)) => Some(class),
+        None => None,
+    };
+    if let Some(limit) = class_in(&lower) {
+        return Meaning::limited(Limit::from_text(limit, text));
+    }
+    let class = by_text(&lower)
+        .or(class)
+        .or_else(|| status.or_else(|| status_in(&lower)).map(by_status))
+        .unwrap_or(ErrorClass::Unknown);
+    Meaning::known(class, text)
+}
+
+/// What a code says.
+enum Coded {
+    /// Just this.
+    Sure(ErrorClass),
+    /// A limit; which one, the text may say.
+    Limit(LimitClass),
+    /// One of many causes.
+    Lump(ErrorClass),
+}
+
+fn by_code(code: &str) -> Option<Coded> {
     Some(match code {
         "authentication_failed"
         | "oauth_org_not_allowed"
@@ -28,39 +101,36 @@ fn by_code(code: &str) -> Option<ErrorClass> {
         | "verification_required"
         | "cloud_credential_error"
         | "authentication_error"
-        | "permission_error" => ErrorClass::Authentication,
-        "billing_error" | "insufficient_quota" => ErrorClass::Billing,
-        "rate_limit" | "rate_limit_error" | "usage_limit_reached" | "blocking_limit" => ErrorClass::Limit,
-        "overloaded" | "overloaded_error" => ErrorClass::Overloaded,
-        "prompt_too_long" | "rapid_refill_breaker" => ErrorClass::Context,
+        | "permission_error"
+        | "unauthorized" => Coded::Sure(ErrorClass::Authentication),
+        "billing_error" | "insufficient_quota" | "usage_not_included" => Coded::Sure(ErrorClass::Billing),
+        "rate_limit" | "rate_limit_error" | "rate_limit_exceeded" => Coded::Limit(LimitClass::Transient),
+        "usage_limit_reached" | "usage_limit_exceeded" => Coded::Limit(LimitClass::Plan),
+        "overloaded" | "overloaded_error" | "server_overloaded" | "server_is_overloaded" | "slow_down" => {
+            Coded::Sure(ErrorClass::Overloaded)
+        }
+        "session_budget_exceeded" => Coded::Sure(ErrorClass::Budget),
+        "prompt_too_long"
+        | "rapid_refill_breaker"
+        | "blocking_limit"
+        | "context_window_exceeded"
+        | "context_length_exceeded" => Coded::Sure(ErrorClass::Context),
         "invalid_request"
         | "invalid_request_error"
+        | "bad_request"
         | "model_not_found"
         | "not_found_error"
         | "max_output_tokens"
-        | "image_error" => ErrorClass::InvalidRequest,
-        "server_error" | "api_error" => ErrorClass::Server,
-        "turn_setup_failed" => ErrorClass::Setup,
+        | "image_error" => Coded::Lump(ErrorClass::InvalidRequest),
+        "server_error" | "api_error" | "internal_server_error" => Coded::Lump(ErrorClass::Server),
+        "turn_setup_failed" => Coded::Sure(ErrorClass::Setup),
         _ => return None,
     })
 }
 
+/// What is no limit of the provider's.
 fn by_text(lower: &str) -> Option<ErrorClass> {
     const TABLE: &[(ErrorClass, &[&str])] = &[
-        (
-            ErrorClass::Limit,
-            &[
-                "hit your usage limit",
-                "hit your limit",
-                "usage limit reached",
-                "-hour limit",
-                "weekly limit",
-                "out of extra usage",
-                "rate limit",
-                "too many requests",
-            ],
-        ),
-        (ErrorClass::Billing, &["quota exceeded", "insufficient_quota", "credit balance"]),
         (ErrorClass::Context, &["context window", "prompt is too long", "context_length_exceeded"]),
         (
             ErrorClass::Setup,
@@ -68,6 +138,7 @@ fn by_text(lower: &str) -> Option<ErrorClass> {
                 "missing environment variable",
                 "no conversation found",
                 "no rollout found",
+                "no thread with id",
                 "invalid session identifier",
                 "session not found",
                 "already in use",
@@ -85,9 +156,10 @@ fn by_text(lower: &str) -> Option<ErrorClass> {
                 "api key not valid",
                 "must specify the gemini_api_key",
                 "not logged in",
+                "please run /login",
+                "validation_required",
             ],
         ),
-        (ErrorClass::Overloaded, &["experiencing high demand", "overloaded"]),
         (
             ErrorClass::Network,
             &["stream disconnected", "network error", "connection", "timed out", "idle timeout"],
@@ -97,7 +169,7 @@ fn by_text(lower: &str) -> Option<ErrorClass> {
     TABLE.iter().find(|(_, words)| words.iter().any(|word| lower.contains(word))).map(|(class, _)| *class)
 }
 
-fn by_status(status: u16) -> ErrorClass {
+pub(crate) fn by_status(status: u16) -> ErrorClass {
     match status {
         401 | 403 => ErrorClass::Authentication,
         402 => ErrorClass::Billing,
@@ -120,49 +192,9 @@ pub(crate) fn status_in(text: &str) -> Option<u16> {
     })
 }
 
-/// What an error text says about the end of a limit.
-pub(crate) fn limit_in(text: &str) -> LimitHit {
-    LimitHit { resets_text: reset_words(text), retry_after_ms: retry_after(text), ..LimitHit::default() }
-}
-
-fn reset_words(text: &str) -> Option<String> {
-    ["try again at ", "will reset at ", "resets at ", "resets "].iter().find_map(|word| {
-        let rest = &text[text.find(word)? + word.len()..];
-        let rest = rest.lines().next()?.trim().trim_end_matches('.');
-        (!rest.is_empty() && rest.len() <= 80).then(|| rest.to_owned())
-    })
-}
-
-fn retry_after(text: &str) -> Option<u64> {
-    let rest = &text[text.find("try again in ")? + "try again in ".len()..];
-    let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-    let unit: String =
-        rest[number.len()..].trim_start().chars().take_while(|c| c.is_ascii_alphabetic()).collect();
-    let scale = match unit.as_str() {
-        "ms" => 1.0,
-        "s" | "sec" | "second" | "seconds" => 1000.0,
-        "m" | "min" | "minute" | "minutes" => 60_000.0,
-        "h" | "hour" | "hours" => 3_600_000.0,
-        _ => return None,
-    };
-    let value: f64 = number.trim_end_matches('.').parse().ok()?;
-    Some((value * scale).round() as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn limits_say_when_they_end() {
-        let at =
-            limit_in("You've hit your usage limit. Visit the page or try again at Jan 16th, 2030 3:51 AM.");
-        assert_eq!(at.resets_text.as_deref(), Some("Jan 16th, 2030 3:51 AM"));
-        assert_eq!(limit_in("limit · resets 7:04pm (UTC)").resets_text.as_deref(), Some("7:04pm (UTC)"));
-        assert_eq!(limit_in("Please try again in 1.2s").retry_after_ms, Some(1200));
-        assert_eq!(limit_in("try again in 5 minutes").retry_after_ms, Some(300_000));
-        assert_eq!(limit_in("try again in a while").retry_after_ms, None);
-    }
 
     #[test]
     fn classes() {
@@ -173,6 +205,7 @@ mod tests {
             (Some(400), Some("invalid_request_error"), "Prompt is too long", Context),
             (Some(400), Some("invalid_request_error"), "no", InvalidRequest),
             (Some(400), Some("unknown"), "API Error: 400 bad", InvalidRequest),
+            (None, Some("blocking_limit"), "Context limit reached", Context),
             (None, None, "exceeded retry limit, last status: 429 Too Many Requests", Limit),
             (None, None, "unexpected status 401 Unauthorized: Incorrect API key", Authentication),
             (None, None, "You\u{2019}ve hit your usage limit.", Limit),
@@ -181,7 +214,25 @@ mod tests {
             (None, None, "stream disconnected before completion", Network),
             (None, None, "weird", Unknown),
         ] {
-            assert_eq!(classify(status, code, text), class, "{text}");
+            assert_eq!(understand(status, code, text).class, class, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_code_for_limits_lets_the_text_say_which() {
+        use LimitClass::*;
+        for (code, text, class) in [
+            ("rate_limit", "You've hit your weekly limit", Plan),
+            ("rate_limit", "You've hit your org's monthly spend limit \u{b7} ask your admin", Pay),
+            ("rate_limit", "anything", Transient),
+            ("usage_limit_exceeded", "Your workspace is out of credits. Add credits to continue.", Pay),
+            ("usage_limit_exceeded", "anything", Plan),
+            ("rate_limit_exceeded", "Overloaded", Transient),
+            ("insufficient_quota", "You've hit your weekly limit", Pay),
+            ("server_is_overloaded", "Rate limit", Overload),
+        ] {
+            let limit = understand(None, Some(code), text).limit.map(|limit| limit.class);
+            assert_eq!(limit, Some(class), "{code} {text}");
         }
     }
 }

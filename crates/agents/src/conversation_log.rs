@@ -140,6 +140,7 @@ pub fn is_told_by_log(event: &AgentEvent) -> bool {
             | AgentEvent::FileChanged { .. }
             | AgentEvent::Tokens { .. }
             | AgentEvent::Compaction { .. }
+            | AgentEvent::Limit { .. }
     )
 }
 

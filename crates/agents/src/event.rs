@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use crate::limit::Limit;
+use crate::limit::LimitClass;
 use crate::outcome::ErrorClass;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
@@ -227,6 +229,9 @@ pub enum AgentEvent {
     /// The state of the plan's usage limits. Times are epoch seconds.
     Limit {
         status: LimitStatus,
+        /// What kind of limit refuses, where requests are refused.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        class: Option<LimitClass>,
         #[serde(skip_serializing_if = "Option::is_none")]
         window: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,8 +240,16 @@ pub enum AgentEvent {
         resets_at: Option<i64>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         windows: Vec<LimitWindow>,
+        /// The one model whose window it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         overage: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        overage_disabled_reason: Option<String>,
+        /// Money is spent beyond the plan.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        using_overage: Option<bool>,
     },
     /// A sign of life: a heartbeat of a long call, thinking that goes on, a task's progress.
     Progress {
@@ -280,6 +293,8 @@ pub enum AgentEvent {
         class: ErrorClass,
         #[serde(skip_serializing_if = "Option::is_none")]
         api_status: Option<u16>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limit: Option<Box<Limit>>,
     },
     /// The agent finished with a prompt, well or badly. More turns may follow in the same process.
     TurnCompleted {

@@ -1,11 +1,12 @@
 //! Judges the end of a run from what was counted and how the process exited.
 
 use crate::classify;
+use crate::limit::Limit;
+use crate::limit::LimitClass;
 use crate::outcome::EndCause;
 use crate::outcome::ErrorClass;
 use crate::outcome::ExitInfo;
 use crate::outcome::Failure;
-use crate::outcome::LimitHit;
 use crate::outcome::Outcome;
 use crate::outcome::OutcomeKind;
 use crate::tally::Ending;
@@ -14,10 +15,14 @@ use crate::tokens::TokenCounts;
 
 impl Tally {
     pub(crate) fn outcome(self, exit: &ExitInfo, lines: u64) -> Outcome {
-        let (outcome, reason) = self.judge(exit);
+        let (mut outcome, reason) = self.judge(exit);
         let untold = self.untold.iter().fold(self.untold_sum, |sum, (_, tokens)| sum.plus(*tokens));
-        let error = self.failure(outcome, exit);
-        let limit = self.limit_hit(outcome, error.as_ref());
+        let mut error = self.failure(outcome, exit);
+        let limit = self.limit_hit(outcome, error.as_ref(), exit);
+        if let Some(limit) = &limit {
+            outcome = limit.kind_of(outcome).unwrap_or(outcome);
+            error.iter_mut().for_each(|error| error.class = limit.class.error_class());
+        }
         let expected_native_id = self
             .expected_id
             .filter(|expected| self.native_id.as_ref().is_some_and(|actual| actual != expected));
@@ -133,25 +138,55 @@ impl Tally {
             let text = exit.stderr.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
             Some(Failure {
                 text: text.to_owned(),
-                class: classify::classify(None, None, text),
+                class: classify::understand(None, None, text).class,
                 api_status: classify::status_in(text),
             })
         })
     }
 
-    fn limit_hit(&self, outcome: OutcomeKind, error: Option<&Failure>) -> Option<LimitHit> {
-        if outcome != OutcomeKind::Limit {
-            return None;
+    /// The limit that the run ended for: one that its last error tells of, or its last words on standard error.
+    fn limit_hit(&self, outcome: OutcomeKind, error: Option<&Failure>, exit: &ExitInfo) -> Option<Limit> {
+        let by_itself = exit.cause == EndCause::Own;
+        match outcome {
+            OutcomeKind::Limit | OutcomeKind::Failed => {}
+            OutcomeKind::Budget if by_itself => {
+                let own = || Limit::new(LimitClass::Budget);
+                return Some(self.limit.clone().unwrap_or_else(own).in_words(&error?.text));
+            }
+            // It broke off right after the error, without a final event.
+            OutcomeKind::Interrupted if by_itself && exit.signal.is_none() && !self.worked_since_error => {}
+            _ => return None,
         }
-        let text = error.filter(|error| matches!(error.class, ErrorClass::Limit | ErrorClass::Billing));
-        let from_text = text.map(|error| classify::limit_in(&error.text)).unwrap_or_default();
-        let known = self.limit.clone().unwrap_or_default();
-        Some(LimitHit {
-            window: known.window,
-            resets_at: known.resets_at,
-            resets_text: known.resets_text.or(from_text.resets_text),
-            retry_after_ms: known.retry_after_ms.or(from_text.retry_after_ms),
+        let hint = (self.hint)(exit);
+        let told = match &self.error {
+            Some(_) => self.limit.clone(),
+            // What a plain command writes there may be anything that it read.
+            None if self.ending == Ending::Silent => None,
+            None => error
+                .and_then(|error| classify::understand(None, None, &error.text).limit)
+                .map(|limit| *limit),
+        };
+        let limit = match (told, hint) {
+            (Some(told), Some(hint)) if told.resets.is_none() => Limit { resets: hint.resets, ..told },
+            (Some(told), _) => told,
+            (None, Some(hint)) if self.is_unexplained() => hint,
+            // The agent itself calls it a limit; which one, its words may say.
+            (None, _) if outcome == OutcomeKind::Limit => {
+                let words = self.last.as_ref().and_then(|last| last.reason.as_deref()).unwrap_or_default();
+                *classify::understand(None, Some("usage_limit_reached"), words).limit?
+            }
+            (None, _) => return None,
+        };
+        let limit = self.windows.complete(limit);
+        Some(match error {
+            Some(error) => limit.in_words(&error.text),
+            None => limit,
         })
+    }
+
+    /// Whether the agent said nothing of what went wrong that could be understood.
+    fn is_unexplained(&self) -> bool {
+        self.error.as_ref().is_none_or(|error| error.class == ErrorClass::Unknown)
     }
 }
 

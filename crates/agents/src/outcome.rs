@@ -2,6 +2,10 @@
 
 use serde::Serialize;
 
+use crate::event::AgentEvent;
+use crate::limit::Limit;
+use crate::limit::LimitClass;
+use crate::limit::Windows;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
 
@@ -51,6 +55,8 @@ pub enum ErrorClass {
     Server,
     /// The connection failed.
     Network,
+    /// A cap that the agent itself was given.
+    Budget,
     /// Wrong arguments, configuration or session id.
     Setup,
     /// None of these, or not said.
@@ -58,9 +64,23 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Whether the same attempt may succeed later without anybody changing anything.
+    /// Whether the same attempt may succeed soon without anybody changing anything. Of a limit only
+    /// [`Limit::is_transient`] can tell: a plan's window opens at its time and not before.
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::Limit | Self::Overloaded | Self::Server | Self::Network)
+        matches!(self, Self::Overloaded | Self::Server | Self::Network)
+    }
+
+    /// The kind of limit that an error of this class is, if nothing tells more.
+    pub(crate) fn limit_class(self) -> Option<LimitClass> {
+        match self {
+            Self::Authentication => Some(LimitClass::Auth),
+            Self::Billing => Some(LimitClass::Pay),
+            Self::Limit => Some(LimitClass::Transient),
+            Self::Overloaded => Some(LimitClass::Overload),
+            Self::Budget => Some(LimitClass::Budget),
+            Self::Setup => Some(LimitClass::Setup),
+            Self::InvalidRequest | Self::Context | Self::Server | Self::Network | Self::Unknown => None,
+        }
     }
 }
 
@@ -172,21 +192,17 @@ pub struct Failure {
     pub api_status: Option<u16>,
 }
 
-/// A limit that was hit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct LimitHit {
-    /// The vendor's name of the window, such as `five_hour`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<String>,
-    /// Epoch seconds, when the agent said so exactly.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resets_at: Option<i64>,
-    /// The reset in the agent's words, such as `7:04pm (UTC)`, when that is all there is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resets_text: Option<String>,
-    /// How long to wait, when the agent said that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
+impl Outcome {
+    /// Adds what the agent's own log says of the windows that it ran into, where its output has only words.
+    pub fn learn_windows(&mut self, told: &AgentEvent) {
+        let Some(limit) = self.limit.take() else { return };
+        let mut windows = Windows::default();
+        windows.saw(told);
+        let limit = windows.complete(limit);
+        self.outcome = limit.kind_of(self.outcome).unwrap_or(self.outcome);
+        self.error.iter_mut().for_each(|error| error.class = limit.class.error_class());
+        self.limit = Some(limit);
+    }
 }
 
 /// How a run ended, and what is known of it.
@@ -242,9 +258,9 @@ pub struct Outcome {
     /// The last error, if the run did not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// The limit that was hit.
+    /// The limit that it ended for, of whatever kind: also one that only a person can end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<LimitHit>,
+    pub limit: Option<Limit>,
     /// Lines read, blank ones included.
     pub lines: u64,
     /// Events that were not understood (noise, oversized, unknown).

@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use crate::bounds::excerpt;
 use crate::bounds::is_short;
 use crate::event::AgentEvent;
-use crate::event::LimitStatus;
+use crate::limit::Limit;
+use crate::limit::Windows;
 use crate::outcome::Denial;
+use crate::outcome::ExitInfo;
 use crate::outcome::Failure;
-use crate::outcome::LimitHit;
 use crate::outcome::OpenCall;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
@@ -69,7 +70,12 @@ pub(crate) struct Tally {
     pub(crate) worked_since_denial: bool,
     pub(crate) background: BTreeSet<String>,
     pub(crate) error: Option<Failure>,
-    pub(crate) limit: Option<LimitHit>,
+    /// The limit behind that error.
+    pub(crate) limit: Option<Limit>,
+    pub(crate) worked_since_error: bool,
+    pub(crate) windows: Windows,
+    /// What the way in which the process ended says of a limit.
+    pub(crate) hint: fn(&ExitInfo) -> Option<Limit>,
     pub(crate) unparsed: u64,
 }
 
@@ -112,8 +118,17 @@ impl Tally {
             background: BTreeSet::new(),
             error: None,
             limit: None,
+            worked_since_error: false,
+            windows: Windows::default(),
+            hint: |_| None,
             unparsed: 0,
         }
+    }
+
+    /// With a way to tell from the end of the process which limit it ran into.
+    pub(crate) fn hinted(mut self, hint: fn(&ExitInfo) -> Option<Limit>) -> Self {
+        self.hint = hint;
+        self
     }
 
     pub(crate) fn saw_session(&mut self, id: &str) {
@@ -177,22 +192,17 @@ impl Tally {
             AgentEvent::Background { tasks } => {
                 self.background = tasks.iter().filter(|id| is_short(id)).take(MAX_OPEN).cloned().collect();
             }
-            AgentEvent::Limit { status: LimitStatus::Rejected, window, resets_at, .. } => {
-                self.limit = Some(LimitHit {
-                    window: window.clone(),
-                    resets_at: *resets_at,
-                    ..self.limit.take().unwrap_or_default()
-                });
-            }
-            AgentEvent::Limit { .. } => self.limit = None,
+            AgentEvent::Limit { .. } => self.windows.saw(event),
             AgentEvent::MessageUsage { message_id, tokens } => self.message(message_id, *tokens),
             AgentEvent::Tokens { model, delta, total } => self.count(model.as_deref(), *delta, *total),
             AgentEvent::Cost { delta_usd, total_usd } => {
                 self.cost = delta_usd.map(|delta| self.cost.unwrap_or(0.0) + delta).or(self.cost);
                 self.cost_total = total_usd.or(self.cost_total);
             }
-            AgentEvent::Error { message, class, api_status } => {
+            AgentEvent::Error { message, class, api_status, limit } => {
                 self.error = Some(Failure { text: message.clone(), class: *class, api_status: *api_status });
+                self.limit = limit.as_deref().cloned();
+                self.worked_since_error = false;
             }
             AgentEvent::TurnCompleted { steps, duration_ms, api_duration_ms, .. } => {
                 self.steps = self.steps.saturating_add(steps.unwrap_or(1));
@@ -216,7 +226,7 @@ impl Tally {
                 self.untold_sum = TokenCounts::default();
                 self.untold_messages = 0;
                 if *verdict == OutcomeKind::Completed {
-                    self.error = None;
+                    (self.error, self.limit) = (None, None);
                 }
             }
             _ => {}
@@ -226,6 +236,7 @@ impl Tally {
     fn open_turn(&mut self) {
         self.began = true;
         self.turn_open = true;
+        self.worked_since_error = true;
     }
 
     fn close(&mut self, call_id: &str) -> Option<(OpenCall, Option<Raw>)> {

@@ -56,6 +56,9 @@ pub const LOOP_ITEMS: usize = 256;
 /// Most conditions of a gate.
 pub const CONDITIONS: usize = 32;
 
+/// Most windows of agents' plans that are remembered.
+pub const WINDOWS: usize = 32;
+
 /// A name: not empty, on one line, not too long.
 pub fn name(field: &'static str, text: &str) -> Result<(), Refusal> {
     bounded(field, text, NAME)

@@ -11,6 +11,7 @@ mod run;
 mod standing;
 mod tree;
 mod used;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -41,7 +42,7 @@ pub use parts::*;
 pub(crate) use plan::place;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 10;
+pub const FOLD_VERSION: u32 = 11;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,6 +137,10 @@ pub struct State {
     /// The same of the runs before, newest last: a late word from one of them must not count twice either.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub earlier_token_sources: VecDeque<TokenSource>,
+
+    /// The windows of the agents' plans as they were last told, by agent and window.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, WindowMark>,
 
     /// Named numbers and flags.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -52,6 +52,7 @@ pub mod transfer;
 pub mod tree;
 pub mod usage;
 pub mod view;
+pub mod zones;
 
 pub use clock::Clock;
 pub use clock::SystemClock;

@@ -30,7 +30,7 @@ pub struct Recipe {
 /// How soon an agent gives up. Left alone, agents are patient for many minutes.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// How often a failed request is tried again. opencode cannot be told: it tries for ever.
+    /// How often a failed request is tried again. opencode cannot be told: it tries five times more.
     pub retries: u32,
     /// How long a request may take to be answered (Claude Code, opencode).
     pub request: Duration,

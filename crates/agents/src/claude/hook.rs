@@ -6,7 +6,7 @@ use super::content::exit_code;
 use super::content::writes_file;
 use super::wire::FileInput;
 use super::wire::ToolUseResult;
-use crate::classify::classify;
+use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::event::ChangeKind;
 use crate::event::CompactionPhase;
@@ -177,11 +177,7 @@ impl Payload {
             "StopFailure" => {
                 let message = self.last_assistant_message.clone().unwrap_or_default();
                 let code = self.error.as_deref();
-                out.push(AgentEvent::Error {
-                    class: classify(None, code, &message),
-                    message,
-                    api_status: None,
-                });
+                out.push(understand(None, code, &message).event(message, None));
                 Answers::default()
             }
             _ => Answers::default(),

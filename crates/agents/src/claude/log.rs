@@ -15,7 +15,7 @@ use super::wire::PermissionDecision;
 use super::wire::ResultMeta;
 use super::wire::User;
 use crate::bounds::is_short;
-use crate::classify::classify;
+use crate::classify::understand;
 use crate::conversation_log::ConversationLog;
 use crate::conversation_log::Live;
 use crate::conversation_log::LogLocation;
@@ -274,9 +274,9 @@ impl Transcript {
         let Some(message) = &line.message else { return };
         if line.is_api_error_message == Some(true) {
             let text = text_of(message.content.as_ref());
-            let class = classify(line.api_error_status, line.error.as_deref(), &text);
-            self.verdict = Some((OutcomeKind::Failed, text.clone()));
-            out.push(AgentEvent::Error { message: text, class, api_status: line.api_error_status });
+            let meaning = understand(line.api_error_status, line.error.as_deref(), &text);
+            self.verdict = Some((meaning.verdict(), text.clone()));
+            out.push(meaning.event(text, line.api_error_status));
             return;
         }
         if message.model.as_deref() == Some("<synthetic>") {

@@ -4,6 +4,7 @@ mod content;
 mod hook;
 mod interactive;
 mod launch;
+mod limits;
 mod log;
 mod parser;
 mod permission;

@@ -3,24 +3,22 @@
 use std::collections::HashSet;
 
 use super::content::Calls;
+use super::limits;
 use super::result;
 use super::system;
 use super::wire;
 use super::wire::ControlLine;
 use super::wire::Head;
 use super::wire::Init;
-use super::wire::RateLimitInfo;
 use super::wire::RateLimitLine;
 use super::wire::ResultLine;
 use super::wire::StreamLine;
 use super::wire::ToolProgress;
 use super::wire::User;
 use crate::bounds::is_short;
-use crate::classify::classify;
+use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::event::InputSource;
-use crate::event::LimitStatus;
-use crate::event::LimitWindow;
 use crate::event::PartialPart;
 use crate::lenient::read;
 use crate::lenient::{self};
@@ -117,11 +115,13 @@ impl ClaudeParser {
             }
             ("result", _) => {
                 let before = out.len();
-                self.results.line(read::<ResultLine>(json, &mut self.wrong)?, out);
+                let line: ResultLine = read(json, &mut self.wrong)?;
+                self.results.line(line, out);
                 self.forget_told_denials(before, out);
             }
             ("rate_limit_event", _) => {
-                out.push(limit(&read::<RateLimitLine>(json, &mut self.wrong)?.rate_limit_info));
+                let line: RateLimitLine = read(json, &mut self.wrong)?;
+                out.push(limits::event(&line.rate_limit_info));
             }
             ("tool_progress", _) => out.push(progress(read(json, &mut self.wrong)?)),
             ("stream_event", _) => out.push(partial(read(json, &mut self.wrong)?)?),
@@ -145,15 +145,15 @@ impl ClaudeParser {
         if line.is_api_error_message == Some(true) {
             let text = super::content::text_of(line.message.content.as_ref());
             if let Some(info) = line.api_error_params.and_then(|params| params.rate_limit_info) {
-                out.push(limit(&info));
+                out.push(limits::event(&info));
             }
             let code = [&line.api_error, &line.api_error_type, &line.error]
                 .into_iter()
                 .flatten()
                 .map(String::as_str)
                 .find(|code| *code != "unknown");
-            let class = classify(line.api_error_status, code, &text);
-            out.push(AgentEvent::Error { message: text, class, api_status: line.api_error_status });
+            let meaning = understand(line.api_error_status, code, &text);
+            out.push(meaning.event(text, line.api_error_status));
             return Some(());
         }
         if synthetic {
@@ -201,31 +201,6 @@ fn started(init: Init, head: &Head) -> AgentEvent {
         version: init.claude_code_version,
         permission_mode: init.permission_mode,
         tools: init.tools,
-    }
-}
-
-fn limit(info: &RateLimitInfo) -> AgentEvent {
-    AgentEvent::Limit {
-        status: match info.status.as_deref() {
-            Some("allowed") => LimitStatus::Allowed,
-            Some("allowed_warning") => LimitStatus::Warning,
-            Some("rejected") => LimitStatus::Rejected,
-            _ => LimitStatus::Unknown,
-        },
-        window: info.rate_limit_type.clone(),
-        utilization: info.utilization,
-        resets_at: info.resets_at.map(|seconds| seconds as i64),
-        windows: info
-            .unified_windows
-            .iter()
-            .flatten()
-            .map(|(name, window)| LimitWindow {
-                name: name.clone(),
-                utilization: window.utilization,
-                resets_at: window.resets_at.map(|seconds| seconds as i64),
-            })
-            .collect(),
-        overage: info.overage_status.clone(),
     }
 }
 

@@ -6,10 +6,10 @@ use super::wire::ModelUsage;
 use super::wire::ResultLine;
 use super::wire::Usage;
 use crate::bounds::is_short;
-use crate::classify::classify;
+use crate::classify::Meaning;
+use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::event::By;
-use crate::outcome::ErrorClass;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
@@ -57,8 +57,8 @@ impl Results {
         let failed =
             line.is_error || line.subtype.as_deref().is_some_and(|subtype| subtype.starts_with("error"));
         let message = if errors.is_empty() { text.clone().unwrap_or_default() } else { errors.join("\n") };
-        let class = classify(line.api_error_status, code(&line), &message);
-        let mut verdict = verdict(&line, failed, class);
+        let meaning = understand(line.api_error_status, code(&line), &message);
+        let mut verdict = verdict(&line, failed, &meaning);
         let mut reason = None;
         if verdict == OutcomeKind::Interrupted {
             // The error text of an abort is a diagnostic for the program's makers.
@@ -66,7 +66,7 @@ impl Results {
             out.push(AgentEvent::Notice { level: "diagnostic".to_owned(), text: message });
         } else if failed {
             reason = Some(message.clone());
-            out.push(AgentEvent::Error { message, class, api_status: line.api_error_status });
+            out.push(meaning.event(message, line.api_error_status));
         }
         self.spent(&line, out);
         out.push(AgentEvent::TurnCompleted {
@@ -140,15 +140,13 @@ fn code(line: &ResultLine) -> Option<&str> {
     line.api_error.as_deref().or(line.api_error_type.as_deref()).or(terminal)
 }
 
-fn verdict(line: &ResultLine, failed: bool, class: ErrorClass) -> OutcomeKind {
+fn verdict(line: &ResultLine, failed: bool, meaning: &Meaning) -> OutcomeKind {
     match (line.subtype.as_deref(), line.terminal_reason.as_deref()) {
         (Some("error_max_turns"), _) | (_, Some("max_turns")) => OutcomeKind::MaxTurns,
         (Some("error_max_budget_usd"), _) | (_, Some("budget_exhausted")) => OutcomeKind::Budget,
         (_, Some("aborted_streaming" | "aborted_tools")) => OutcomeKind::Interrupted,
-        (_, Some("blocking_limit")) => OutcomeKind::Limit,
         (_, Some("hook_stopped" | "stop_hook_prevented")) => OutcomeKind::Stopped,
-        _ if failed && class == ErrorClass::Limit => OutcomeKind::Limit,
-        _ if failed => OutcomeKind::Failed,
+        _ if failed => meaning.verdict(),
         _ => OutcomeKind::Completed,
     }
 }

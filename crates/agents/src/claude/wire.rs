@@ -238,6 +238,8 @@ pub(super) struct RateLimitInfo {
     pub(super) rate_limit_type: Option<String>,
     pub(super) utilization: Option<f64>,
     pub(super) overage_status: Option<String>,
+    pub(super) overage_disabled_reason: Option<String>,
+    pub(super) is_using_overage: Option<bool>,
     pub(super) unified_windows: Option<BTreeMap<String, Window>>,
 }
 

@@ -6,13 +6,13 @@
 
 use std::collections::HashSet;
 
+use super::limits::Windows;
 use super::log_calls::Calls;
 use super::log_wire::Line;
 use super::log_wire::Part;
 use super::log_wire::Payload;
 use super::wire::Usage;
 use crate::bounds::is_short;
-use crate::classify::classify;
 use crate::classify::status_in;
 use crate::conversation_log::ConversationLog;
 use crate::conversation_log::Live;
@@ -27,7 +27,6 @@ use crate::keeping::Keeping;
 use crate::keeping::KeptFiles;
 use crate::keeping::Place;
 use crate::lenient;
-use crate::outcome::ErrorClass;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::reader::LineMeta;
@@ -112,7 +111,8 @@ struct Rollout {
     steps: u64,
     /// What the person asked last: some versions write it twice.
     asked: Option<String>,
-    failure: Option<(ErrorClass, String)>,
+    windows: Windows,
+    failure: Option<(OutcomeKind, String)>,
     last_text: Option<String>,
 }
 
@@ -136,6 +136,7 @@ impl Rollout {
             turns: 0,
             steps: 0,
             asked: None,
+            windows: Windows::default(),
             failure: None,
             last_text: None,
         }
@@ -239,6 +240,8 @@ impl Rollout {
 
     /// What the thread has used altogether.
     fn count(&mut self, payload: Payload, live: bool, out: &mut Vec<AgentEvent>) {
+        let limits = payload.rate_limits.and_then(|limits| self.windows.told(limits));
+        out.extend(limits.filter(|_| live));
         let Some(info) = payload.info else { return };
         let Some(total) = info.total_token_usage else { return };
         if self.total.is_none() {
@@ -289,16 +292,16 @@ impl Rollout {
                 }
             }
             Some("error") => {
-                let message = payload.message.unwrap_or_default();
-                let class = classify(None, None, &message);
-                self.failure = Some((class, message.clone()));
-                out.push(AgentEvent::Error { api_status: status_in(&message), class, message });
+                self.failed(payload.message.unwrap_or_default(), payload.codex_error_info.as_ref(), out);
             }
             Some("task_complete" | "turn_complete") => {
                 let text = payload.last_agent_message.or_else(|| self.last_text.take());
+                // Newer versions have no line of its own for the error that ended the turn.
+                if let Some(error) = payload.error {
+                    self.failed(error.message.unwrap_or_default(), error.codex_error_info.as_ref(), out);
+                }
                 let (verdict, reason) = match self.failure.take() {
-                    Some((ErrorClass::Limit, why)) => (OutcomeKind::Limit, Some(why)),
-                    Some((_, why)) => (OutcomeKind::Failed, Some(why)),
+                    Some((verdict, why)) => (verdict, Some(why)),
                     None => (OutcomeKind::Completed, None),
                 };
                 self.ended(verdict, reason, text, payload.duration_ms, out);
@@ -313,6 +316,14 @@ impl Rollout {
             _ => {}
         }
         None
+    }
+
+    fn failed(&mut self, message: String, info: Option<&Raw>, out: &mut Vec<AgentEvent>) {
+        let meaning = self.windows.understand(info, &message);
+        out.extend(self.windows.refused(&meaning));
+        self.failure = Some((meaning.verdict(), message.clone()));
+        let api_status = status_in(&message);
+        out.push(meaning.event(message, api_status));
     }
 
     fn asked(&mut self, text: String, out: &mut Vec<AgentEvent>) {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use super::limits::RateLimits;
 use super::wire::Usage;
 use crate::raw::Raw;
 
@@ -50,6 +51,17 @@ pub(super) struct Payload {
     pub(super) thread_token_usage: Option<Usage>,
     pub(super) last_agent_message: Option<String>,
     pub(super) duration_ms: Option<u64>,
+    pub(super) rate_limits: Option<RateLimits>,
+    /// What ended the turn.
+    pub(super) error: Option<TurnError>,
+    pub(super) codex_error_info: Option<Raw>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct TurnError {
+    pub(super) message: Option<String>,
+    pub(super) codex_error_info: Option<Raw>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -4,6 +4,7 @@ mod hook;
 mod interactive;
 mod items;
 mod launch;
+mod limits;
 mod log;
 mod log_calls;
 mod log_wire;

@@ -3,11 +3,12 @@
 use super::items::Items;
 use super::wire::Answer;
 use super::wire::Line;
-use crate::classify::classify;
+use crate::classify::Meaning;
 use crate::classify::status_in;
+use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::lenient;
-use crate::outcome::ErrorClass;
+use crate::limit::ResetTime;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
 use crate::reader::LineMeta;
@@ -53,10 +54,8 @@ impl CodexParser {
             }
             "turn.failed" => {
                 let failure = Failure::read(&line.error.and_then(|error| error.message).unwrap_or_default());
-                let limit = failure.class == ErrorClass::Limit;
-                let verdict = if limit { OutcomeKind::Limit } else { OutcomeKind::Failed };
                 out.push(failure.event());
-                self.turn(verdict, Some(failure.text), out);
+                self.turn(failure.meaning.verdict(), Some(failure.text), out);
             }
             "error" => {
                 let message = line.message?;
@@ -119,7 +118,7 @@ impl StreamParser for CodexParser {
 /// An error as the turn reports it: words, or the provider's answer as it came.
 struct Failure {
     text: String,
-    class: ErrorClass,
+    meaning: Meaning,
     api_status: Option<u16>,
 }
 
@@ -128,11 +127,13 @@ impl Failure {
         let answer = serde_json::from_str::<Answer>(message).ok().and_then(|answer| answer.error);
         let code = answer.as_ref().and_then(|error| error.code.as_deref().or(error.r#type.as_deref()));
         let text = answer.as_ref().and_then(|error| error.message.as_deref()).unwrap_or(message);
-        Self { text: text.to_owned(), class: classify(None, code, text), api_status: status_in(message) }
+        let resets = answer.as_ref().and_then(|error| error.resets_at).map(ResetTime::At);
+        let meaning = understand(None, code, text).until(resets);
+        Self { text: text.to_owned(), meaning, api_status: status_in(message) }
     }
 
     fn event(&self) -> AgentEvent {
-        AgentEvent::Error { message: self.text.clone(), class: self.class, api_status: self.api_status }
+        self.meaning.event(&self.text, self.api_status)
     }
 }
 

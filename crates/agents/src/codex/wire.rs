@@ -38,6 +38,8 @@ pub(super) struct AnswerError {
     pub(super) message: Option<String>,
     pub(super) code: Option<String>,
     pub(super) r#type: Option<String>,
+    /// Epoch seconds.
+    pub(super) resets_at: Option<i64>,
 }
 
 /// Token counts over the whole thread, all resumes and forks included.

@@ -1,19 +1,24 @@
 //! What Gemini CLI says when something goes wrong.
 
+use super::limits;
+use super::limits::Detail;
 use super::wire::Answer;
 use super::wire::ErrorInfo;
-use crate::classify::classify;
+use crate::classify::Meaning;
 use crate::classify::status_in;
+use crate::classify::understand;
 use crate::event::AgentEvent;
+use crate::limit::Limit;
 use crate::outcome::ErrorClass;
 use crate::outcome::OutcomeKind;
+use crate::raw::Raw;
 
 /// An error that ended a run.
 pub(super) struct Failure {
     pub(super) verdict: OutcomeKind,
     pub(super) text: String,
     pub(super) api_status: Option<u16>,
-    class: ErrorClass,
+    meaning: Meaning,
 }
 
 impl Failure {
@@ -37,31 +42,37 @@ impl Failure {
             None => inner.unwrap_or(message).to_owned(),
         };
         let kind = error.r#type.as_deref().unwrap_or_default();
-        let class = match (kind, code) {
-            ("FatalAuthenticationError", _) => ErrorClass::Authentication,
-            ("FatalInputError" | "FatalConfigError" | "FatalSandboxError", _) => ErrorClass::Setup,
-            (_, Some("UNAUTHENTICATED" | "PERMISSION_DENIED")) => ErrorClass::Authentication,
-            (_, Some("RESOURCE_EXHAUSTED")) | ("RetryableQuotaError" | "TerminalQuotaError", _) => {
-                ErrorClass::Limit
+        let details = answer.as_ref().map(|answer| answer.details.as_slice()).unwrap_or_default();
+        let details: Vec<Detail> = details.iter().filter_map(Raw::read).collect();
+        let (named, time) = limits::told(&details);
+        let known = |class: ErrorClass| Meaning::known(class, &text);
+        let named = named.map(|class| Meaning::limited(Limit::from_text(class, &text)));
+        let meaning = named.unwrap_or_else(|| match (kind, code) {
+            ("FatalAuthenticationError", _) => known(ErrorClass::Authentication),
+            ("FatalInputError" | "FatalConfigError" | "FatalSandboxError", _) => known(ErrorClass::Setup),
+            (_, Some("UNAUTHENTICATED" | "PERMISSION_DENIED")) => known(ErrorClass::Authentication),
+            ("TerminalQuotaError", _) => understand(status, Some("usage_limit_reached"), &text),
+            (_, Some("RESOURCE_EXHAUSTED")) | ("RetryableQuotaError", _) => {
+                understand(status, Some("rate_limit"), &text)
             }
             // Where the status is lost, this is what is left of it.
-            _ if advice.contains("increase your limits") => ErrorClass::Limit,
-            (_, Some("UNAVAILABLE")) => ErrorClass::Overloaded,
+            _ if advice.contains("increase your limits") => understand(status, Some("rate_limit"), &text),
+            (_, Some("UNAVAILABLE")) => known(ErrorClass::Overloaded),
             // How a connection that was cut sounds.
-            _ if text == "terminated" || text.contains("fetch failed") => ErrorClass::Network,
-            _ => classify(status, None, &text),
-        };
+            _ if text == "terminated" || text.contains("fetch failed") => known(ErrorClass::Network),
+            _ => understand(status, None, &text),
+        });
+        let meaning = meaning.until(time);
         let verdict = match kind {
             "FatalTurnLimitedError" => OutcomeKind::MaxTurns,
             "FatalCancellationError" => OutcomeKind::Interrupted,
-            _ if class == ErrorClass::Limit => OutcomeKind::Limit,
-            _ => OutcomeKind::Failed,
+            _ => meaning.verdict(),
         };
-        Self { verdict, text, api_status: status, class }
+        Self { verdict, text, api_status: status, meaning }
     }
 
     pub(super) fn event(&self) -> AgentEvent {
-        AgentEvent::Error { message: self.text.clone(), class: self.class, api_status: self.api_status }
+        self.meaning.event(&self.text, self.api_status)
     }
 }
 

@@ -4,6 +4,7 @@ mod calls;
 mod failure;
 mod hook;
 mod launch;
+mod limits;
 mod parser;
 mod transcript;
 mod wire;
@@ -50,7 +51,8 @@ impl Agent for Gemini {
 
     /// An end by a signal brings no result and yet the exit code 0: without a result it was interrupted.
     fn reader(&self, options: &ReaderOptions) -> Reader {
-        Reader::new(Box::<parser::GeminiParser>::default(), options, Tally::new(Ending::Announced, options))
+        let tally = Tally::new(Ending::Announced, options).hinted(limits::by_exit);
+        Reader::new(Box::<parser::GeminiParser>::default(), options, tally)
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

@@ -100,6 +100,8 @@ pub(super) struct AnswerError {
     pub(super) code: Option<u16>,
     pub(super) message: Option<String>,
     pub(super) status: Option<String>,
+    /// Each kind has a shape of its own.
+    pub(super) details: Vec<Raw>,
 }
 
 /// Whether a tool's call is a change of one file.

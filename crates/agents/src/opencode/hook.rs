@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::calls::refusal;
 use super::wire::Metadata;
 use super::wire::ToolInput;
-use crate::classify::classify;
+use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::event::ChangeKind;
 use crate::event::CompactionPhase;
@@ -99,8 +99,7 @@ impl Payload {
             }
             "session.error" => {
                 let message = self.error.clone().unwrap_or_default();
-                let class = classify(None, None, &message);
-                out.push(AgentEvent::Error { message, class, api_status: None });
+                out.push(understand(None, None, &message).event(message, None));
             }
             "session.compacted" => out.push(AgentEvent::Compaction {
                 phase: CompactionPhase::Finished,

@@ -1,5 +1,6 @@
 //! opencode.
 
+mod answer;
 mod calls;
 mod hook;
 mod launch;

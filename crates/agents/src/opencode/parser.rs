@@ -3,12 +3,13 @@
 //! The stream has neither a beginning nor an end. Both are made here: the conversation begins with the first line that
 //! names it, and a turn ends with a step after which the program takes no other.
 
+use super::answer;
 use super::calls::After;
 use super::calls::{self};
 use super::wire::ErrorLine;
 use super::wire::Line;
 use super::wire::Part;
-use crate::classify::classify;
+use crate::classify::Meaning;
 use crate::event::AgentEvent;
 use crate::lenient;
 use crate::outcome::ErrorClass;
@@ -112,8 +113,7 @@ impl OpencodeParser {
             ("stop" | "end_turn" | "other", None) => self.turn(OutcomeKind::Completed, None, &reason, out),
             (_, None) => {
                 let message = format!("the model's answer was cut off: {reason}");
-                let class = ErrorClass::Unknown;
-                out.push(AgentEvent::Error { message: message.clone(), class, api_status: None });
+                out.push(Meaning::known(ErrorClass::Unknown, &message).event(&message, None));
                 self.turn(OutcomeKind::Failed, Some(message), &reason, out);
             }
         }
@@ -121,19 +121,18 @@ impl OpencodeParser {
 
     fn error(&mut self, error: ErrorLine, out: &mut Vec<AgentEvent>) {
         let name = error.name.unwrap_or_default();
-        let message = error.data.message.unwrap_or_else(|| name.clone());
+        let message = error.data.message.clone().unwrap_or_else(|| name.clone());
         let api_status = error.data.status_code;
-        let class = match name.as_str() {
-            "ProviderAuthError" => ErrorClass::Authentication,
-            "ContextOverflowError" => ErrorClass::Context,
-            _ => classify(api_status, None, &message),
+        let meaning = match name.as_str() {
+            "ProviderAuthError" => Meaning::known(ErrorClass::Authentication, &message),
+            "ContextOverflowError" => Meaning::known(ErrorClass::Context, &message),
+            _ => answer::understand(&error.data, &message),
         };
-        let verdict = match (name.as_str(), class) {
-            ("MessageAbortedError", _) => OutcomeKind::Interrupted,
-            (_, ErrorClass::Limit) => OutcomeKind::Limit,
-            _ => OutcomeKind::Failed,
+        let verdict = match name.as_str() {
+            "MessageAbortedError" => OutcomeKind::Interrupted,
+            _ => meaning.verdict(),
         };
-        out.push(AgentEvent::Error { message: message.clone(), class, api_status });
+        out.push(meaning.event(&message, api_status));
         self.turn(verdict, Some(message), "error", out);
     }
 

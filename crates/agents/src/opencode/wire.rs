@@ -1,6 +1,8 @@
 //! The lines of `opencode run --format json`, exactly as written. Every field may be missing; what is not listed is
 //! skipped. The program's own record is made of the same parts.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::raw::Raw;
@@ -132,4 +134,9 @@ pub(super) struct ErrorData {
     pub(super) message: Option<String>,
     #[serde(rename = "statusCode")]
     pub(super) status_code: Option<u16>,
+    /// What the provider answered.
+    #[serde(rename = "responseHeaders")]
+    pub(super) response_headers: Option<BTreeMap<String, String>>,
+    #[serde(rename = "responseBody")]
+    pub(super) response_body: Option<String>,
 }

@@ -8,7 +8,7 @@ use super::config::Rule;
 use super::config::RuleKind;
 use super::config::VerdictWord;
 use super::path::Path;
-use crate::classify::classify;
+use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::event::By;
 use crate::event::ChangeKind;
@@ -270,7 +270,7 @@ fn counts(rule: &Rule, scope: Scope<'_>) -> TokenCounts {
 }
 
 fn error(message: String) -> AgentEvent {
-    AgentEvent::Error { class: classify(None, None, &message), message, api_status: None }
+    understand(None, None, &message).event(message, None)
 }
 
 fn result(rule: &Rule, scope: Scope<'_>) -> AgentEvent {

@@ -9,6 +9,7 @@ mod gemini;
 mod hooks;
 mod invariants;
 mod launch;
+mod limits;
 mod lines;
 mod mutations;
 mod opencode;

@@ -82,3 +82,73 @@ fn reports_too_deep_to_read_back_are_kept_as_text() {
     let Event::Reported(reported) = &events[0] else { panic!("{events:?}") };
     assert!(reported.body["text"].as_str().unwrap().starts_with("[[["));
 }
+
+/// What an agent reports of its windows.
+fn report(body: serde_json::Value) -> Command {
+    Command::Report { what: LimitSeen::REPORT.to_owned(), body }
+}
+
+#[test]
+fn windows_are_known_while_a_run_goes_on() {
+    let mut story = Story::told([attach(1), start_run("r1")]);
+    story.ok(report(json!({
+        "status": "warning", "window": "five_hour", "utilization": 0.93, "resets_at": 1_794_815_184,
+        "windows": [
+            { "name": "five_hour", "utilization": 0.93, "resets_at": 1_794_815_184 },
+            { "name": "seven_day", "utilization": 0.4 },
+        ],
+    })));
+    let mark = |story: &Story, key: &str| {
+        let mark = story.state.limits[key].clone();
+        (mark.status, mark.utilization, mark.resets_at.map(|at| at.as_micros() / 1_000_000))
+    };
+    let resets = Some(1_794_815_184);
+    assert_eq!(mark(&story, "claude:five_hour"), (Some("warning".to_owned()), Some(0.93), resets));
+    assert_eq!(mark(&story, "claude:seven_day"), (None, Some(0.4), None));
+    // What is said again without a number leaves the number.
+    story.ok(report(json!({ "status": "rejected", "class": "plan", "window": "five_hour" })));
+    assert_eq!(mark(&story, "claude:five_hour"), (Some("rejected".to_owned()), Some(0.93), resets));
+    // Money is no window, and what cannot be read is no news.
+    story.ok(report(json!({ "status": "rejected", "class": "pay", "window": "credits" })));
+    story.ok(report(json!({ "status": 3, "window": "odd" })));
+    story.ok(report(json!("odd")));
+    assert_eq!(story.state.limits.len(), 2);
+}
+
+#[test]
+fn the_limit_that_a_run_ended_for_stays_with_it() {
+    let limit = LimitSeen {
+        class: Some("plan".to_owned()),
+        status: Some("rejected".to_owned()),
+        window: Some("weekly".to_owned()),
+        resets_at: Some(1_795_207_984),
+        ..LimitSeen::default()
+    };
+    let mut story = Story::told([attach(1), start_run("r1")]);
+    let (run, outcome) = ("r1".to_owned(), "limit".to_owned());
+    story.ok(Command::EndRun(Box::new(RunEnded {
+        run,
+        outcome,
+        limit: Some(Box::new(limit)),
+        ..RunEnded::default()
+    })));
+    let told = story.state.run.as_ref().unwrap().limit.as_ref().unwrap();
+    assert_eq!((told.agent.as_deref(), told.resets_at), (Some("claude"), Some(1_795_207_984)));
+    assert_eq!(told.limit_class(), Some(crate::looping::LimitClass::Plan));
+    let mark = &story.state.limits["claude:weekly"];
+    assert_eq!(mark.status.as_deref(), Some("rejected"));
+    story.ok(start_run("r2"));
+    assert_eq!(story.state.run.as_ref().unwrap().limit, None);
+}
+
+#[test]
+fn only_so_many_windows_are_remembered() {
+    let mut story = Story::told([attach(1), start_run("r1")]);
+    for number in 0..100 {
+        story.ok(report(json!({ "status": "allowed", "window": format!("w{number:03}") })));
+    }
+    assert_eq!(story.state.limits.len(), crate::limits::WINDOWS);
+    assert!(
+        story.state.limits.contains_key("claude:w099") && !story.state.limits.contains_key("claude:w000")
+    );
+}

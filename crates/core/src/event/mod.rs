@@ -9,6 +9,7 @@ mod checkpoint_events;
 mod fact;
 mod ledger;
 mod lifecycle;
+mod limit;
 mod looping;
 #[cfg(test)]
 pub(crate) mod looping_samples;
@@ -24,6 +25,7 @@ pub use checkpoint_events::*;
 pub use fact::FactEvent;
 pub use ledger::*;
 pub use lifecycle::*;
+pub use limit::*;
 pub use looping::*;
 pub use plan::*;
 pub use recovery::*;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::budget::TokenUse;
+use crate::event::LimitSeen;
 use crate::id::SessionId;
 use crate::text::Text;
 use crate::time::Timestamp;
@@ -151,6 +152,9 @@ pub struct RunEnded {
     /// When it was last known to live, for one whose end was found out later. None: when that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+    /// The limit that it ended for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Box<LimitSeen>>,
 }
 
 /// Where something was said.

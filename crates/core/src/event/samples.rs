@@ -159,6 +159,18 @@ pub(crate) fn full_state() -> State {
         below: [("run-9".to_owned(), BelowMark { tokens: TokenUse::of(7), micros: 1 })].into(),
         token_source: Some(token_source("run-2", Source::Stream)),
         earlier_token_sources: [token_source("run-1", Source::Hook)].into(),
+        limits: BTreeMap::from([(
+            "claude:five_hour".to_owned(),
+            WindowMark {
+                agent: "claude".into(),
+                window: "five_hour".into(),
+                status: Some("warning".into()),
+                utilization: Some(0.93),
+                resets_at: Some(Timestamp::from_micros(9)),
+                model: None,
+                at: Timestamp::from_micros(8),
+            },
+        )]),
         metrics: BTreeMap::from([
             ("test_coverage".into(), Metric::Number(87.5)),
             ("files".into(), Metric::Number(12.0)),
@@ -263,6 +275,7 @@ pub(crate) fn full_state() -> State {
             below: Some(SessionId::at(at(-3_600))),
             before: BelowMark { tokens: TokenUse::of(1), micros: 2 },
             elsewhere: true,
+            limit: Some(Box::new(LimitSeen { class: Some("plan".into()), ..LimitSeen::default() })),
         }),
         driver: Some(Driver { epoch: 7, holder: holder(), since: at(10) }),
         requests: vec![OpenRequest { seq: 60, request: Request::Pause, details: None }],
@@ -669,6 +682,30 @@ fn runs() -> Vec<Event> {
             stderr: text("warning: slow"),
             at: Some(Timestamp::from_micros(2)),
             estimated: false,
+            limit: None,
+        }
+        .into(),
+        RunEnded {
+            run: "run-3".into(),
+            outcome: "limit".into(),
+            limit: Some(Box::new(LimitSeen {
+                agent: Some("claude".into()),
+                class: Some("plan".into()),
+                status: Some("rejected".into()),
+                window: Some("five_hour".into()),
+                utilization: Some(1.25),
+                resets_at: Some(1_794_815_184),
+                model: Some("opus".into()),
+                windows: vec![WindowSeen {
+                    name: "five_hour".into(),
+                    utilization: Some(1.25),
+                    resets_at: Some(1_794_815_184),
+                }],
+                overage: Some("rejected".into()),
+                overage_disabled_reason: Some("out_of_credits".into()),
+                using_overage: Some(false),
+            })),
+            ..RunEnded::default()
         }
         .into(),
         RunEnded {

@@ -153,6 +153,7 @@ impl Changes<'_> {
             error,
             stderr,
             at,
+            limit: _,
         } = e;
         let patch = RunPatch {
             run: Some(run.clone()),

@@ -13,6 +13,7 @@ use super::plan::place;
 use super::used::warn;
 use crate::event::Change;
 use crate::event::Event;
+use crate::event::LimitSeen;
 use crate::event::MemoryUse;
 use crate::event::Recovery;
 use crate::event::Unit;
@@ -316,7 +317,6 @@ impl State {
                     count(&mut run.turns);
                 }
             }
-            Event::Said(_) | Event::Reported(_) => {}
             Event::LoopStarted(e) => self.loop_started(mark, e),
             Event::LoopBaselineTaken(e) => self.loop_baseline_taken(mark, e),
             Event::IterationEnded(e) => self.loop_iteration_ended(mark, e),
@@ -331,6 +331,12 @@ impl State {
             Event::HandedOver(e) => self.handed_over(e),
             Event::ItemTaken(e) => self.item_taken(e),
             Event::ItemEnded(e) => self.item_ended(e),
+            Event::Reported(e) => {
+                if let Some(seen) = LimitSeen::of_report(&e.what, &e.body) {
+                    self.limit_seen(mark, &seen);
+                }
+            }
+            Event::Said(_) => {}
             Event::Unknown(_) => {
                 count(&mut self.unknown);
                 return Applied::Skipped;

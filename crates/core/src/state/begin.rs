@@ -127,6 +127,7 @@ impl State {
             warned: Default::default(),
             token_source: None,
             earlier_token_sources: Default::default(),
+            limits: Default::default(),
             metrics: Default::default(),
             phase_metrics: Default::default(),
             outputs: Default::default(),

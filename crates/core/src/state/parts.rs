@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::budget::TokenUse;
 use crate::event::Holder;
 use crate::event::Ledger;
+use crate::event::LimitSeen;
 use crate::event::OutputKind;
 use crate::event::Recovery;
 use crate::event::Request;
@@ -47,6 +48,29 @@ pub struct Warned {
     /// That it ran out.
     #[serde(default)]
     pub cost_over: bool,
+}
+
+/// One window of an agent's plan, as it was last told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowMark {
+    /// The agent.
+    pub agent: String,
+    /// The vendor's name of the window.
+    pub window: String,
+    /// `allowed`, `warning` or `rejected`, if that was said of this window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// How much of it is used; 1 is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<f64>,
+    /// When it opens again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resets_at: Option<Timestamp>,
+    /// The one model that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When this was told.
+    pub at: Timestamp,
 }
 
 /// Tokens of one run are taken from one source, so that they are never summed twice.
@@ -296,7 +320,7 @@ pub struct RestoreMark {
 }
 
 /// The newest run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunMark {
     /// Its id.
     pub id: String,
@@ -349,6 +373,9 @@ pub struct RunMark {
     /// It was in another store, before the session was imported: its conversation may be on another machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,
+    /// The limit that it ended for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Box<LimitSeen>>,
 }
 
 impl RunMark {

@@ -7,9 +7,11 @@ use super::apply::Applied;
 use super::apply::BRIEF_BEGINS;
 use super::apply::Mark;
 use super::apply::count;
+use crate::event::LimitSeen;
 use crate::event::RunEnded;
 use crate::event::RunNamed;
 use crate::event::RunStarted;
+use crate::limits;
 
 impl State {
     /// An agent process began: it is the newest run, and its calls are counted anew.
@@ -52,6 +54,7 @@ impl State {
             below: e.below,
             before: BelowMark { tokens: self.tokens, micros: self.cost.used_micros },
             elsewhere: false,
+            limit: None,
         });
     }
 
@@ -73,6 +76,12 @@ impl State {
         run.outcome = Some(e.outcome.clone());
         if e.native_id.is_some() {
             run.native_id.clone_from(&e.native_id);
+        }
+        if let Some(limit) = &e.limit {
+            let mut limit = LimitSeen { agent: Some(run.agent.clone()), ..LimitSeen::clone(limit) };
+            limit.windows.truncate(limits::WINDOWS);
+            run.limit = Some(Box::new(limit.clone()));
+            self.limit_seen(mark, &limit);
         }
         Applied::Counted
     }

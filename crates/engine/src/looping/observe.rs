@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use segno_agents::ErrorClass;
 use segno_agents::Outcome;
 use segno_core::List;
 use segno_core::State;
@@ -76,9 +75,7 @@ impl Engine {
         let outcome = row.outcome.clone().unwrap_or_default();
         let error = row.error.as_ref().map(|error| error.short(2_000)).filter(|_| outcome != "completed");
         let denied_all = calls.calls > 0 && calls.denials == calls.calls;
-        let limit = told
-            .and_then(|told| limit_of(told, &row.agent, self.now()))
-            .or_else(|| limit_by_word(&outcome, &row));
+        let limit = limit_of(state, told, &row).or_else(|| limit_by_word(&outcome, &row));
         let end = match outcome.as_str() {
             _ if limit.is_some() => RunEnd::Limited,
             "agent_missing" => RunEnd::StartFailed,
@@ -191,28 +188,23 @@ fn other_model(model: &str) -> Option<String> {
     Some(other.to_owned())
 }
 
-/// The limit that an agent told of, by its own account.
-fn limit_of(told: &Outcome, agent: &str, now: Timestamp) -> Option<LimitMark> {
-    let words = told.error.as_ref().map_or_else(|| told.reason.clone(), |error| error.text.clone());
-    let class = match (&told.limit, told.error.as_ref().map(|error| error.class)) {
-        (_, Some(ErrorClass::Billing)) => LimitClass::Pay,
-        (_, Some(ErrorClass::Authentication)) => LimitClass::Auth,
-        (_, Some(ErrorClass::Overloaded)) => LimitClass::Overload,
-        (Some(hit), _) if hit.window.is_none() && hit.resets_at.is_none() => LimitClass::Transient,
-        (Some(_), _) => LimitClass::Plan,
-        (None, _) => return None,
-    };
-    let hit = told.limit.clone().unwrap_or_default();
-    let at = hit.resets_at.map(|seconds| Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
-    let after =
-        hit.retry_after_ms.map(|ms| now.plus_seconds(i64::try_from(ms.div_ceil(1_000)).unwrap_or(i64::MAX)));
+/// The limit that the newest run ended for, as it is on record.
+fn limit_of(state: &State, told: Option<&Outcome>, row: &RunRow) -> Option<LimitMark> {
+    let seen = state.run.as_ref()?.limit.as_deref()?;
+    let class = seen.limit_class()?;
+    if matches!(class, LimitClass::Setup | LimitClass::Budget) {
+        return None;
+    }
+    let said = row.error.as_ref().or(row.reason.as_ref());
+    let words = told.and_then(|told| told.limit.as_ref()?.text.clone());
+    let words = words.or_else(|| said.map(|said| said.short(segno_core::limits::LOOP_TEXT)));
     Some(LimitMark {
         class,
-        until: at.or(after),
-        window: hit.window,
-        model_only: None,
-        account: agent.to_owned(),
-        words: segno_core::text::shorten(&words, segno_core::limits::LOOP_TEXT),
+        until: seen.resets_at.map(|seconds| Timestamp::from_micros(seconds.saturating_mul(1_000_000))),
+        window: seen.window.clone(),
+        model_only: seen.model.clone(),
+        account: row.agent.clone(),
+        words: segno_core::text::shorten(&words.unwrap_or_default(), segno_core::limits::LOOP_TEXT),
     })
 }
 

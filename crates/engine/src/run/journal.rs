@@ -209,6 +209,9 @@ impl<'a> Recorder<'a> {
         if let Some(error) = &mut outcome.error {
             fit(&mut error.text);
         }
+        if let Some(text) = outcome.limit.as_mut().and_then(|limit| limit.text.as_mut()) {
+            fit(text);
+        }
     }
 
     fn queue(

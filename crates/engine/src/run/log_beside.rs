@@ -108,6 +108,8 @@ pub(super) struct LogBeside {
     heard: u64,
     /// Calls that were seen in the output, passed over there, and not seen to end.
     passed: HashSet<String>,
+    /// What the record last said of the plan's windows.
+    windows: Option<AgentEvent>,
     over: bool,
 }
 
@@ -149,7 +151,8 @@ impl LogBeside {
         native_id: Option<String>,
         recorder: &mut Recorder<'_>,
     ) -> Self {
-        let mut beside = Self { mode: Mode::None, calls: 0, heard: 0, passed: HashSet::new(), over: false };
+        let mut beside =
+            Self { mode: Mode::None, calls: 0, heard: 0, passed: HashSet::new(), windows: None, over: false };
         match (&note.source, location(agent), &note.record) {
             (Source::Output { since, used }, ..) => {
                 recorder.count_ahead(*used);
@@ -251,9 +254,12 @@ impl LogBeside {
                 Look::InVain(why) => self.give_up(dir, recorder, &why),
             },
             Mode::Following(followed) => {
-                let mut calls = 0;
+                let (mut calls, windows) = (0, &mut self.windows);
                 let read = followed.read(&mut |envelope| {
                     calls += u64::from(is_call(&envelope.event));
+                    if let AgentEvent::Limit { .. } = &envelope.event {
+                        *windows = Some(envelope.event.clone());
+                    }
                     recorder.take_record(&envelope);
                 });
                 self.calls += calls;
@@ -284,6 +290,9 @@ impl LogBeside {
         }
         let gave_up = theirs.outcome == OutcomeKind::Denied;
         outcome.denials = theirs.denials;
+        if let Some(windows) = &self.windows {
+            outcome.learn_windows(windows);
+        }
         if outcome.outcome == OutcomeKind::Completed && gave_up {
             outcome.outcome = OutcomeKind::Denied;
             outcome.reason = theirs.reason;

@@ -80,7 +80,12 @@ pub(super) fn record_end(
         tokens_by_log(recorder, &mut outcome);
     }
     recorder.settle_tokens(outcome.tokens);
-    let ended = Command::EndRun(Box::new(ended(&recorder.run, &outcome, &end)));
+    let limit = outcome.limit.as_ref().map(|limit| {
+        let said = end.last_seen.unwrap_or_else(|| recorder.engine.now());
+        Box::new(super::limit::seen(recorder, limit, said))
+    });
+    let ended = RunEnded { limit, ..ended(&recorder.run, &outcome, &end) };
+    let ended = Command::EndRun(Box::new(ended));
     let mut commands = vec![ended];
     // Somebody may have asked for an end up to now. What cannot be read now was not known before either.
     drop(recorder.refresh());
@@ -175,6 +180,7 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
         error: outcome.error.as_ref().map(|error| error.text.as_str().into()),
         stderr: (!end.stderr.trim().is_empty()).then(|| end.stderr.as_str().into()),
         at: end.last_seen,
+        limit: None,
     }
 }
 

@@ -451,7 +451,14 @@ fn reported(what: &str, body: &Value) -> Line {
             let what = format!("attempt {}{of}", number("attempt").unwrap_or_default());
             return colored(Meaning::Waiting, noted("retry", what, text("error")));
         }
-        "limit" => return colored(Meaning::Waiting, noted("limit", text("status"), text("window"))),
+        "limit" => {
+            let share = body.get("utilization").and_then(Value::as_f64).map(|share| {
+                let percent = (share * 100.0).round();
+                format!("{percent} % used")
+            });
+            let what = parts(&[text("status"), share.unwrap_or_default()]);
+            return colored(Meaning::Waiting, noted("limit", what, text("window")));
+        }
         "compaction" => {
             let sizes = match (number("tokens_before"), number("tokens_after")) {
                 (Some(before), Some(after)) => {

@@ -8,6 +8,7 @@ mod faults;
 mod gap;
 mod hooks;
 mod lab;
+mod limits;
 mod matrix;
 mod orphans;
 mod recovery;

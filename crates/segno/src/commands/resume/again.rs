@@ -3,6 +3,8 @@
 use std::time::Duration;
 use std::time::Instant;
 
+use segno_engine::agents::Limit;
+use segno_engine::agents::LimitClass;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::agents::is_command;
 use segno_engine::core::Command;
@@ -69,7 +71,7 @@ pub(crate) fn again(
         if !died(&report, &state, stop) {
             return Ok(report);
         }
-        if let Some(why) = hindrance(&state) {
+        if let Some(why) = hindrance(&state, report.outcome.limit.as_ref()) {
             printer.warn(format!("the agent died and is not restarted: {why}"));
             return Ok(report);
         }
@@ -125,8 +127,17 @@ fn died(report: &Report, state: &State, stop: &Stop) -> bool {
 }
 
 /// Why an agent that died is left alone.
-fn hindrance(state: &State) -> Option<&'static str> {
-    if state.run.as_ref().is_some_and(|run| is_command(&run.agent)) {
+fn hindrance(state: &State, limit: Option<&Limit>) -> Option<&'static str> {
+    if let Some(limit) = limit.filter(|limit| !limit.is_transient()) {
+        Some(match limit.class {
+            LimitClass::Plan => "a window of its plan is used up",
+            LimitClass::Pay => "there is nothing left to pay its provider with",
+            LimitClass::Auth => "its provider does not let it in",
+            LimitClass::Budget => "its own cap is used up",
+            LimitClass::Setup => "it cannot start like this",
+            LimitClass::Transient | LimitClass::Overload => "its provider refuses",
+        })
+    } else if state.run.as_ref().is_some_and(|run| is_command(&run.agent)) {
         Some("a plain command cannot be told where it was")
     } else if state.budget.is_exhausted() || state.cost.is_exhausted() {
         Some("its budget is used up")

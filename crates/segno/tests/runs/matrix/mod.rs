@@ -7,6 +7,7 @@ mod crashes;
 mod drivers;
 mod evidence;
 mod interactive;
+mod limits;
 mod more;
 mod permissions;
 mod record;

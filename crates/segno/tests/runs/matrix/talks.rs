@@ -41,16 +41,15 @@ fn overloaded_to_the_end(#[case] agent: &'static str, #[case] status: u16) {
     let said = real.run(&[]);
     let result = real.ended("overload to the end", &said, "failed", "paused");
     assert!(result["error"]["text"].is_string(), "{result}");
-    // Gemini CLI tells neither class nor status of it.
-    let class = if agent == "gemini" { "unknown" } else { "overloaded" };
-    assert_eq!(result["error"]["class"], class, "{result}");
+    assert_eq!(result["error"]["class"], "overloaded", "{result}");
+    assert_eq!(result["limit"]["class"], "overload", "{result}");
     if agent == "claude" {
         assert_eq!(result["error"]["api_status"], 529, "{result}");
         assert_eq!(real.asked().len(), 3, "one request and two retries");
     }
 }
 
-/// opencode tries for ever.
+/// opencode tries six times, which takes it more than a minute; it can be stopped meanwhile.
 #[test]
 fn overloaded_without_end() {
     let script = Script::new([Turn::error(503)]).then(Then::Repeat);
@@ -73,6 +72,7 @@ fn a_bad_key(#[case] agent: &'static str) {
     let said = real.run(&[]);
     let result = real.ended("bad key", &said, "failed", "paused");
     assert_eq!(result["error"]["class"], "authentication", "{result}");
+    assert_eq!(result["limit"]["class"], "auth", "{result}");
     assert!(real.asked().iter().all(|request| request.end == End::Error(401)));
     // Gemini CLI's is the status, as far as an exit code can hold it.
     let code = if agent == "gemini" { 145 } else { 1 };
