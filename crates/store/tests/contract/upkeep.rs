@@ -3,6 +3,7 @@
 use segno_core::Command;
 
 use segno_core::Fact;
+use segno_core::Input;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::event::CallEnd;
@@ -29,28 +30,30 @@ on_every_backend![
 /// A session with something in each of several lists.
 fn rich(store: &dyn Store, second: u32) -> SessionId {
     let session = make(store, second);
-    let commands = [
-        Command::AddTask { text: "moor".into() },
-        Command::EndTask { task: 1, done: true },
+    let inputs: [Input; 7] = [
+        Command::AddTask { text: "moor".into() }.into(),
+        Command::EndTask { task: 1, done: true }.into(),
         Fact::ToolStarted {
             call: "c1".into(),
             tool: "Bash".into(),
             input: serde_json::json!({}),
             write_ahead: true,
             source: Source::Hook,
-        },
+        }
+        .into(),
         Fact::ToolEnded {
             call: "c1".into(),
             tool: None,
             end: CallEnd::Failed,
             output: None,
             source: Source::Hook,
-        },
-        Fact::ErrorRecorded { message: "aground".into(), error_kind: None },
-        Command::ReachMilestone { name: "out".into(), details: None },
-        Command::SetCache { key: "k".into(), value: serde_json::json!([1, 2]) },
+        }
+        .into(),
+        Fact::ErrorRecorded { message: "aground".into(), error_kind: None }.into(),
+        Command::ReachMilestone { name: "out".into(), details: None }.into(),
+        Command::SetCache { key: "k".into(), value: serde_json::json!([1, 2]) }.into(),
     ];
-    for (index, asked) in commands.into_iter().enumerate() {
+    for (index, asked) in inputs.into_iter().enumerate() {
         append(store, command(session, &format!("c{index}"), asked)).unwrap();
     }
     append(store, facts(session, "long", vec![note(&"word ".repeat(10_000 + second as usize))])).unwrap();
