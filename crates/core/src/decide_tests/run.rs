@@ -84,13 +84,13 @@ fn reports_too_deep_to_read_back_are_kept_as_text() {
 }
 
 /// What an agent reports of its windows.
-fn report(body: serde_json::Value) -> Command {
-    Command::Report { what: LimitSeen::REPORT.to_owned(), body }
+fn report(body: serde_json::Value) -> Fact {
+    Fact::Reported { what: LimitSeen::REPORT.to_owned(), body }
 }
 
 #[test]
 fn windows_are_known_while_a_run_goes_on() {
-    let mut story = Story::told([attach(1), start_run("r1")]);
+    let mut story = Story::told(inputs![attach(1), start_run("r1")]);
     story.ok(report(json!({
         "status": "warning", "window": "five_hour", "utilization": 0.93, "resets_at": 1_794_815_184,
         "windows": [
@@ -124,7 +124,7 @@ fn the_limit_that_a_run_ended_for_stays_with_it() {
         resets_at: Some(1_795_207_984),
         ..LimitSeen::default()
     };
-    let mut story = Story::told([attach(1), start_run("r1")]);
+    let mut story = Story::told(inputs![attach(1), start_run("r1")]);
     let (run, outcome) = ("r1".to_owned(), "limit".to_owned());
     story.ok(Command::EndRun(Box::new(RunEnded {
         run,
@@ -143,7 +143,7 @@ fn the_limit_that_a_run_ended_for_stays_with_it() {
 
 #[test]
 fn only_so_many_windows_are_remembered() {
-    let mut story = Story::told([attach(1), start_run("r1")]);
+    let mut story = Story::told(inputs![attach(1), start_run("r1")]);
     for number in 0..100 {
         story.ok(report(json!({ "status": "allowed", "window": format!("w{number:03}") })));
     }
