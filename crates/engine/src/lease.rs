@@ -109,6 +109,8 @@ impl Drop for Driver<'_> {
         }
         // If the store fails now, whoever comes next finds no lease, or one whose holder is dead.
         let _ = self.act(Fact::DriverDetached { epoch: self.epoch });
+        // What was asked of it after it last looked is done now: from here on nobody asks a driver any more.
+        let _ = self.engine.stop_between_runs(self, &crate::run::Stop::default());
         let _ = self.engine.store().release(self.session, self.epoch);
     }
 }

@@ -231,13 +231,18 @@ impl Context {
         text.parse().map_or(text, |at| self.time(at))
     }
 
+    /// The user's time zone.
+    pub fn zone(&self) -> jiff::tz::TimeZone {
+        segno_engine::zones::local(self.environment.get("TZ"))
+    }
+
     /// A time from a journal among others: the time of day, and the day where that is not today.
     pub fn clock(&self, at: segno_engine::core::Timestamp) -> String {
         let style = self.loaded.as_ref().map_or(TimeStyle::Relative, |loaded| loaded.config.ui.time);
         let (TimeStyle::Relative, Ok(at)) = (style, Timestamp::from_microsecond(at.as_micros())) else {
             return self.moment(at);
         };
-        let zone = jiff::tz::TimeZone::system();
+        let zone = self.zone();
         let (today, at) = (self.now.to_zoned(zone.clone()).date(), at.to_zoned(zone));
         let form = if at.date() == today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
         at.strftime(form).to_string()

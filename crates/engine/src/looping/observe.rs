@@ -16,11 +16,13 @@ use segno_core::looping::LimitMark;
 use segno_core::looping::LoopState;
 use segno_core::looping::Observation;
 use segno_core::looping::PhasePlan;
+use segno_core::looping::PlanWindow;
 use segno_core::looping::Repeated;
 use segno_core::looping::RunEnd;
 use segno_core::looping::TestCounts;
 use segno_core::looping::TestEnd;
 use segno_core::rows::RunRow;
+use segno_core::state::WindowMark;
 use segno_store::Page;
 
 use super::gather::Measured;
@@ -103,6 +105,7 @@ impl Engine {
             tokens: row.tokens.map_or(0, |used| used.counted(state.budget.count)),
             micros: row.cost_micros,
             limit,
+            windows: windows(&state.limits, &row.agent, self.now()),
             outcome,
             ..Observation::default()
         })
@@ -208,6 +211,20 @@ fn limit_of(state: &State, told: Option<&Outcome>, row: &RunRow) -> Option<Limit
     })
 }
 
+/// How full the windows of an agent's plan are that have not ended since they were told of.
+fn windows(known: &BTreeMap<String, WindowMark>, agent: &str, now: Timestamp) -> Vec<PlanWindow> {
+    let present = known.values().filter(|mark| mark.agent == agent && mark.model.is_none());
+    let present = present.filter(|mark| mark.resets_at.is_none_or(|end| end > now));
+    present
+        .filter_map(|mark| {
+            // A window may be more than full.
+            let used_percent = (mark.utilization?.clamp(0.0, 1.0) * 100.0).round() as u8;
+            let longest = ["seven_day", "weekly"].contains(&mark.window.as_str());
+            Some(PlanWindow { name: mark.window.clone(), used_percent, resets_at: mark.resets_at, longest })
+        })
+        .collect()
+}
+
 /// All that is known of a limit if nobody heard the agent's own account.
 fn limit_by_word(outcome: &str, row: &RunRow) -> Option<LimitMark> {
     (outcome == "limit").then(|| LimitMark {
@@ -225,6 +242,41 @@ fn limit_by_word(outcome: &str, row: &RunRow) -> Option<LimitMark> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_are_those_of_the_agent_that_have_not_ended() {
+        let at = Timestamp::from_micros;
+        let mark =
+            |agent: &str, window: &str, utilization, end: Option<i64>, model: Option<&str>| WindowMark {
+                agent: agent.to_owned(),
+                window: window.to_owned(),
+                status: None,
+                utilization,
+                resets_at: end.map(at),
+                model: model.map(ToOwned::to_owned),
+                at: at(0),
+            };
+        let known: BTreeMap<String, WindowMark> = [
+            mark("claude", "five_hour", Some(0.931), Some(50), None),
+            mark("claude", "seven_day", Some(1.2), None, None),
+            mark("claude", "overage", None, None, None),
+            mark("claude", "seven_day_opus", Some(0.5), None, Some("opus")),
+            mark("codex", "weekly", Some(0.4), None, None),
+            mark("codex", "5h", Some(0.9), Some(10), None),
+        ]
+        .into_iter()
+        .map(|mark| (format!("{}:{}", mark.agent, mark.window), mark))
+        .collect();
+        let seen = |agent: &str| -> Vec<(String, u8, bool)> {
+            let all = windows(&known, agent, at(20)).into_iter();
+            all.map(|window| (window.name, window.used_percent, window.longest)).collect()
+        };
+        assert_eq!(
+            seen("claude"),
+            [("five_hour".to_owned(), 93, false), ("seven_day".to_owned(), 100, true)]
+        );
+        assert_eq!(seen("codex"), [("weekly".to_owned(), 40, true)], "the other one has ended");
+    }
 
     #[test]
     fn who_judges_is_another_one() {

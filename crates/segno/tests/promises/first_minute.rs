@@ -308,3 +308,18 @@ promise!(
         assert_eq!(serde_json::json!(paths), serde_json::json!(["src/a.rs", "src/b.rs"]), "{listed}");
     }
 );
+
+promise!(
+    /// Times of day are those of the person who reads them.
+    fn times_are_shown_in_the_readers_own_zone() {
+        let mut lab = Lab::new();
+        // Nine hours ahead, by a rule that needs no file of the system.
+        lab.env.insert("TZ".to_owned(), "TST-9".to_owned());
+        assert_eq!(lab.run(&["new", "x"]).code, Some(0));
+        let at = lab.journal(None)[0]["at"].as_str().unwrap().to_owned();
+        let hour: u32 = at[11..13].parse().unwrap();
+        let shown = format!("{:02}{}", (hour + 9) % 24, &at[13..19]);
+        let log = lab.run(&["log"]).text();
+        assert!(log.contains(&shown), "{at} is {shown} there, and not in:\n{log}");
+    }
+);

@@ -61,7 +61,7 @@ pub struct BeginArgs {
     /// The model, for phases that name none
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Whether iterations share a conversation: same, fresh, or auto (fresh when it is nearly full)
+    /// Whether iterations share a conversation: same or fresh; otherwise as the workflow says
     #[arg(long, value_name = "HOW", value_enum)]
     pub context: Option<ContextWish>,
     /// Let the measurements alone decide: do not wait for the agent to say that it is done
@@ -124,8 +124,6 @@ pub enum ContextWish {
     Same,
     /// A new one each time, with a brief.
     Fresh,
-    /// The same until it is 60 % full.
-    Auto,
 }
 
 /// What to do with a loop that is there.

@@ -20,8 +20,6 @@ use crate::error::Outcome;
 
 /// Largest text of what is to be done.
 const LARGEST: u64 = 1024 * 1024;
-/// At how many percent of its context a conversation is left, with `auto`.
-const FULL: u8 = 60;
 
 /// The plan that these flags ask for.
 pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
@@ -40,7 +38,7 @@ pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
         phases,
         work: work.into(),
         caps: caps(args),
-        limits: limits(args),
+        limits: limits(context, args),
         own: OwnWindows { calls_per_hour: args.calls_per_hour, tokens_per_hour: args.tokens_per_hour },
         signal: !args.no_signal,
         ..LoopPlan::default()
@@ -108,7 +106,6 @@ fn apply(phase: &mut PhasePlan, args: &BeginArgs) {
     match args.context {
         Some(ContextWish::Same) => phase.context = Conversation::Same,
         Some(ContextWish::Fresh) => phase.context = Conversation::Fresh,
-        Some(ContextWish::Auto) => phase.context = Conversation::Auto { percent: FULL },
         None => {}
     }
 }
@@ -124,11 +121,11 @@ fn caps(args: &BeginArgs) -> LoopCaps {
     }
 }
 
-fn limits(args: &BeginArgs) -> LimitPolicy {
+fn limits(context: &Context, args: &BeginArgs) -> LimitPolicy {
     LimitPolicy {
         wait: !args.no_wait,
         hours: args.hours,
-        zone_minutes: zone_minutes(),
+        zone_minutes: zone_minutes(context),
         leave_percent: args.leave,
         stop_at_percent: args.stop_at,
         agents: if args.agent.len() > 1 { args.agent.clone() } else { Vec::new() },
@@ -137,6 +134,7 @@ fn limits(args: &BeginArgs) -> LimitPolicy {
 }
 
 /// How far this machine's clock is ahead of UTC, in minutes.
-fn zone_minutes() -> i16 {
-    i16::try_from(jiff::Zoned::now().offset().seconds() / 60).unwrap_or(0)
+fn zone_minutes(context: &Context) -> i16 {
+    let now = jiff::Timestamp::now();
+    i16::try_from(context.zone().to_offset(now).seconds() / 60).unwrap_or(0)
 }

@@ -53,13 +53,7 @@ impl<'a> View<'a> {
     /// An empty one.
     pub fn new(context: &'a Context) -> Self {
         let keeps_files = context.config().is_ok_and(|config| config.checkpoint.files);
-        Self {
-            context,
-            open: BTreeMap::new(),
-            ended: Default::default(),
-            zone: TimeZone::system(),
-            keeps_files,
-        }
+        Self { context, open: BTreeMap::new(), ended: Default::default(), zone: context.zone(), keeps_files }
     }
 
     /// Shows one event.

@@ -52,7 +52,8 @@ fn collect(old: &Connection, sql: &str, ids: &mut BTreeSet<i64>) -> rusqlite::Re
     Ok(())
 }
 
-/// Reads on to the end, or to damage: then it says after which row.
+/// Reads on to the end, or to damage: then it says after which row. A page that is not where it belongs may show rows that
+/// were passed already; that is damage too, or this would go round in a circle for ever.
 fn walk(
     old: &Connection,
     place: &str,
@@ -65,16 +66,22 @@ fn walk(
     let walked = old.prepare(&sql).and_then(|mut statement| {
         let mut rows = statement.query([after])?;
         while let Some(row) = rows.next()? {
-            last = row.get(0)?;
-            ids.insert(last);
+            let id = row.get(0)?;
+            ids.insert(id);
+            if id <= last {
+                return Ok(false);
+            }
+            last = id;
         }
-        Ok(())
+        Ok(true)
     });
-    Ok(unless_damaged(place, walked)?.is_none().then_some(last))
+    let whole = unless_damaged(place, walked)?.unwrap_or(false);
+    Ok((!whole).then_some(last))
 }
 
-/// The smallest row id after which reading works again. Row ids are far apart where one session ends and the next
-/// begins, so the step is doubled until it is past the damage and then halved until it is just past it.
+/// The smallest row id after which reading works again: a later row is there, or none any more. Row ids are far apart
+/// where one session ends and the next begins, so the step is doubled until it is past the damage and then halved until
+/// it is just past it.
 fn past(old: &Connection, place: &str, table: &str, bad: i64) -> Result<Option<i64>, Error> {
     let mut fails = bad;
     let mut step: i64 = 1;
@@ -103,5 +110,5 @@ fn works_after(old: &Connection, place: &str, table: &str, after: i64) -> Result
     let answer = old
         .prepare_cached(&sql)
         .and_then(|mut ask| ask.query_row([after], |row| row.get::<_, i64>(0)).optional());
-    Ok(unless_damaged(place, answer)?.is_some())
+    Ok(unless_damaged(place, answer)?.is_some_and(|next| next.is_none_or(|next| next > after)))
 }
