@@ -43,6 +43,8 @@ pub struct HookCall {
     report: HookReport,
     facts: Vec<Fact>,
     key: EventKey,
+    /// The key of this one visit, for a call whose id, input and result were all there before.
+    visit: EventKey,
 }
 
 impl HookCall {
@@ -55,7 +57,7 @@ impl HookCall {
                 let text = String::from_utf8_lossy(&payload[..payload.len().min(64 * 1024)]).into_owned();
                 let body = json!({ "why": why.to_string(), "payload": text });
                 let facts = vec![Fact::Reported { what: "hook_malformed".to_owned(), body }];
-                return Self { report: nothing(), facts, key: otherwise };
+                return Self { report: nothing(), facts, key: otherwise.clone(), visit: otherwise };
             }
         };
         let mut facts = Vec::new();
@@ -66,8 +68,8 @@ impl HookCall {
             let body = json!({ "event": report.event, "phase": "received" });
             facts.push(Fact::Reported { what: "hook".to_owned(), body });
         }
-        let key = key(&report, run).unwrap_or(otherwise);
-        Self { report, facts, key }
+        let key = key(&report, run).unwrap_or_else(|| otherwise.clone());
+        Self { report, facts, key, visit: otherwise }
     }
 
     /// Keeps it in the spool, for a store that cannot even be opened. Where a driver or a hard cap is known, nobody can
@@ -182,6 +184,16 @@ fn key(report: &HookReport, run: Option<&str>) -> Option<EventKey> {
     format!("hook-{}-{}-{call}-{about:016x}", run.unwrap_or("-"), report.event).parse().ok()
 }
 
+/// Whether what was told before under the same key is about an earlier call with the same id, input and result. An agent
+/// waits for its hooks: before a call it is open until all of them are heard, and after it until one of them is.
+fn is_another_call(state: &State, facts: &[Fact]) -> bool {
+    facts.iter().any(|fact| match fact {
+        Fact::ToolStarted { call, .. } => !state.calls.is_unsettled(call),
+        Fact::ToolEnded { call, .. } => state.calls.is_open(call),
+        _ => false,
+    })
+}
+
 impl Engine {
     /// Records what a hook says, durably, and answers it. Only a driver that was replaced and a hard budget that is
     /// used up deny a call.
@@ -201,30 +213,45 @@ impl Engine {
         actor: &Actor,
         recorded: &mut dyn FnMut() -> bool,
     ) -> Result<HookAnswer, Error> {
-        let HookCall { report, facts, key } = call;
+        let HookCall { report, facts, mut key, visit } = call;
         let inputs: Vec<Input> = facts.iter().cloned().map(Input::from).collect();
         // A long text takes a while to be made fit, and the store is not locked meanwhile.
         let ready = self.ready_facts(&inputs);
-        let append = |epoch: Option<u64>| {
-            let what = match &ready {
-                Some(ready) => What::Facts(ready.clone()),
-                None => self.decide_as(inputs.clone(), epoch),
+        let append = |key: &EventKey| {
+            let append = |epoch: Option<u64>| {
+                let what = match &ready {
+                    Some(ready) => What::Facts(ready.clone()),
+                    None => self.decide_as(inputs.clone(), epoch),
+                };
+                let run = actor.run.clone();
+                Append { run, epoch, want_state: true, ..Append::new(session, key.clone(), self.now(), what) }
             };
-            let run = actor.run.clone();
-            Append { run, epoch, want_state: true, ..Append::new(session, key.clone(), self.now(), what) }
+            let result = self.append_one(append(actor.epoch));
+            let is_stale = matches!(result, Err(segno_store::Error::StaleEpoch { .. }));
+            match is_stale.then(|| self.adopted_epoch(session, actor.run.as_deref())).flatten() {
+                Some(epoch) => self.append_one(append(Some(epoch))),
+                None => result,
+            }
         };
-        let mut result = self.append_one(append(actor.epoch));
-        if matches!(result, Err(segno_store::Error::StaleEpoch { .. }))
-            && let Some(epoch) = self.adopted_epoch(session, actor.run.as_deref())
+        let mut result = append(&key);
+        if let Ok(appended) = &result
+            && appended.repeated
+            && appended.state.as_deref().is_some_and(|state| is_another_call(state, &facts))
         {
-            result = self.append_one(append(Some(epoch)));
+            key = visit.clone();
+            result = append(&key);
         }
         match result {
             Ok(appended) => {
                 let waits = recorded();
                 let state = appended.state.as_deref();
-                let forbidden =
-                    state.and_then(|state| exhausted(state).or_else(|| self.uncounted(state, actor)));
+                let forbidden = match appended.repeated {
+                    // Nobody asked the store whether it may be recorded: its driver may be another one by now.
+                    true => self.reason_to_deny(session, actor),
+                    false => {
+                        state.and_then(|state| exhausted(state).or_else(|| self.uncounted(state, actor)))
+                    }
+                };
                 let mut denial = forbidden.and_then(|why| deny(&report, why));
                 if let Some(state) = appended.state.as_deref().filter(|_| waits && denial.is_none()) {
                     let held = self.hold_call(state, &facts, actor.run.as_deref());
@@ -252,7 +279,7 @@ impl Engine {
                 });
                 let denial = reason.and_then(|reason| deny(&report, reason));
                 let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
-                let (call, store) = (HookCall { report, facts, key }, Some(self.store_id()));
+                let (call, store) = (HookCall { report, facts, key, visit }, Some(self.store_id()));
                 call.keep(&self.redactor(), &dir, self.now(), session, actor, store, denial.as_ref())?;
                 let _ = recorded();
                 Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })

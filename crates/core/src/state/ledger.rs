@@ -176,10 +176,20 @@ impl Calls {
 
     /// The name in the ledger of a call that was told of just now, by the agent's id.
     pub(crate) fn name_of(&self, id: &str) -> String {
-        let is_it = |name: &&String| {
-            name.strip_prefix(id).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
-        };
-        self.newest.as_ref().filter(is_it).map_or_else(|| id.to_owned(), ToOwned::to_owned)
+        self.newest
+            .as_ref()
+            .filter(|name| is_named_by(name, id))
+            .map_or_else(|| id.to_owned(), ToOwned::to_owned)
+    }
+
+    /// Whether a call with this id of the agent's is open.
+    pub fn is_open(&self, id: &str) -> bool {
+        self.open.keys().any(|name| is_named_by(name, id))
+    }
+
+    /// Whether a call with this id is open or in doubt.
+    pub fn is_unsettled(&self, id: &str) -> bool {
+        self.is_open(id) || self.in_doubt.keys().any(|name| is_named_by(name, id))
     }
 
     /// All of them, whatever became of them.
@@ -205,6 +215,11 @@ impl Calls {
 /// The name of a call in the ledger: the agent's id, with a number from the second one on.
 fn key_of(call: &str, nth: u32) -> String {
     if nth <= 1 { call.to_owned() } else { format!("{call}#{nth}") }
+}
+
+/// Whether a name in the ledger is that of a call with this id.
+fn is_named_by(name: &str, id: &str) -> bool {
+    name.strip_prefix(id).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
 }
 
 /// Thirty-two bits are enough to tell the last few dozen calls apart.

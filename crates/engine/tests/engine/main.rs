@@ -17,6 +17,7 @@ mod example;
 mod face;
 mod going_back;
 mod going_on;
+mod hook_calls;
 mod leases;
 mod looping;
 mod markdown;

@@ -29,10 +29,13 @@ use crate::lab::variable;
 const STEPS: u32 = 7;
 
 /// A step takes a while, leaves a trace of when it begins and ends in which run, and says that it ended in words that
-/// are not in the command itself.
+/// are not in the command itself. In a run that is held back each step takes longer, and the last one never ends.
 fn step(number: u32) -> String {
+    let held = "hold-$SEGNO_RUN";
     format!(
-        "K={number}; echo B $K $SEGNO_RUN >> log.txt; touch begun-$K; sleep 0.4; echo E $K $SEGNO_RUN >> log.txt; echo fini''shed {}",
+        "K={number}; echo B $K $SEGNO_RUN >> log.txt; touch begun-$K; sleep 0.4; test -e {held} && sleep 1; \
+         while [ $K = {STEPS} -a -e {held} ]; do sleep 0.1; done; \
+         echo E $K $SEGNO_RUN >> log.txt; echo fini''shed {}",
         number * 1111
     )
 }
@@ -144,7 +147,13 @@ impl Dice {
     }
 }
 
-fn each(agent: &'static str, kind: &str, crash: impl Fn(&Real, Live, &mut Dice)) {
+/// In a world that is held back, an agent does not come to its end before it is taken up.
+fn each(
+    agent: &'static str,
+    kind: &str,
+    is_held: impl Fn(u64) -> bool,
+    crash: impl Fn(&Real, Live, &mut Dice),
+) {
     let number = |name: &str| variable(name).and_then(|value| value.parse::<u64>().ok());
     let (crashes, seed) = (number("SEGNO_CRASHES").unwrap_or(1), number("SEGNO_SEED").unwrap_or(20_260_101));
     let mixed =
@@ -157,11 +166,17 @@ fn each(agent: &'static str, kind: &str, crash: impl Fn(&Real, Live, &mut Dice))
         let Some(real) = Real::new(agent, script(agent, also), Patience::default()) else { return };
         let task = task();
         let live = real.lab.start(&["run", "--json", "--agent", agent, "--prompt", &task], None);
+        if is_held(number) {
+            let run = real.lab.running();
+            std::fs::write(real.file(&format!("hold-{}", run["id"].as_str().unwrap())), "").unwrap();
+        }
         let after = 1 + dice.below(u64::from(STEPS));
         real.wait_file(&format!("begun-{after}"));
         std::thread::sleep(Duration::from_millis(dice.below(700)));
         crash(&real, live, &mut dice);
-        resumed += u64::from(resume_and_compare(&real));
+        let taken_up = resume_and_compare(&real);
+        assert!(taken_up || !is_held(number), "there was something left to do");
+        resumed += u64::from(taken_up);
     }
     println!("{agent}, {kind}: {crashes} of {crashes} right, {resumed} of them taken up again");
 }
@@ -169,40 +184,51 @@ fn each(agent: &'static str, kind: &str, crash: impl Fn(&Real, Live, &mut Dice))
 /// The agent, its driver or both are killed.
 #[rstest]
 fn at_any_moment(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
-    each(agent, "killed", |real, mut live, dice| {
-        let killed = [Killed::Agent, Killed::Driver, Killed::Both][dice.below(3) as usize];
-        let pid = i32::try_from(real.lab.state()["run"]["pid"].as_u64().unwrap()).unwrap();
-        println!("{killed:?} is killed");
-        if live.is_running() && killed != Killed::Agent {
-            live.signal(Signal::KILL);
-        }
-        if killed != Killed::Driver {
-            // It may have come to its end this very moment.
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
-        }
-        live.finish();
-    });
+    each(
+        agent,
+        "killed",
+        |_| false,
+        |real, mut live, dice| {
+            let killed = [Killed::Agent, Killed::Driver, Killed::Both][dice.below(3) as usize];
+            let pid = i32::try_from(real.lab.state()["run"]["pid"].as_u64().unwrap()).unwrap();
+            println!("{killed:?} is killed");
+            if live.is_running() && killed != Killed::Agent {
+                live.signal(Signal::KILL);
+            }
+            if killed != Killed::Driver {
+                // It may have come to its end this very moment.
+                let pid = rustix::process::Pid::from_raw(pid).unwrap();
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+            live.finish();
+        },
+    );
 }
 
-/// Only the driver dies; the agent goes on for a while, and somebody looks or not.
+/// Only the driver dies; the agent goes on for a while, and somebody looks or not. One in five may come to its end
+/// meanwhile, and is not to be started again then.
 #[rstest]
 fn without_a_driver_for_a_while(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
-    each(agent, "driver killed", |real, mut live, dice| {
-        if live.is_running() {
-            live.signal(Signal::KILL);
-        }
-        live.finish();
-        let (begin, rest) = (dice.below(2), Duration::from_millis(300 + dice.below(7_700)));
-        if begin == 0 {
-            std::thread::sleep(rest / 2);
-            assert_eq!(real.lab.run(&["ls"]).code, Some(0));
-            std::thread::sleep(rest / 2);
-        } else {
-            std::thread::sleep(rest);
-        }
-        println!("{rest:?} without a driver, looked: {}", begin == 0);
-    });
+    each(
+        agent,
+        "driver killed",
+        |number| number % 5 != 4,
+        |real, mut live, dice| {
+            if live.is_running() {
+                live.signal(Signal::KILL);
+            }
+            live.finish();
+            let (begin, rest) = (dice.below(2), Duration::from_millis(300 + dice.below(7_700)));
+            if begin == 0 {
+                std::thread::sleep(rest / 2);
+                assert_eq!(real.lab.run(&["ls"]).code, Some(0));
+                std::thread::sleep(rest / 2);
+            } else {
+                std::thread::sleep(rest);
+            }
+            println!("{rest:?} without a driver, looked: {}", begin == 0);
+        },
+    );
 }
 
 /// The lines of one part of a brief.
@@ -221,6 +247,9 @@ fn resume_and_compare(real: &Real) -> bool {
     let earlier = real.model.requests();
     let said = real.lab.run(&["resume", "last", "--json"]);
     real.describe(&said);
+    for event in real.lab.journal(None) {
+        println!("journal {event}");
+    }
     println!("{}", std::fs::read_to_string(real.file("log.txt")).unwrap_or_default());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let state = real.lab.state();
