@@ -53,7 +53,13 @@ impl Agent for Plain {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { call_ids_recur: true, ..Capabilities::default() }
+        let chooses_id = !self.config.begin.is_empty();
+        Capabilities {
+            call_ids_recur: true,
+            chooses_id,
+            chooses_id_at_terminal: chooses_id,
+            ..Capabilities::default()
+        }
     }
 
     fn text_flow(&self) -> TextFlow {

@@ -172,6 +172,35 @@ promise!(
 );
 
 promise!(
+    /// `begin` gives a described agent the id of its conversation, so that it is known whenever the agent dies.
+    fn a_described_agent_begins_under_an_id_of_ours() {
+        let lab = Lab::new();
+        let agent = lab.path("mine.sh");
+        let script = "echo \"$@\" >> args.txt; case \"$1\" in --begin) kill -9 $$;; esac; echo done";
+        std::fs::write(&agent, script).unwrap();
+        lab.config(&format!(
+            "[agents.mine]\ncommand = [\"sh\", {agent:?}]\nprompt = \"none\"\n\
+             begin = [\"--begin\", \"{{id}}\"]\nresume = [\"--resume={{id}}\"]\nfork = [\"--copy\", \"{{id}}\"]"
+        ));
+        let args = || std::fs::read_to_string(lab.home.work().join("args.txt")).unwrap();
+        lab.run(&["run", "--agent", "mine", "--prompt", "go", "--json"]);
+        let state = lab.state();
+        let id = state["run"]["native_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no conversation: {state:#}"))
+            .to_owned();
+        assert_eq!((state["status"].as_str(), args()), (Some("interrupted"), format!("--begin {id}\n")));
+        let said = lab.run(&["resume", "last", "--json"]);
+        assert_eq!(said.result()["outcome"], "completed", "{said:?}");
+        assert_eq!(args(), format!("--begin {id}\n--resume={id}\n"));
+        assert_eq!(lab.state()["run"]["native_id"], id.as_str());
+        let said = lab.run(&["run", "--agent", "mine", "--continue-from", "last", "--fork", "--json"]);
+        assert_eq!(said.result()["outcome"], "completed", "{said:?}");
+        assert_eq!(args(), format!("--begin {id}\n--resume={id}\n--copy {id}\n"));
+    }
+);
+
+promise!(
     /// What happened to a file is recorded as the agent tells it.
     fn a_described_agent_says_what_happened_to_a_file() {
         let file =
