@@ -32,6 +32,11 @@ pub enum LogUse<'a> {
     },
     /// All of it, sub-agents too.
     Whole,
+    /// The log of a sub-agent, for what it used itself: a copy of the conversation that it began with is not of it.
+    SubAgent {
+        /// The sub-agent's own conversation.
+        id: &'a str,
+    },
 }
 
 /// Where the logs of an agent lie: one file for each conversation, somewhere below one directory.
@@ -99,6 +104,11 @@ pub trait ConversationLog: Debug + Send + Sync {
     /// Whether a log that begins like this is that of the conversation with the person.
     fn is_main(&self, _head: &[u8]) -> bool {
         true
+    }
+
+    /// The conversation of a sub-agent that an event of a log tells of, if that has a log of its own among the others.
+    fn sub_agent_of(&self, _event: &AgentEvent) -> Option<String> {
+        None
     }
 
     /// What a whole log says, or one that was cut off anywhere.

@@ -74,9 +74,11 @@ impl Tally {
             EndCause::Budget => Some((Kind::Budget, "the budget is used up")),
         };
         match asked {
-            // It had finished before the request reached it.
+            // It had finished before the request reached it, with all that it had launched.
             Some(_)
                 if self.ending != Ending::Interactive
+                    && self.open.is_empty()
+                    && self.background.is_empty()
                     && matches!(said.0, Kind::Completed | Kind::Denied)
                     && exit.is_success() =>
             {

@@ -1,7 +1,8 @@
 //! Bytes to lines, in bounded memory.
 
-/// How much of both ends of an oversized line is kept.
-pub(crate) const EXCERPT: usize = 4096;
+/// How much of both ends of an oversized line is kept: more than anybody shows, so that a secret that stands where it is
+/// cut can be seen whole before.
+pub(crate) const EXCERPT: usize = 64 * 1024;
 
 /// One line as found, without its line feed.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ pub use parts::*;
 pub(crate) use plan::place;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 11;
+pub const FOLD_VERSION: u32 = 12;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,6 +122,9 @@ pub struct State {
     /// Tokens used, by kind.
     #[serde(default)]
     pub tokens: TokenUse,
+    /// What was used is known only roughly: a run ended before it could say so, or somebody estimated it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tokens_estimated: bool,
     /// Money allowed and spent.
     pub cost: CostBudget,
     /// What runs of other sessions have used so far that an agent of this one started, by run; and what sessions have

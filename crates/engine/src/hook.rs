@@ -12,6 +12,7 @@ use segno_core::State;
 use segno_core::StoreId;
 use segno_core::event::CallEnd;
 use segno_core::event::Source;
+use segno_core::text::shorten;
 use segno_redact::Redactor;
 use segno_store::Append;
 use segno_store::What;
@@ -26,6 +27,8 @@ use crate::run::facts_of;
 use crate::spool;
 use crate::spool::FitFact;
 
+/// How much of a payload that no agent sends is kept, in characters.
+const MALFORMED: usize = 64 * 1024;
 const REPLACED: &str = "segno: this run was replaced by another driver of the session; stop here";
 const UNREADABLE: &str = "segno: the record of this session cannot be read now, so nobody can tell whether this call may run; try again";
 
@@ -50,11 +53,19 @@ pub struct HookCall {
 impl HookCall {
     /// Understands a payload. One that no agent sends is recorded as it is.
     /// What has no key of its own gets the one that is given.
-    pub fn read(agent: &dyn Agent, run: Option<&str>, payload: &[u8], otherwise: EventKey) -> Self {
+    pub fn read(
+        agent: &dyn Agent,
+        run: Option<&str>,
+        payload: &[u8],
+        otherwise: EventKey,
+        redactor: &Redactor,
+    ) -> Self {
         let report = match agent.hook(payload) {
             Ok(report) => report,
             Err(why) => {
-                let text = String::from_utf8_lossy(&payload[..payload.len().min(64 * 1024)]).into_owned();
+                // Half of a secret is not known as one: they go before it is cut.
+                let text = String::from_utf8_lossy(payload);
+                let text = shorten(&redactor.text(&text), MALFORMED);
                 let body = json!({ "why": why.to_string(), "payload": text });
                 let facts = vec![Fact::Reported { what: "hook_malformed".to_owned(), body }];
                 return Self { report: nothing(), facts, key: otherwise.clone(), visit: otherwise };

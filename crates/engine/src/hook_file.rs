@@ -122,8 +122,8 @@ impl HookVisit {
         }
         let Self { agent, session, run, epoch, payload, file, secrets, .. } = self;
         let run = run.map(|run| run.to_string());
-        let call = HookCall::read(agent.as_ref(), run.as_deref(), &payload, key);
         let redactor = redactor(&file, secrets)?;
+        let call = HookCall::read(agent.as_ref(), run.as_deref(), &payload, key, &redactor);
         let actor = Actor { run, epoch, ..Actor::default() };
         match open(&file) {
             Ok(store) => {

@@ -40,6 +40,16 @@ pub(crate) fn changed_after(file: &Path, moment: Timestamp) -> bool {
     })
 }
 
+/// Whether a file has come to be since a moment, as far as the file system tells: an edit in place leaves its birth as it
+/// is.
+pub(crate) fn born_after(file: &Path, moment: Timestamp) -> bool {
+    let born = std::fs::symlink_metadata(file).and_then(|meta| meta.created()).ok();
+    let since = born.and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok());
+    since
+        .and_then(|since| i64::try_from(since.as_micros()).ok())
+        .is_some_and(|micros| micros.saturating_add(TICK) >= moment.as_micros())
+}
+
 /// The path of an artifact as it is recorded, from the root of the session's project on.
 ///
 /// # Errors

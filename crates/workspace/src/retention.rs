@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 use std::time::SystemTime;
 
@@ -74,6 +76,15 @@ impl Workspace {
             Listed { name, named, snapshot }
         };
         Ok(refs.into_iter().map(one).collect())
+    }
+
+    /// Whether a snapshot holds something under a path.
+    pub fn holds(&self, snapshot: &Snapshot, path: &Path) -> Result<bool, Error> {
+        let tree = snapshot.tree.to_string();
+        let mut arguments: Vec<&OsStr> =
+            ["ls-tree", "-z", "--full-tree", tree.as_str(), "--"].map(OsStr::new).into();
+        arguments.push(path.as_os_str());
+        Ok(!self.git.run(&arguments)?.is_empty())
     }
 
     /// What a snapshot does not hold, or not quite.

@@ -16,6 +16,9 @@ use crate::event::ChangeKind;
 use crate::event::InputSource;
 use crate::raw::Raw;
 
+/// How it begins what the model is told in place of a result that was lost with the process before: that is no end.
+const UNKNOWN_END: &str = "[Tool call interrupted: the session ended";
+
 /// More open calls than this are not tracked by name; nothing else depends on it.
 const MAX_CALLS: usize = 2_000;
 
@@ -117,6 +120,9 @@ impl Calls {
             return Some(());
         }
         let error = text_of(block.content.as_ref());
+        if error.starts_with(UNKNOWN_END) {
+            return Some(());
+        }
         out.push(match verdict(meta) {
             NotRun::Denied(by) => AgentEvent::ToolDenied { call_id, tool, reason: error, by, parent },
             ended => AgentEvent::ToolFailed {

@@ -76,7 +76,7 @@ impl ConversationLog for TranscriptLog {
             LogUse::Alone { since } => (since, false),
             LogUse::Whole => (None, true),
             // Its output tells all that is in there.
-            LogUse::BesideOutput => return None,
+            LogUse::BesideOutput | LogUse::SubAgent { .. } => return None,
         };
         let ending = if whole { Ending::Silent } else { Ending::Interactive };
         let machine = Transcript { live: Live::new(since), whole, ..Transcript::default() };

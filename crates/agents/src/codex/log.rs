@@ -71,10 +71,19 @@ impl ConversationLog for RolloutLog {
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {
         let ending = match usage {
             LogUse::Alone { .. } => Ending::Interactive,
-            LogUse::BesideOutput | LogUse::Whole => Ending::Silent,
+            LogUse::BesideOutput | LogUse::Whole | LogUse::SubAgent { .. } => Ending::Silent,
         };
         let machine = Rollout::new(options, usage);
         Some(Reader::new(Box::new(machine), options, Tally::new(ending, options)))
+    }
+
+    fn sub_agent_of(&self, event: &AgentEvent) -> Option<String> {
+        let AgentEvent::ToolFinished { tool: Some(tool), output, .. } = event else { return None };
+        if tool != "spawn_agent" {
+            return None;
+        }
+        let text = output.read::<String>()?;
+        serde_json::from_str::<Spawned>(&text).ok()?.agent_id.filter(|id| is_short(id))
     }
 
     fn is_main(&self, head: &[u8]) -> bool {
@@ -87,10 +96,19 @@ impl ConversationLog for RolloutLog {
     }
 }
 
+/// What the model is told of a sub-agent that was started.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct Spawned {
+    agent_id: Option<String>,
+}
+
 /// What must be remembered from line to line.
 #[derive(Debug)]
 struct Rollout {
     live: Live,
+    /// Only what this thread used.
+    only: Option<String>,
     /// Only what the output does not tell better.
     beside: bool,
     /// Lines have the id of the turn that ends there.
@@ -121,8 +139,12 @@ impl Rollout {
         Self {
             live: Live::new(match usage {
                 LogUse::Alone { since } => since,
-                LogUse::BesideOutput | LogUse::Whole => None,
+                LogUse::BesideOutput | LogUse::Whole | LogUse::SubAgent { .. } => None,
             }),
+            only: match usage {
+                LogUse::SubAgent { id } => Some(id.to_owned()),
+                LogUse::Alone { .. } | LogUse::BesideOutput | LogUse::Whole => None,
+            },
             beside: matches!(usage, LogUse::BesideOutput),
             positions: matches!(usage, LogUse::Whole),
             first: None,
@@ -224,11 +246,18 @@ impl Rollout {
     /// The tokens of one answer, and of the thread with it.
     fn used(&mut self, payload: &Payload, live: bool, out: &mut Vec<AgentEvent>) {
         // Those of sub-agents stand in rollouts of their own.
-        let known = |thread: &String| self.threads.is_empty() || self.threads.contains(thread);
+        let known =
+            |thread: &String| self.only.is_some() || self.threads.is_empty() || self.threads.contains(thread);
         if !payload.thread_id.as_ref().is_none_or(known) {
             return;
         }
         let Some(usage) = payload.usage.as_ref().map(Usage::counts) else { return };
+        if self.only.is_some() {
+            if self.only == payload.thread_id {
+                out.push(AgentEvent::Tokens { model: None, delta: Some(usage), total: None });
+            }
+            return;
+        }
         let total = payload.thread_token_usage.as_ref().map(Usage::counts);
         let total = total.unwrap_or_else(|| self.total.unwrap_or_default().plus(usage));
         if !self.told {
@@ -242,7 +271,8 @@ impl Rollout {
     fn count(&mut self, payload: Payload, live: bool, out: &mut Vec<AgentEvent>) {
         let limits = payload.rate_limits.and_then(|limits| self.windows.told(limits));
         out.extend(limits.filter(|_| live));
-        let Some(info) = payload.info else { return };
+        // It does not say whose it is.
+        let Some(info) = payload.info.filter(|_| self.only.is_none()) else { return };
         let Some(total) = info.total_token_usage else { return };
         if self.total.is_none() {
             let last = info.last_token_usage.unwrap_or_default().counts();

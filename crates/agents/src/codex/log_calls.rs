@@ -40,6 +40,8 @@ struct Call {
     yields: bool,
     /// Its answer is plain text only when something went wrong.
     answers_json: bool,
+    /// It was answered and went on.
+    goes_on: bool,
     /// The patch that it applies, if it is one.
     patch: Option<String>,
 }
@@ -76,17 +78,18 @@ impl Calls {
         } else if self.open.len() < MAX_OPEN && is_short(&call_id) && is_short(&tool) {
             let yields = tool == "shell";
             let answers_json = payload.namespace.is_some_and(|name| name.starts_with("multi_agent"));
-            self.open.insert(call_id, Call { tool, yields, answers_json, patch });
+            self.open.insert(call_id, Call { tool, yields, answers_json, goes_on: false, patch });
         }
     }
 
     /// The model was given the result of a call.
     pub(super) fn answered(&mut self, call_id: String, output: Raw, out: &mut Vec<AgentEvent>) {
         // What was shown has told the end already, and more of it.
-        let Some(call) = self.open.get(&call_id) else { return };
+        let Some(call) = self.open.get_mut(&call_id) else { return };
         let text = output.read::<String>();
         let how = match text.as_deref() {
             Some(text) if call.yields && head(text).any(|line| line.starts_with("Process running with ")) => {
+                call.goes_on = true;
                 return;
             }
             Some(text) => judged(text, call),
@@ -117,6 +120,10 @@ impl Calls {
             return;
         }
         let well = item.status.as_deref().is_none_or(|status| status == "completed");
+        // Which sub-agent was started is in the answer.
+        if well && self.open.get(&call_id).is_some_and(|call| call.tool == "spawn_agent") {
+            return;
+        }
         if let Some(call) = self.open.remove(&call_id) {
             let how = match item.status.as_deref() {
                 Some("declined") => How::Denied,
@@ -125,6 +132,11 @@ impl Calls {
                 _ if !well => How::Failed,
                 _ => How::Well,
             };
+            // Codex ends what goes on when it ends itself, with a signal: how far that came, nobody knows.
+            let by_itself = item.exit_code.is_some_and(|code| (0..128).contains(&code));
+            if call.goes_on && !well && !by_itself {
+                return;
+            }
             let words = item.stderr.filter(|text| !well && !text.is_empty()).or(item.stdout);
             let output = item.aggregated_output.or(words).map(|text| Raw::string(&text));
             let output = output.or(item.error.filter(|error| error.get() != "null")).or(item.result);
@@ -166,7 +178,10 @@ fn described(name: &str, given: &Raw) -> (String, Raw) {
 /// How a call went that only its answer tells of.
 fn judged(text: &str, call: &Call) -> How {
     if head(text).any(|line| line == "aborted" || line.starts_with("aborted by user")) {
-        return How::CutOff;
+        // A patch is applied in no time: what a person leaves is the question whether it may be. Of a command nobody can
+        // tell whether it ran already.
+        let refused = call.tool == "apply_patch" && text.starts_with("aborted by user");
+        return if refused { How::Denied } else { How::CutOff };
     }
     if let Some(code) = exit_word(text) {
         return if code == "0" { How::Well } else { How::Failed };

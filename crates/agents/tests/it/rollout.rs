@@ -126,7 +126,6 @@ fn every_call_starts_once_and_ends_once() {
         ("unfit", "failed"),
         ("unknown", "failed"),
         ("poke", "finished"),
-        ("long", "cut off"),
         ("patched", "finished"),
         ("stopped", "cut off"),
         ("web", "finished"),
@@ -135,7 +134,8 @@ fn every_call_starts_once_and_ends_once() {
     let starts = events.iter().filter(|event| matches!(event.event, AgentEvent::ToolStarted { .. })).count();
     assert_eq!((starts, outcome.tool_calls), (14, 14));
     let open: Vec<&str> = outcome.open_calls.iter().map(|call| call.call_id.as_str()).collect();
-    assert_eq!(open, ["open"]);
+    // What went on and was cut off has no end: how far it came, nobody knows.
+    assert_eq!(open, ["long", "open"]);
     assert_eq!(outcome.denials.len(), 2);
     let (tool, input) = events
         .iter()

@@ -155,6 +155,7 @@ pub(crate) fn full_state() -> State {
             warn_percent: 90,
             hard: false,
         },
+        tokens_estimated: true,
         warned: Warned { tokens: true, tokens_over: false, cost: false, cost_over: false },
         below: [("run-9".to_owned(), BelowMark { tokens: TokenUse::of(7), micros: 1 })].into(),
         token_source: Some(token_source("run-2", Source::Stream)),

@@ -122,6 +122,7 @@ impl State {
             progress_set: None,
             budget: created.budget,
             tokens: Default::default(),
+            tokens_estimated: false,
             cost: created.cost,
             below: Default::default(),
             warned: Default::default(),

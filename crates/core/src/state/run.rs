@@ -74,6 +74,7 @@ impl State {
         let last = mark.at.max(run.started_at);
         run.ended_at = Some(e.at.map_or(last, |at| at.clamp(run.started_at, last)));
         run.outcome = Some(e.outcome.clone());
+        self.tokens_estimated |= e.estimated;
         if e.native_id.is_some() {
             run.native_id.clone_from(&e.native_id);
         }

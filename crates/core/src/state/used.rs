@@ -20,6 +20,8 @@ impl State {
             return Applied::Repeated;
         }
         self.tokens = self.tokens.plus(&e.tokens);
+        // What a run estimates while it goes on, its end makes exact or does not.
+        self.tokens_estimated |= e.estimated && e.source == Source::Hand;
         self.budget.record_usage(e.tokens.counted(self.budget.count));
         if let Some(below) = self.below(e.below.as_deref()) {
             below.tokens = below.tokens.plus(&e.tokens);

@@ -18,6 +18,7 @@ use crate::Error;
 use crate::engine::fresh_key;
 use crate::inside::changed_after;
 use crate::inside::inside;
+use crate::tree::Checkpoint;
 
 /// More changed files than this are not listed one by one; the checkpoints have them all.
 const MOST: usize = 5_000;
@@ -42,18 +43,26 @@ pub(super) fn record_untold(recorder: &mut Recorder<'_>, until: Option<Timestamp
     }
 }
 
+/// The checkpoint that holds the files as the run found them.
+pub(super) fn start_of_run(recorder: &Recorder<'_>) -> Result<Option<Checkpoint>, Error> {
+    let Some(run) = recorder.state.run.as_ref().filter(|run| run.id == recorder.run) else { return Ok(None) };
+    newest(recorder, |found| found.reason == RUN_START && found.seq < run.seq)
+}
+
+/// The newest checkpoint with files that fits.
+fn newest(recorder: &Recorder<'_>, fits: impl Fn(&Checkpoint) -> bool) -> Result<Option<Checkpoint>, Error> {
+    recorder.engine.newest_checkpoint(recorder.session, CHECKPOINTS, 100, |checkpoint| {
+        checkpoint.snapshot.is_some() && !checkpoint.aside && fits(checkpoint)
+    })
+}
+
 fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Fact>, Error> {
     let (engine, session) = (recorder.engine, recorder.session);
     let Some(run) = recorder.state.run.as_ref().filter(|run| run.id == recorder.run) else {
         return Ok(Vec::new());
     };
-    let newest = |fits: &dyn Fn(&crate::tree::Checkpoint) -> bool| {
-        engine.newest_checkpoint(session, CHECKPOINTS, 100, |checkpoint| {
-            checkpoint.snapshot.is_some() && !checkpoint.aside && fits(checkpoint)
-        })
-    };
-    let before = newest(&|found| found.reason == RUN_START && found.seq < run.seq)?;
-    let after = newest(&|found| found.seq > run.seq)?;
+    let before = start_of_run(recorder)?;
+    let after = newest(recorder, |found| found.seq > run.seq)?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(Vec::new()) };
     let changed = engine.compare(session, &before, Some(&after), false)?.files;
     let root = PathBuf::from(&recorder.state.project.path);

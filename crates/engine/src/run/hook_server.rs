@@ -196,7 +196,8 @@ fn hear(engine: &Engine, identity: &RunIdentity, mut stream: UnixStream) -> Opti
         return None;
     }
     let agent = segno_agents::by_name(&request.agent)?;
-    let call = HookCall::read(agent.as_ref(), identity.actor.run.as_deref(), &payload, request.key);
+    let (run, redactor) = (identity.actor.run.as_deref(), engine.redactor());
+    let call = HookCall::read(agent.as_ref(), run, &payload, request.key, &redactor);
     drop(payload);
     let mut recorded = || stream.write_all(&[RECORDED]).is_ok();
     let answer = engine.hear_hook_of(identity.session, call, &identity.actor, &mut recorded).ok()?;

@@ -1,6 +1,7 @@
 //! What a run brings goes into the journal in order, and stays in hand until it is there.
 
 mod agent;
+mod made;
 mod send;
 mod shown;
 mod tokens;
@@ -72,10 +73,16 @@ pub(super) struct Recorder<'a> {
     took_over: bool,
     /// We stopped the agent: a call that is said to have failed was cut off, and nobody knows how far it got.
     pub(super) cut_off: bool,
+    /// The agent was told to stop: what it had launched does not come to its end by itself.
+    pub(super) is_stopping: bool,
     /// The tools that the agent said it has.
     tools: Option<serde_json::Value>,
     /// Artifacts that were recorded already, each once in a phase.
     artifacts: HashSet<(Option<String>, String)>,
+    /// Files that were told of, by their path in the project.
+    told_files: HashSet<std::path::PathBuf>,
+    /// The files as the run found them, once somebody asked.
+    before: Option<Option<made::Before>>,
     view_due: bool,
     /// Something was recorded that the view does not show yet, though nothing to rewrite it for at once.
     view_stale: bool,
@@ -137,8 +144,11 @@ impl<'a> Recorder<'a> {
             launched: HashMap::new(),
             took_over: false,
             cut_off: false,
+            is_stopping: false,
             tools: None,
             artifacts: HashSet::new(),
+            told_files: HashSet::new(),
+            before: None,
             view_due: false,
             view_stale: false,
             view_written: None,

@@ -34,13 +34,14 @@ use super::capture::Note;
 use super::journal::Recorder;
 use super::log_find::find;
 use super::log_find::is_of;
+use super::log_helpers::Helpers;
 use super::log_tail::CHUNK;
 use super::log_tail::LogTail;
 
 /// How long an agent may take to begin its record after it has named the conversation.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How soon the log is looked for again; then twice as long each time, for a home may hold many.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// Most that is held back of the output until it is decided.
 const HELD: usize = 256;
 const HELD_BYTES: usize = 4 * 1024 * 1024;
@@ -102,6 +103,8 @@ fn location(agent: &dyn Agent) -> Option<LogLocation> {
 /// The record of one run.
 pub(super) struct LogBeside {
     mode: Mode,
+    /// Sub-agents with logs of their own.
+    helpers: Option<Helpers>,
     /// How many calls the agent itself made.
     calls: u64,
     /// How far the output was heard.
@@ -136,7 +139,7 @@ struct Searching {
     held_bytes: usize,
 }
 
-struct Following {
+pub(super) struct Following {
     tail: LogTail,
     reader: Reader,
     buffer: Vec<u8>,
@@ -151,15 +154,17 @@ impl LogBeside {
         native_id: Option<String>,
         recorder: &mut Recorder<'_>,
     ) -> Self {
-        let mut beside =
-            Self { mode: Mode::None, calls: 0, heard: 0, passed: HashSet::new(), windows: None, over: false };
+        let logs = location(agent).zip(note.record.as_ref());
+        let helpers = logs.map(|(location, logs)| Helpers::new(location, logs.directory.clone()));
+        let (mode, passed) = (Mode::None, HashSet::new());
+        let mut beside = Self { mode, helpers, calls: 0, heard: 0, passed, windows: None, over: false };
         match (&note.source, location(agent), &note.record) {
             (Source::Output { since, used }, ..) => {
                 recorder.count_ahead(*used);
                 beside.mode = Mode::Output { since: *since };
             }
             (Source::Record { path, from }, ..) => {
-                match Following::open(agent, path, *from, baseline) {
+                match Following::open(agent, path, *from, baseline, LogUse::BesideOutput) {
                     Ok(followed) => beside.mode = Mode::Following(Box::new(followed)),
                     // What was recorded from it stays; what comes now cannot be told apart from it in the output.
                     Err(why) => {
@@ -254,17 +259,21 @@ impl LogBeside {
                 Look::InVain(why) => self.give_up(dir, recorder, &why),
             },
             Mode::Following(followed) => {
-                let (mut calls, windows) = (0, &mut self.windows);
+                let (mut calls, windows, helpers) = (0, &mut self.windows, &mut self.helpers);
                 let read = followed.read(&mut |envelope| {
                     calls += u64::from(is_call(&envelope.event));
                     if let AgentEvent::Limit { .. } = &envelope.event {
                         *windows = Some(envelope.event.clone());
                     }
+                    if let Some(helpers) = helpers {
+                        helpers.hear(agent, &envelope.event);
+                    }
                     recorder.take_record(&envelope);
                 });
                 self.calls += calls;
+                let theirs = helpers.as_mut().is_some_and(|helpers| helpers.follow(agent, over, recorder));
                 match read {
-                    Ok(read) => read,
+                    Ok(read) => read | theirs,
                     Err(why) => self.fall_back(dir, recorder, &why),
                 }
             }
@@ -381,7 +390,7 @@ impl Searching {
             let found =
                 known.or_else(|| Some((find(&self.location, &self.directory_of_logs.directory, id)?, 0)));
             if let Some((path, from)) = found {
-                match Following::open(agent, &path, from, self.baseline) {
+                match Following::open(agent, &path, from, self.baseline, LogUse::BesideOutput) {
                     Ok(followed) => return Look::Found(Box::new(followed), from),
                     Err(problem) => why = format!("{}: {problem}", path.display()),
                 }
@@ -393,7 +402,13 @@ impl Searching {
 }
 
 impl Following {
-    fn open(agent: &dyn Agent, path: &Path, from: u64, baseline: Baseline) -> std::io::Result<Self> {
+    pub(super) fn open(
+        agent: &dyn Agent,
+        path: &Path,
+        from: u64,
+        baseline: Baseline,
+        usage: LogUse<'_>,
+    ) -> std::io::Result<Self> {
         let tail = LogTail::open(path, from)?;
         let options = ReaderOptions {
             line_limit: segno_agents::DEFAULT_LINE_LIMIT,
@@ -401,12 +416,12 @@ impl Following {
             expected_native_id: None,
             baseline,
         };
-        let reader = agent.conversation_log().and_then(|log| log.reader(&options, LogUse::BesideOutput));
+        let reader = agent.conversation_log().and_then(|log| log.reader(&options, usage));
         let reader = reader.ok_or_else(|| std::io::Error::other("nobody can read it"))?;
         Ok(Self { tail, reader, buffer: vec![0; CHUNK] })
     }
 
-    fn read(&mut self, out: &mut impl FnMut(Envelope)) -> Result<bool, String> {
+    pub(super) fn read(&mut self, out: &mut impl FnMut(Envelope)) -> Result<bool, String> {
         let count = self.tail.read(&mut self.buffer);
         let count = count.map_err(|why| format!("{}: {why}", self.tail.path().display()))?;
         self.reader.feed(&self.buffer[..count], &mut |envelope| {

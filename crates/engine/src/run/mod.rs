@@ -23,6 +23,7 @@ pub mod limit;
 mod log_beside;
 mod log_copy;
 pub(crate) mod log_find;
+mod log_helpers;
 mod log_tail;
 pub mod permission;
 mod program;

@@ -188,6 +188,7 @@ impl Running<'_> {
 
     fn signal(&mut self, step: StopStep) {
         use segno_agents::Signal as Named;
+        self.recorder.is_stopping = true;
         let name = match step.signal {
             // The polite ones are for the agent, which ends its own tools; the last is for everything.
             Named::Interrupt => {

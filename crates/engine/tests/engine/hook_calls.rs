@@ -16,7 +16,8 @@ use crate::common::Room;
 fn visit(engine: &Engine, session: SessionId, payload: &Value) -> HookAnswer {
     let agent = by_name("opencode").unwrap();
     let payload = payload.to_string();
-    let call = HookCall::read(agent.as_ref(), Some("run-1"), payload.as_bytes(), fresh_key());
+    let redactor = engine.redactor();
+    let call = HookCall::read(agent.as_ref(), Some("run-1"), payload.as_bytes(), fresh_key(), &redactor);
     engine.hear_hook(session, call).unwrap()
 }
 
@@ -77,4 +78,21 @@ fn a_replaced_driver_is_denied_however_often_it_asks() {
         assert!(print.contains("replaced by another driver"), "{payload}: {print:?}");
     }
     assert_eq!(ledger(&engine, session), rows(&[("again", "open")]));
+}
+
+/// A payload that no agent sends is kept, as far as there is room; a secret that the end of the room goes through is not.
+#[test]
+fn a_broken_payload_is_cut_after_its_secrets_are_out() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let session = engine.create(room.new_session()).unwrap().state.session_id;
+    let secret = format!("ghp_{}", "Ab1".repeat(12));
+    let broken = format!("{{ {}{secret} no JSON", "x ".repeat(32 * 1024 - 12));
+    let (agent, redactor) = (by_name("opencode").unwrap(), engine.redactor());
+    let call = HookCall::read(agent.as_ref(), Some("run-1"), broken.as_bytes(), fresh_key(), &redactor);
+    engine.hear_hook(session, call).unwrap();
+    let kept = std::fs::read(room.store_path()).unwrap();
+    let log = std::fs::read(room.store_path().with_extension("db-wal")).unwrap_or_default();
+    let holds = |bytes: &[u8]| bytes.windows(12).any(|window| window == &secret.as_bytes()[..12]);
+    assert!(!holds(&kept) && !holds(&log), "half of the secret is in the store");
 }

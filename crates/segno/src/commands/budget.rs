@@ -132,6 +132,7 @@ pub fn show(context: &Context) -> Outcome {
             "tokens": {
                 "total_budget": budget.total_budget,
                 "tokens_used": budget.tokens_used,
+                "estimated": state.tokens_estimated,
                 "tokens_remaining": budget.tokens_remaining(),
                 "utilization_percent": budget.utilization_percent(),
                 "warn_percent": budget.warn_percent,
@@ -201,7 +202,7 @@ pub(super) fn tokens_used(state: &State) -> String {
     let stops = if budget.hard { ", stops there" } else { "" };
     let mut text = format!(
         "{} of {} used ({:.0} %), {} left{low}{stops}",
-        units::count(budget.tokens_used),
+        units::about(budget.tokens_used, state.tokens_estimated),
         units::tokens(budget.total_budget),
         budget.utilization_percent(),
         units::count(budget.tokens_remaining()),

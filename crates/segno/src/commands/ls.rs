@@ -275,7 +275,7 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
 
 /// The tokens of a session; of what, if that is a cap or runs low.
 fn used(summary: &Summary) -> Text {
-    let used = units::count(summary.tokens_used);
+    let used = units::about(summary.tokens_used, summary.tokens_estimated);
     let of = || units::count(summary.token_budget);
     // The flags are of tokens and money together: what money is to blame for stands in its own column.
     let low = summary.budget_warning && !costs_much(summary);

@@ -13,6 +13,11 @@ pub fn count(n: u64) -> String {
     scaled(n, &["", "k", "M", "G", "T"], "")
 }
 
+/// A count that may be known only roughly: `~950`.
+pub fn about(n: u64, estimated: bool) -> String {
+    format!("{}{}", if estimated { "~" } else { "" }, count(n))
+}
+
 /// Tokens: `950 tok`, `12.4k tok`.
 pub fn tokens(n: u64) -> String {
     format!("{} tok", count(n))

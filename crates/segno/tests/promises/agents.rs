@@ -532,9 +532,34 @@ promise!(
         let wanted = [("new.txt", "created"), ("old.txt", "modified")];
         assert_eq!(told, wanted.map(|(path, change)| (path.to_owned(), change.to_owned())));
         assert_eq!(column(&list, "call").len(), 2);
+        let artifacts = lab.json(&["artifact", "list"]);
+        assert_eq!(column(&artifacts, "path"), ["old.txt", "new.txt"]);
+        assert_eq!(column(&artifacts, "artifact_type"), ["modified", "created"], "{artifacts:#}");
         assert!(
             column(&list, "call").iter().all(|call| call != "null"),
             "whose call it was is kept: {list:#}"
         );
+    }
+);
+
+promise!(
+    /// What an agent that was killed had used is an estimate, and every figure of it says so.
+    fn what_a_killed_agent_used_is_called_an_estimate() {
+        let said = || Step::Json(claude::text("${session}", "working"));
+        let ended = || Step::Json(claude::result("${session}", "done"));
+        for (steps, exact) in
+            [(vec![said(), Step::Kill(SignalName::Kill)], false), (vec![said(), ended()], true)]
+        {
+            let (lab, _) = as_claude(steps, &[]);
+            assert_eq!(lab.state()["tokens_estimated"].as_bool().unwrap_or(false), !exact);
+            let listed = lab.json(&["ls", "--all"])["sessions"][0].take();
+            assert_eq!(listed["tokens_estimated"].as_bool().unwrap_or(false), !exact, "{listed:#}");
+            assert!(listed["tokens_used"].as_u64().is_some_and(|used| used > 0), "{listed:#}");
+            assert_eq!(lab.json(&["budget"])["tokens"]["estimated"], !exact);
+            let (list, shown) = (lab.run(&["ls", "--all"]).text(), lab.run(&["show", "last"]).text());
+            assert_eq!((list.contains('~'), shown.contains("~")), (!exact, !exact), "{list}\n{shown}");
+            let tokens = shown.lines().find(|line| line.trim_start().starts_with("tokens")).unwrap();
+            assert_eq!(tokens.contains('~'), !exact, "{shown}");
+        }
     }
 );

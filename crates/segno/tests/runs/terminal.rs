@@ -20,6 +20,8 @@ use crate::lab::until;
 /// The keys that matter.
 pub(crate) const CTRL_C: &str = "\u{3}";
 pub(crate) const CTRL_Z: &str = "\u{1a}";
+/// Leaves a question.
+pub(crate) const ESCAPE: &str = "\u{1b}";
 pub(crate) const ENTER: &str = "\r";
 
 /// A shell on a terminal of its own, with job control.

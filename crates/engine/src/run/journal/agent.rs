@@ -1,5 +1,6 @@
 //! What an agent reports becomes facts, each under a key that names its place.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ use crate::run::translate;
 
 /// Most tasks that are remembered.
 const LAUNCHED: usize = 10_000;
+/// How much of both ends of a line is kept that is too long.
+const ENDS: usize = 4096;
 /// Most artifacts of one run: more are only in the list of files.
 const ARTIFACTS: usize = 10_000;
 
@@ -30,11 +33,18 @@ impl Recorder<'_> {
         self.take_at(envelope, "record-", false);
     }
 
+    /// What a sub-agent used, from its own log.
+    pub(in crate::run) fn take_helper(&mut self, envelope: &Envelope, id: &str) {
+        self.take_at(envelope, &format!("helper-{id}-"), false);
+    }
+
     fn take_at(&mut self, envelope: &Envelope, place: &str, calls_recur: bool) {
         if envelope.native_event_id.is_some() {
             self.last_message.clone_from(&envelope.native_event_id);
         }
-        let mut facts = translate::facts_of(&envelope.event, &self.run);
+        let event = self.with_true_change(&envelope.event);
+        let event = self.without_middle(event);
+        let mut facts = translate::facts_of(&event, &self.run);
         if calls_recur {
             translate::scope_calls(&mut facts, &self.run);
         }
@@ -77,13 +87,23 @@ impl Recorder<'_> {
             }
             Some((key, facts)) => self.put(key, facts),
         }
-        if let AgentEvent::FileChanged { path, change, moved_to, .. } = &envelope.event {
+        if let AgentEvent::FileChanged { path, change, moved_to, .. } = event.as_ref() {
             for (index, (path, change)) in
                 translate::files(path, *change, moved_to.as_deref()).into_iter().enumerate()
             {
                 self.artifact(&format!("{key}.artifact{index}"), path, change);
             }
         }
+    }
+
+    /// Of a line that is too long its two ends are kept. Secrets go before they are cut: half of one is not known as one.
+    fn without_middle<'e>(&self, event: Cow<'e, AgentEvent>) -> Cow<'e, AgentEvent> {
+        let AgentEvent::Oversized { bytes, head, tail } = event.as_ref() else { return event };
+        let redactor = self.engine.redactor();
+        let (head, tail) = (redactor.text(head), redactor.text(tail));
+        let head = head[..head.floor_char_boundary(ENDS)].to_owned();
+        let tail = tail[tail.ceil_char_boundary(tail.len().saturating_sub(ENDS))..].to_owned();
+        Cow::Owned(AgentEvent::Oversized { bytes: *bytes, head, tail })
     }
 
     /// Remembers what goes on after its call was answered, and gives its end when that is told.
@@ -98,6 +118,10 @@ impl Recorder<'_> {
             AgentEvent::TaskStopped { task_id: task, call_id, status, summary }
             | AgentEvent::SubAgentStopped { agent_id: task, call_id, status, summary } => {
                 let known = self.launched.remove(task);
+                // We stopped the agent, and it stopped what it had launched: how far that came, nobody knows.
+                if self.is_stopping && status != "completed" {
+                    return None;
+                }
                 // Whoever takes a run over has not heard of its beginning; then what the call itself says is lost if
                 // it still comes, but not that it ended.
                 let told =

@@ -1,10 +1,14 @@
 //! Caps: turns, money, tokens.
 
 use rstest::rstest;
+use segno_testkit::model::Op;
 use segno_testkit::model::Script;
+use segno_testkit::model::Sh;
 use segno_testkit::model::Then;
+use segno_testkit::model::Track;
 use segno_testkit::model::Turn;
 use segno_testkit::model::Usage;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 
 use super::Real;
@@ -106,5 +110,77 @@ fn a_budget_that_is_used_up_before(#[case] agent: &'static str) {
     let said = real.run(&["--session", &id]);
     assert_eq!(said.code, Some(8), "{}", said.stderr);
     assert!(real.model.requests().is_empty(), "the model was not asked");
+    real.lab.assert_nothing_left();
+}
+
+/// What was only launched when a cap stopped the run is not done: nobody knows how far it came.
+#[rstest]
+#[case::claude("claude", false, &["--budget", "2000"], "budget")]
+#[case::claude_helper("claude", true, &["--budget", "2000"], "budget")]
+#[case::codex("codex", false, &["--budget", "2000"], "budget")]
+#[case::gemini("gemini", false, &["--max-turns", "3"], "max_turns")]
+fn what_was_launched_is_in_doubt_when_a_cap_stops(
+    #[case] agent: &'static str,
+    #[case] helper: bool,
+    #[case] cap: &[&str],
+    #[case] outcome: &str,
+) {
+    let late = "echo begun; sleep 40; echo late > late.txt";
+    let launch = if helper {
+        let extra = serde_json::json!({ "run_in_background": true }).as_object().unwrap().clone();
+        Op::Task { prompt: "helper: take your time".to_owned(), description: None, agent: None, extra }
+    } else {
+        let timeout_ms = (agent == "codex").then_some(500);
+        Op::Sh(Sh { command: late.to_owned(), timeout_ms, background: true })
+    };
+    let much = Usage { input: 400, output: 100, ..Usage::default() };
+    let again = Turn { delay_ms: 400, ..Turn::sh("echo again").usage(much) };
+    let script = Script::new([Turn::ops([launch]), again]).then(Then::Repeat);
+    let script = script.track("helper", When::first_user("helper: take"), [Turn::sh(late), "done".into()]);
+    let Some(real) = Real::new(agent, script, Patience::default()) else { return };
+    let said = real.run(cap);
+    assert_eq!(said.result()["outcome"], outcome, "{}", said.stderr);
+    let calls = real.lab.tools();
+    assert_eq!(calls[0]["state"], "in_doubt", "{calls:#?}");
+    assert!(!real.file("late.txt").exists());
+    real.lab.assert_nothing_left();
+}
+
+/// What a sub-agent uses counts while it works: a cap stops the agent that waits for it.
+#[rstest]
+#[case::claude("claude")]
+#[case::codex("codex")]
+fn a_cap_counts_sub_agents(#[case] agent: &'static str) {
+    let wait = Op::Tool {
+        name: "wait_agent".to_owned(),
+        input: serde_json::json!({
+            "targets": ["${last:agent_id[^0-9a-f]*([0-9a-f-]{36})}"], "timeout_ms": 60_000,
+        }),
+        namespace: Some("multi_agent_v1".to_owned()),
+        id: None,
+    };
+    let mut turns = vec![Turn::ops([Op::task("count the files please")])];
+    turns.extend((agent == "codex").then(|| Turn::ops([wait])));
+    turns.push("never said".into());
+    let much = Usage { input: 400, output: 100, ..Usage::default() };
+    let helper = Track {
+        name: "helper".to_owned(),
+        when: When::first_user("count the files"),
+        turns: vec![Turn { delay_ms: 300, ..Turn::sh("ls | wc -l").usage(much) }],
+        then: Then::Repeat,
+        ..Track::default()
+    };
+    let mut script = Script::new(turns);
+    script.tracks.push(helper);
+    let Some(real) = Real::new(agent, script, Patience::default()) else { return };
+    let said = real.run(&["--budget", "3000"]);
+    let result = said.result();
+    assert_eq!((&result["outcome"], said.code), (&"budget".into(), Some(8)), "{}", said.stderr);
+    let used = real.lab.state()["budget"]["tokens_used"].as_u64().unwrap();
+    assert!(used >= 3_000, "{used}");
+    let told = &result["tokens"];
+    let sum: u64 = ["input", "output"].iter().filter_map(|kind| told[*kind].as_u64()).sum();
+    assert_eq!(sum, used, "the run has what the session has: {result}");
+    assert!(real.model.requests().len() < 25, "it was stopped soon");
     real.lab.assert_nothing_left();
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use rstest::rstest;
 use rustix::process::Signal;
+use segno_testkit::model::Op;
 use segno_testkit::model::Script;
 use segno_testkit::model::Turn;
 use segno_testkit::model::When;
@@ -12,6 +13,7 @@ use segno_testkit::recipe::Patience;
 use serde_json::Value;
 
 use super::Real;
+use super::record::escalated;
 use super::waits;
 use crate::lab::PATIENCE;
 use crate::lab::signal;
@@ -19,6 +21,7 @@ use crate::lab::until;
 use crate::terminal::CTRL_C;
 use crate::terminal::CTRL_Z;
 use crate::terminal::ENTER;
+use crate::terminal::ESCAPE;
 use crate::terminal::Terminal;
 
 /// How long a pressed key may take to have an effect before it is pressed again.
@@ -117,11 +120,11 @@ impl Attended {
     }
 
     /// Every call once, with its start and its end, and these ends.
-    fn ledger(&self, expected: &[&[&str]]) {
+    fn ledger(&self, expected: &[&str]) {
         let tools = self.real.lab.tools();
-        assert_eq!(tools.len(), expected.len(), "{tools:#?}");
-        for (call, states) in tools.iter().zip(expected) {
-            assert!(states.contains(&call["state"].as_str().unwrap()), "{call:#?}");
+        let states: Vec<&str> = tools.iter().map(|call| call["state"].as_str().unwrap()).collect();
+        assert_eq!(states, expected, "{tools:#?}");
+        for call in &tools {
             assert!(call["started_at"].is_string() && call["ended_at"].is_string(), "{call:#?}");
             assert_eq!(call["write_ahead"], self.real.agent == "claude", "{call:#?}");
         }
@@ -202,7 +205,7 @@ fn a_person_works_stops_and_leaves(#[case] agent: &'static str) {
         (&"paused".into(), &"completed".into()),
         "{state:#}"
     );
-    at.ledger(&[&["completed"], &["failed", "denied"]]);
+    at.ledger(&["completed", "failed"]);
     at.tokens(300);
     assert_eq!(
         state["cost"]["used_micros"].as_u64().is_some_and(|cost| cost > 0),
@@ -236,7 +239,7 @@ fn killed_and_taken_up_again(#[case] agent: &'static str) {
     assert_eq!(at.terminal.modes(), modes, "whatever the agent left the terminal like");
     let state = at.real.lab.state();
     assert_eq!(state["status"], "interrupted");
-    at.ledger(&[&["in_doubt"]]);
+    at.ledger(&["in_doubt"]);
     assert!(!at.real.file("released.txt").exists(), "the command did not go on");
     at.real.lab.assert_no_agent_left();
 
@@ -254,7 +257,7 @@ fn killed_and_taken_up_again(#[case] agent: &'static str) {
     let after = at.real.lab.state();
     assert_eq!(after["run"]["native_id"], before["native_id"], "the same conversation");
     assert_eq!(after["status"], "paused");
-    at.ledger(&[&["in_doubt", "failed", "completed"], &["completed"]]);
+    at.ledger(&["in_doubt", "completed"]);
     at.tokens(300);
     assert_eq!(at.real.lab.journal(Some("run_started")).len(), 2);
     drop(at.terminal);
@@ -278,7 +281,7 @@ fn segno_is_killed(#[case] agent: &'static str) {
     let state = at.real.lab.state();
     assert_eq!(state["status"], "interrupted", "{state:#}");
     assert_eq!(state["run"]["outcome"], "interrupted", "{state:#}");
-    at.ledger(&[&["in_doubt", "failed", "denied"]]);
+    at.ledger(&["in_doubt"]);
     drop(at.terminal);
     at.real.lab.assert_nothing_left();
 }
@@ -325,7 +328,7 @@ fn a_new_conversation_in_between(#[case] agent: &'static str, #[case] command: &
     let after = at.real.lab.running()["native_id"].as_str().unwrap().to_owned();
     assert_ne!(before, after, "resuming goes on with the newest");
     assert_eq!(at.leave(), 0);
-    at.ledger(&[&["completed"]]);
+    at.ledger(&["completed"]);
     at.tokens(300);
     drop(at.terminal);
     at.real.lab.assert_nothing_left();
@@ -378,6 +381,32 @@ fn a_person_takes_over(#[case] agent: &'static str) {
     assert_eq!(at.real.lab.tools().len(), 2, "{:#?}", at.real.lab.tools());
     drop(at.terminal);
     at.real.lab.assert_nothing_left();
+}
+
+/// A person who leaves the question about a patch with Esc has refused it, as without a person. A command that was left
+/// so reads in Codex's log like one that ran and was interrupted.
+#[rstest]
+#[case::patch(Turn::ops([Op::write("never.txt", "x\n")]), "edits?", "denied")]
+#[case::command(escalated(), "command?", "failed")]
+fn a_question_is_left_with_escape(#[case] turn: Turn, #[case] question: &str, #[case] end: &str) {
+    let Some(at) = Attended::new("codex", [turn, "I see.".into()]) else { return };
+    at.real.reconfigure(".codex/config.toml", "danger-full-access", "read-only");
+    at.real.reconfigure(
+        ".codex/config.toml",
+        "approval_policy = \"never\"",
+        "approval_policy = \"on-request\"",
+    );
+    at.begin("run --agent codex");
+    let place = at.terminal.place();
+    at.ask("do it");
+    at.terminal.wait_for(place, question);
+    at.press(ESCAPE, "the call is over", || {
+        at.real.lab.tools().last().is_some_and(|call| call["state"] != "open")
+    });
+    assert_eq!(at.leave(), 0);
+    at.ledger(&[end]);
+    assert!(!at.real.file("never.txt").exists());
+    assert_eq!(at.real.lab.json(&["show", "last", "--files"])["items"].as_array().map(Vec::len), Some(0));
 }
 
 /// Where there is no terminal, the agent cannot have it.

@@ -268,7 +268,7 @@ fn a_limit_changes_no_call_however_it_is_read() {
     assert_eq!(real.lab.tools()[0]["state"], "completed");
 }
 
-fn escalated() -> Turn {
+pub(super) fn escalated() -> Turn {
     Turn::ops([Op::Tool {
         name: "exec_command".to_owned(),
         input: json!({ "cmd": "echo x", "sandbox_permissions": "require_escalated", "justification": "y" }),
