@@ -282,8 +282,13 @@ impl Turning<'_> {
         let (mut times, mut moved) = (1, 0);
         while !measured.stopped && measured.passes() && !measured.evidence.is_empty() {
             let present = self.engine.present_tree(state)?;
-            if present != measured.tree && moved < MOVED {
+            if present != measured.tree {
                 // It is bound to the tree that it was measured on, and that one is gone.
+                if moved >= MOVED {
+                    // Nothing holds of files that never rest.
+                    measured.evidence.iter_mut().for_each(|mark| mark.passes = false);
+                    return Ok(Some((measured, 1, true)));
+                }
                 (moved, times) = (moved + 1, 1);
                 measured = self.gather(state, phase)?;
                 continue;

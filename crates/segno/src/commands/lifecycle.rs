@@ -4,6 +4,7 @@ use clap::Args as ClapArgs;
 use segno_engine::core::Command;
 use segno_engine::core::Status;
 use segno_engine::core::event::PauseReason;
+use segno_engine::core::looping::LoopCommand;
 
 use super::args::OneSession;
 use crate::command_context::CommandContext;
@@ -87,12 +88,16 @@ pub struct FailArgs {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
-    change(
-        context,
-        &args.session,
-        Command::Pause { reason: PauseReason::Asked, details: text(args.reason.as_deref()) },
-        "paused",
-    )
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session(args.session.id.as_ref())?;
+    let waits = ctx.load(id)?.looping.is_some_and(|looping| looping.parked.is_some());
+    let command = match waits {
+        // It stands still already, and must not go on by itself.
+        true => super::looping::loop_command(LoopCommand::Hold),
+        false => Command::Pause { reason: PauseReason::Asked, details: text(args.reason.as_deref()) },
+    };
+    let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
+    ctx.report(&acted, Text::new().plain("paused ").then(title(&acted.state)))
 }
 
 /// Runs `segno complete`.
@@ -103,6 +108,9 @@ pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
     let before = ctx.load(id)?;
+    if before.looping.is_some() {
+        context.refuse_below_run("complete a loop: only its gate does")?;
+    }
     let command = Command::Complete { summary: text(args.summary.as_deref()) };
     let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
     let state = &acted.state;

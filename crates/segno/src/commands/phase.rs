@@ -4,13 +4,17 @@ use clap::Args as ClapArgs;
 use clap::ValueEnum;
 use segno_engine::core::Command;
 use segno_engine::core::Event;
+use segno_engine::core::State;
 use segno_engine::core::event as ev;
 
 use super::doing::look;
 use super::doing::record;
+use super::doing::record_for;
 use crate::command_context::title;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::error::Outcome;
+use crate::exit::ExitCode;
 use crate::output::Text;
 use crate::output::style::Meaning;
 
@@ -103,33 +107,47 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     if commands.is_empty() {
         return show(context);
     }
-    record(context, commands, |acted| {
-        let phase = acted.state.phase_label().unwrap_or_else(|| "no phase".to_owned());
-        let verdict = acted.events.iter().find_map(|event| match event {
-            Event::PhaseVerified(said) => Some(said),
-            _ => None,
-        });
-        let mut text = Text::new();
-        if let Some(said) = verdict {
-            let meaning = match said.verdict {
-                ev::Verdict::Pass => Meaning::Done,
-                ev::Verdict::Fail => Meaning::Lost,
-                ev::Verdict::Skip => Meaning::Waiting,
-            };
-            let checked = said.phase.as_deref().unwrap_or("no phase");
-            text = text
-                .plain(format!("{checked}: {} ", said.check))
-                .painted(meaning, said.verdict.as_str())
-                .plain("   ");
-        }
-        text = text.plain(format!("phase {phase}   ")).then(title(&acted.state));
-        if let Some(mark) = &acted.state.checkpoint
-            && acted.events.iter().any(|event| matches!(event, Event::CheckpointCreated(_)))
-        {
-            text = text.painted(Meaning::Dim, format!("   checkpoint {}", mark.id));
-        }
-        text
-    })
+    record_for(
+        context,
+        |state| by_hand(state, commands),
+        |acted| {
+            let phase = acted.state.phase_label().unwrap_or_else(|| "no phase".to_owned());
+            let verdict = acted.events.iter().find_map(|event| match event {
+                Event::PhaseVerified(said) => Some(said),
+                _ => None,
+            });
+            let mut text = Text::new();
+            if let Some(said) = verdict {
+                let meaning = match said.verdict {
+                    ev::Verdict::Pass => Meaning::Done,
+                    ev::Verdict::Fail => Meaning::Lost,
+                    ev::Verdict::Skip => Meaning::Waiting,
+                };
+                let checked = said.phase.as_deref().unwrap_or("no phase");
+                text = text
+                    .plain(format!("{checked}: {} ", said.check))
+                    .painted(meaning, said.verdict.as_str())
+                    .plain("   ");
+            }
+            text = text.plain(format!("phase {phase}   ")).then(title(&acted.state));
+            if let Some(mark) = &acted.state.checkpoint
+                && acted.events.iter().any(|event| matches!(event, Event::CheckpointCreated(_)))
+            {
+                text = text.painted(Meaning::Dim, format!("   checkpoint {}", mark.id));
+            }
+            text
+        },
+    )
+}
+
+/// A loop counts its iterations itself, and only its gates move it on.
+fn by_hand(state: &State, commands: Vec<Command>) -> Outcome<Vec<Command>> {
+    if state.looping.is_none() {
+        return Ok(commands);
+    }
+    let why = "a loop goes through its phases by its gates";
+    Err(CommandError::new(ExitCode::Refused, "in_loop", why)
+        .hint("segno gate   says what is missing   (or: segno loop skip-phase)"))
 }
 
 fn show(context: &Context) -> Outcome {
@@ -160,7 +178,9 @@ fn show(context: &Context) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn attempt(context: &Context, _args: &AttemptArgs) -> Outcome {
-    record(context, vec![Command::StartAttempt], |acted| format!("attempt {}", acted.state.attempt).into())
+    let commands = vec![Command::StartAttempt];
+    let said = |acted: &segno_engine::Acted| format!("attempt {}", acted.state.attempt).into();
+    record_for(context, |state| by_hand(state, commands), said)
 }
 
 /// Runs `segno iteration`.
@@ -168,9 +188,9 @@ pub fn attempt(context: &Context, _args: &AttemptArgs) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn iteration(context: &Context, _args: &IterationArgs) -> Outcome {
-    record(context, vec![Command::StartIteration], |acted| {
-        format!("iteration {}", acted.state.iteration).into()
-    })
+    let commands = vec![Command::StartIteration];
+    let said = |acted: &segno_engine::Acted| format!("iteration {}", acted.state.iteration).into();
+    record_for(context, |state| by_hand(state, commands), said)
 }
 
 /// Runs `segno progress`.

@@ -162,3 +162,62 @@ fn a_workflow_of_an_untrusted_project_is_refused_whole() {
     let misspelt = lab.run(&["loop", "--prompt", "x", "--workflow", "prq", "--until", "true"]);
     assert!(misspelt.code == Some(13) && misspelt.stderr.contains("prp"), "{}", misspelt.stderr);
 }
+
+/// What stands in a file beside the project, if it is there.
+fn beside(lab: &Lab, name: &str) -> String {
+    std::fs::read_to_string(lab.home.work().parent().unwrap().join(name)).unwrap_or_default()
+}
+
+#[test]
+fn an_agent_lets_itself_through_nowhere_and_a_person_allows_more() {
+    let tries = [
+        "complete",
+        "phase WORK",
+        "iteration",
+        "attempt",
+        "loop say x",
+        "breaker reset",
+        "gate accept --because x",
+    ];
+    let tries: Vec<String> = tries.iter().map(|words| format!("'{words}'")).collect();
+    let work = format!(
+        "echo $n >> log\nfor c in {}; do {} $c > /dev/null 2>&1 && echo \"$c\" >> ../through; done",
+        tries.join(" "),
+        crate::lab::SEGNO
+    );
+    let lab = agent(&work);
+    let (code, result) = run(&lab, &["--max-iterations", "1"]);
+    assert_eq!((code, beside(&lab, "through").as_str()), (Some(26), ""), "{result}");
+    let more = lab.run(&["loop", "resume", "last", "--more", "2", "--json"]);
+    assert_eq!((more.code, &more.result()["iterations"]), (Some(26), &json!(3)), "{}", more.stderr);
+}
+
+#[test]
+fn a_pause_holds_though_the_agent_ends_by_itself_right_after_it() {
+    let lab = agent(&format!("echo $n >> log\n{} pause > /dev/null 2>&1", crate::lab::SEGNO));
+    let (code, result) = run(&lab, &[]);
+    assert_eq!((code, &result["session_status"]), (Some(23), &json!("paused")), "{result}");
+    assert_eq!(beside(&lab, "n").trim(), "1", "nothing was asked of the agent after it");
+}
+
+#[test]
+fn what_would_not_be_measured_as_it_was_typed_is_refused() {
+    let mut lab = agent("touch c; signal=true");
+    let directory = lab.home.work().join(".segno/workflows");
+    std::fs::create_dir_all(&directory).unwrap();
+    let signal = "[[phase]]\nname = \"WORK\"\nprompt = \"go\"\ngate = \"signal\"\n";
+    std::fs::write(directory.join("simple.toml"), signal).unwrap();
+    let foreign = run_words(&lab, &["--until", "test -e c"]);
+    assert!(foreign.0 == Some(13) && foreign.1.contains("not trusted"), "{foreign:?}");
+    std::fs::remove_file(directory.join("simple.toml")).unwrap();
+    lab.env.insert("MY_API_KEY".to_owned(), "zq9Zq8Zq7Zq6Zq5Zq4wwT".to_owned());
+    let secret = run_words(&lab, &["--until", "! grep -q zq9Zq8Zq7Zq6Zq5Zq4wwT c"]);
+    assert!(secret.0 == Some(2) && secret.1.contains("secret"), "{secret:?}");
+    assert_eq!(beside(&lab, "n"), "", "no agent was asked");
+}
+
+fn run_words(lab: &Lab, more: &[&str]) -> (Option<i32>, String) {
+    let said =
+        lab.run(&["loop", "--no-hooks", "--prompt", "x"].iter().chain(more).copied().collect::<Vec<_>>());
+    (said.code, said.stderr)
+}

@@ -57,6 +57,11 @@ pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<
             Asked::Stop | Asked::Kill => {}
         }
     }
+    // The agent ended by itself before it could be stopped: the loop goes no further all the same.
+    if let Some(open) = end.asked.filter(|_| end.in_loop) {
+        let words = open.details.as_deref().map(Text::from);
+        return Some(Command::Pause { reason: PauseReason::Asked, details: words.or(details) });
+    }
     if end.in_loop && !matches!((end.outcome, end.cause), (OutcomeKind::Stopped, Some(_))) {
         return None;
     }

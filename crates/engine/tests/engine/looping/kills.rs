@@ -20,6 +20,8 @@ fn it_goes_on_after_a_kill(#[case] moment: &str, #[case] starts: u32, #[case] to
     let session = yard.begin("test -f sail", |_| {});
     let mut child = Helper::dying("loop", yard.base(), &session.to_string(), moment);
     assert_eq!(child.hear(), None, "it is killed before it is done");
+    // Its pipe is closed a moment before it is gone.
+    child.kill();
     let ended = yard.drive(session).unwrap();
     assert_eq!(ended.state.status, Status::Completed, "{}", ended.why);
     assert_eq!((yard.starts(), ended.state.looping.unwrap().total), (starts, total));

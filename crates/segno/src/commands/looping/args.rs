@@ -43,7 +43,8 @@ pub struct BeginArgs {
     /// What is to be done
     #[arg(long, short, value_name = "TEXT")]
     pub prompt: Option<String>,
-    /// A command that measures the work: it is done when this succeeds and reports no failing test; may be repeated
+    /// A command that measures the work; may be repeated. The work is done when all of them succeed, no test that they
+    /// report fails, and the agent says that it is done (unless --no-signal)
     #[arg(long, value_name = "COMMAND")]
     pub until: Vec<String>,
     /// How long one such command may take
@@ -152,6 +153,9 @@ pub enum Command {
         /// Also before the time that it waits for
         #[arg(long)]
         now: bool,
+        /// Allow so many more iterations, for one that has used up its own
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        more: Option<u64>,
     },
     /// Tell the agent something with the next prompt, without stopping the loop
     Say {

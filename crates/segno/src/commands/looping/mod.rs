@@ -13,8 +13,12 @@ pub(super) use init::run as init_workflow;
 
 use segno_engine::core::Command as Act;
 use segno_engine::core::SessionId;
+use segno_engine::core::State;
 use segno_engine::core::event::WokenHow;
 use segno_engine::core::looping::LoopCommand;
+use segno_engine::core::looping::LoopPlan;
+use segno_engine::core::looping::LoopState;
+use segno_engine::core::looping::PhasePlan;
 use segno_engine::looping::NewLoop;
 
 use self::args::BeginArgs;
@@ -37,12 +41,20 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None => begin(context, &args.begin),
         Some(Command::Init { name, from }) => init::run(context, name, from),
         Some(Command::Status { session }) => status::run(context, session.id.as_ref()),
-        Some(Command::Resume { session, now }) => {
+        Some(Command::Resume { session, now, more }) => {
             let ctx = CommandContext::open_to_stay(context)?;
             let id = ctx.session(session.id.as_ref())?;
+            if let Some(more) = more {
+                context.refuse_below_run("allow itself more iterations")?;
+                let mut plan = the_loop(&ctx.load(id)?)?.plan.clone();
+                let so_far = the_loop(&ctx.load(id)?)?.total;
+                plan.caps.iterations = Some(so_far.saturating_add(*more));
+                ctx.engine.loop_replan(id, plan)?;
+            }
             go_on(&ctx, id, *now)
         }
         Some(Command::Say { text, id }) => {
+            context.refuse_below_run("tell itself something in your name")?;
             let ctx = CommandContext::open(context)?;
             let id = ctx.session(id.as_ref())?;
             let said = LoopCommand::Say { text: text.as_str().into() };
@@ -80,6 +92,7 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     if let Some(Next::Resume(id)) = ask_about_waiting(&ctx)? {
         return super::resume::take_up_session(&ctx, id);
     }
+    refuse_secrets(&ctx, &plan)?;
     let config = context.config()?;
     let new = NewLoop {
         plan,
@@ -98,13 +111,34 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
 /// Goes on with a loop that stands still.
 pub(super) fn go_on(ctx: &CommandContext<'_>, id: SessionId, now: bool) -> Outcome {
     let state = ctx.load(id)?;
-    let Some(looping) = &state.looping else {
-        return Err(CommandError::new(ExitCode::Refused, "no_loop", format!("{} is no loop", short(id)))
-            .hint(format!("segno resume {}", crate::command_context::tail(id))));
-    };
+    let looping = the_loop(&state)?;
     let woken = if now { WokenHow::Person } else { WokenHow::Command };
     let waits = looping.plan.limits.wait;
     watch::drive(ctx, id, woken, waits, false)
+}
+
+/// The loop of a session.
+fn the_loop(state: &State) -> Outcome<&LoopState> {
+    let id = state.session_id;
+    state.looping.as_deref().ok_or_else(|| {
+        CommandError::new(ExitCode::Refused, "no_loop", format!("{} is no loop", short(id)))
+            .hint(format!("segno resume {}", crate::command_context::tail(id)))
+    })
+}
+
+/// Commands are recorded, and run as they are on record: one that holds a secret would be another command then.
+fn refuse_secrets(ctx: &CommandContext<'_>, plan: &LoopPlan) -> Outcome {
+    let redactor = ctx.engine.redactor();
+    let hooks =
+        |phase: &PhasePlan| [&phase.on_start, &phase.on_complete, &phase.on_error].map(Clone::clone).concat();
+    let measured = plan.phases.iter().flat_map(|phase| phase.evidence.iter().map(|one| one.command.clone()));
+    for command in measured.chain(plan.phases.iter().flat_map(hooks)) {
+        if redactor.text(&command) != command {
+            return Err(CommandError::usage("a command of the loop holds what looks like a secret")
+                .hint("read it from a variable or a file inside the command: the text itself is recorded"));
+        }
+    }
+    Ok(())
 }
 
 /// The loops whose time to go on has come, for whoever types any command.

@@ -30,6 +30,14 @@ pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
         return Err(CommandError::usage("nothing measures the work, so the loop could never be done")
             .hint("--until 'cargo test'   names a command that succeeds when it is done"));
     }
+    let given = |phase: &PhasePlan| phase.evidence.iter().any(|one| args.until.contains(&one.command));
+    if !args.until.is_empty() && !phases.iter().any(given) {
+        return Err(CommandError::usage(format!(
+            "no phase of {} is measured, so --until would never run",
+            found.name
+        ))
+        .hint(format!("segno workflow show {}", found.name)));
+    }
     for phase in &mut phases {
         apply(phase, args);
     }
@@ -50,7 +58,13 @@ pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
 /// A workflow of this name. One of the project that runs commands is refused until somebody trusts the project.
 pub(in crate::commands) fn workflow(context: &Context, name: &str) -> Outcome<NamedWorkflow> {
     let found = NamedWorkflow::find(name, &context.project.root).map_err(bad_workflow)?;
-    found.check_trust(context.loaded()?.trust.is_trusted()).map_err(bad_workflow)?;
+    let trusted = context.loaded()?.trust.is_trusted();
+    found.check_trust(trusted).map_err(bad_workflow)?;
+    // Also one without commands decides what ends a loop, and may stand in the place of one that is built in.
+    if let Some(path) = found.path.as_ref().filter(|_| !trusted) {
+        let why = format!("{} is the project's, and this project is not trusted", path.display());
+        return Err(CommandError::config("workflow", why).hint("look at it, then: segno trust"));
+    }
     Ok(found)
 }
 

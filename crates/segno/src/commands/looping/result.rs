@@ -69,6 +69,7 @@ fn hint(ended: &LoopEnded) -> String {
         ExitCode::BudgetExhausted => {
             format!("segno budget extend N --session {id}   then: segno resume {id}")
         }
+        ExitCode::RunMaxTurns => format!("segno loop status {id}   segno loop resume {id} --more 10"),
         ExitCode::RunLimit => format!("segno loop resume {id}   goes on when it is due, with --now at once"),
         _ => format!("segno loop status {id}   segno resume {id}"),
     }

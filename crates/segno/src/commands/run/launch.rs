@@ -186,7 +186,11 @@ pub(in crate::commands) fn settings(context: &Context, store: Option<StoreId>) -
     Ok(LaunchSettings {
         agent: run.agent.clone(),
         agents: config.agents.keys().map(own).collect::<Outcome<_>>()?,
-        environment: Environment::inherited(),
+        // What messages are signed with is for nobody below.
+        environment: Environment::inherited()
+            .into_iter()
+            .filter(|(name, _)| name != crate::config::env::NOTIFY_SECRET)
+            .collect(),
         project: context.project.root.clone(),
         budget: config.token_budget(None, false),
         cost: config.cost_budget(None, false),

@@ -321,6 +321,9 @@ pub(super) fn summary(context: &Context, report: &Report) {
             .talk(Text::new().painted(Meaning::Dim, format!("  metrics   {}", metrics.join(", "))));
     }
     if outcome.outcome == OutcomeKind::Completed {
-        context.printer.hint(format!("segno show {0}   segno log {0}   segno undo", tail(state.session_id)));
+        context.printer.hint(format!(
+            "segno show {0}   segno log {0}   segno undo --session {0}",
+            tail(state.session_id)
+        ));
     }
 }
