@@ -357,7 +357,14 @@ fn refold(path: &Path, kept: Option<identity::Kept>, salvaged: &mut Salvaged) ->
     ids.sort_unstable();
     for id in ids {
         match store.rebuild(id) {
-            Ok(loaded) if loaded.notices.is_empty() => salvaged.whole.push(id.to_string()),
+            Ok(loaded) if loaded.notices.is_empty() => {
+                // One that only lost its end folds well; that something of it is missing is known all the same.
+                let missing = format!("session {id}: events ");
+                match salvaged.lost.iter().find(|lost| lost.starts_with(&missing)).cloned() {
+                    Some(lost) => salvaged.partly.push((id.to_string(), lost)),
+                    None => salvaged.whole.push(id.to_string()),
+                }
+            }
             Ok(loaded) => salvaged.partly.push((id.to_string(), loaded.notices.join("; "))),
             Err(why @ (Error::SessionDamaged { .. } | Error::Damaged { .. })) => {
                 salvaged.partly.push((id.to_string(), why.to_string()));
