@@ -140,17 +140,3 @@ fn refuse_secrets(ctx: &CommandContext<'_>, plan: &LoopPlan) -> Outcome {
     }
     Ok(())
 }
-
-/// The loops whose time to go on has come, for whoever types any command.
-pub fn due(ctx: &CommandContext<'_>) -> Vec<SessionId> {
-    let filter =
-        segno_engine::Filter { statuses: vec![segno_engine::core::Status::Paused], ..Default::default() };
-    let now = ctx.engine.now();
-    let listed = ctx.engine.list(&filter).unwrap_or_default();
-    let is_due = |until: Option<segno_engine::core::Timestamp>| until.is_some_and(|until| until <= now);
-    listed
-        .into_iter()
-        .filter(|summary| is_due(summary.waiting_until))
-        .map(|summary| summary.session_id)
-        .collect()
-}
