@@ -80,8 +80,12 @@ impl Room {
 
     pub(crate) fn manager(&self) -> SessionManager {
         let engine = self.options();
-        SessionManager::open(ManagerOptions { project: self.project(), store: self.store_path(), engine })
-            .unwrap()
+        SessionManager::open(ManagerOptions {
+            project: self.project(),
+            store: self.store_path().into(),
+            engine,
+        })
+        .unwrap()
     }
 
     pub(crate) fn new_session(&self) -> NewSession {

@@ -13,6 +13,7 @@ use segno_core::Status;
 use segno_engine::Actor;
 use segno_engine::Engine;
 use segno_engine::Error;
+use segno_engine::StoreLocation;
 use segno_engine::frontend::Frontend;
 use segno_engine::frontend::Question;
 use segno_engine::launch::AgentSettings;
@@ -81,7 +82,7 @@ impl Face {
         let (data, state) = (room.path().join("data"), room.path().join("state"));
         let git = segno_workspace::git::find(std::ffi::OsStr::new(PATH));
         let setup = Setup {
-            store: format!("sqlite:{}", room.store_path().display()),
+            store: room.store_path().into(),
             busy: Duration::from_secs(20),
             data: data.clone(),
             state: state.clone(),
@@ -251,7 +252,8 @@ fn a_start_waits_for_a_busy_store_until_it_is_asked_to_stop() {
     let stop = Stop::default();
     let streams = (&Feed::default(), &stop);
     let launch = engine.plan(chosen, intent, &face.settings, &face.person, streams).unwrap();
-    let mut store = rusqlite::Connection::open(face.setup.store_path().unwrap()).unwrap();
+    let StoreLocation::File(file) = &face.setup.store;
+    let mut store = rusqlite::Connection::open(file).unwrap();
     let held = store.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
     let started = std::thread::scope(|scope| {
         let run = scope.spawn(|| engine.start(launch.request));
