@@ -16,8 +16,6 @@ use segno_engine::Error;
 use segno_engine::StoreLocation;
 use segno_engine::frontend::Frontend;
 use segno_engine::frontend::Question;
-use segno_engine::launch::AgentSettings;
-use segno_engine::launch::Common;
 use segno_engine::launch::Intent;
 use segno_engine::launch::LaunchSettings;
 use segno_engine::launch::RunIn;
@@ -43,9 +41,10 @@ use segno_testkit::lines::claude;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::common::PATH;
 use crate::common::Room;
+use crate::common::launch_settings;
 
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Says yes to everything, and writes down what it was asked and told.
@@ -92,27 +91,7 @@ impl Face {
             variables: BTreeMap::new(),
             line_limit: 1 << 20,
         };
-        let common = Common { program: script(&room).display().to_string(), ..Common::default() };
-        let settings = LaunchSettings {
-            agent: "claude".to_owned(),
-            agents: BTreeMap::from([("claude".to_owned(), AgentSettings { common, plain: None })]),
-            environment: vec![("PATH".into(), PATH.into()), ("HOME".into(), room.path().into())],
-            project: room.project(),
-            budget: Default::default(),
-            cost: Default::default(),
-            max_turns: 0,
-            silence_seconds: 0,
-            wall_seconds: 0,
-            grace: Duration::from_secs(5),
-            resources: Default::default(),
-            hooks: false,
-            hook_file: None,
-            hook_program: PathBuf::new(),
-            keeper: Vec::new(),
-            sole_process: false,
-            scratch: None,
-            state,
-        };
+        let settings = launch_settings(&script(&room), room.path(), room.project(), state);
         Self { room, setup, settings, person: Person::default() }
     }
 
