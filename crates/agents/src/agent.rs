@@ -145,6 +145,13 @@ pub fn is_command(name: &str) -> bool {
     name == COMMAND
 }
 
+/// The variable that says where an agent has its home, with its configuration and its login.
+pub fn home_variable(name: &str) -> Option<&'static str> {
+    let agent = by_name(name)?;
+    let log = agent.conversation_log()?;
+    log.location().map(|location| location.variable).or_else(|| Some(log.keeping()?.variable()))
+}
+
 /// The variables that say where agents keep their logs.
 pub fn log_variables() -> Vec<&'static str> {
     let logs = CODING.iter().filter_map(|name| by_name(name)?.conversation_log()?.location());

@@ -19,7 +19,7 @@ pub(crate) struct Meaning {
 impl Meaning {
     /// A limit, and the class of error that follows from it.
     pub(crate) fn limited(limit: Limit) -> Self {
-        Self { class: limit.class.error_class(), limit: Some(Box::new(limit)) }
+        Self { class: limit.class.into(), limit: Some(Box::new(limit)) }
     }
 
     /// An error of a class that is already known, with what its text says of a limit.

@@ -21,7 +21,7 @@ impl Tally {
         let limit = self.limit_hit(outcome, error.as_ref(), exit);
         if let Some(limit) = &limit {
             outcome = limit.kind_of(outcome).unwrap_or(outcome);
-            error.iter_mut().for_each(|error| error.class = limit.class.error_class());
+            error.iter_mut().for_each(|error| error.class = limit.class.into());
         }
         let expected_native_id = self
             .expected_id

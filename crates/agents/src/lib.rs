@@ -51,6 +51,7 @@ pub use agent::CODING;
 pub use agent::NAMES;
 pub use agent::TextFlow;
 pub use agent::by_name;
+pub use agent::home_variable;
 pub use agent::is_command;
 pub use agent::keeping_variables;
 pub use agent::log_variables;

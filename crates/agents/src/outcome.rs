@@ -200,7 +200,7 @@ impl Outcome {
         windows.saw(told);
         let limit = windows.complete(limit);
         self.outcome = limit.kind_of(self.outcome).unwrap_or(self.outcome);
-        self.error.iter_mut().for_each(|error| error.class = limit.class.error_class());
+        self.error.iter_mut().for_each(|error| error.class = limit.class.into());
         self.limit = Some(limit);
     }
 }

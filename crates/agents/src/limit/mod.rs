@@ -17,66 +17,23 @@ pub use reset::ClockDate;
 pub use reset::ClockTime;
 pub use reset::ClockZone;
 pub use reset::ResetTime;
+pub use segno_core::looping::LimitClass;
 
 pub(crate) use time_words::delay;
 pub(crate) use time_words::reset_in;
 pub(crate) use windows::Windows;
 pub(crate) use words::class_in;
 
-/// What kind of limit it is, as far as that decides what to do next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitClass {
-    /// A window of the plan is used up. It opens again at a time.
-    Plan,
-    /// Too many requests just now. It passes within seconds or minutes.
-    Transient,
-    /// The provider is too busy.
-    Overload,
-    /// Credits, balance or a spending cap: only a person can help.
-    Pay,
-    /// Not logged in, a wrong key, no right to the model.
-    Auth,
-    /// A cap that the agent itself was given.
-    Budget,
-    /// Wrong arguments, configuration or conversation.
-    Setup,
-}
-
-impl LimitClass {
-    /// Whether the same attempt may succeed soon without anybody changing anything. A plan's window is no such thing:
-    /// before it opens every attempt fails.
-    pub fn is_transient(self) -> bool {
-        matches!(self, Self::Transient | Self::Overload)
-    }
-
-    /// Whether it ends by itself, soon or at a time. What does not needs a person.
-    pub fn ends_by_itself(self) -> bool {
-        matches!(self, Self::Plan | Self::Transient | Self::Overload)
-    }
-
-    /// The word that is stored and shown.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Plan => "plan",
-            Self::Transient => "transient",
-            Self::Overload => "overload",
-            Self::Pay => "pay",
-            Self::Auth => "auth",
-            Self::Budget => "budget",
-            Self::Setup => "setup",
-        }
-    }
-
-    /// The class of error that it is told as.
-    pub fn error_class(self) -> ErrorClass {
-        match self {
-            Self::Plan | Self::Transient => ErrorClass::Limit,
-            Self::Overload => ErrorClass::Overloaded,
-            Self::Pay => ErrorClass::Billing,
-            Self::Auth => ErrorClass::Authentication,
-            Self::Budget => ErrorClass::Budget,
-            Self::Setup => ErrorClass::Setup,
+/// The class of error that a limit is told as.
+impl From<LimitClass> for ErrorClass {
+    fn from(class: LimitClass) -> Self {
+        match class {
+            LimitClass::Plan | LimitClass::Transient => Self::Limit,
+            LimitClass::Overload => Self::Overloaded,
+            LimitClass::Pay => Self::Billing,
+            LimitClass::Auth => Self::Authentication,
+            LimitClass::Budget => Self::Budget,
+            LimitClass::Setup => Self::Setup,
         }
     }
 }

@@ -338,7 +338,7 @@ fn what_is_waited_for_and_what_is_not() {
     assert_eq!((soon, ever), (vec![Transient, Overload], vec![Plan, Transient, Overload]));
     for class in all {
         assert_eq!(serde_json::to_value(class).unwrap(), class.as_str());
-        assert_eq!(class.error_class().is_transient(), class == Overload, "{class:?}");
+        assert_eq!(ErrorClass::from(class).is_transient(), class == Overload, "{class:?}");
     }
 }
 

@@ -302,7 +302,7 @@ pub struct DayUse {
     pub micros: u64,
 }
 
-/// What kind of limit it is.
+/// What kind of limit it is, as far as that decides what to do next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitClass {
@@ -335,6 +335,17 @@ impl LimitClass {
             Self::Budget => "budget",
             Self::Setup => "setup",
         }
+    }
+
+    /// Whether the same attempt may succeed soon without anybody changing anything. A plan's window is no such thing:
+    /// before it opens every attempt fails.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Transient | Self::Overload)
+    }
+
+    /// Whether it ends by itself, soon or at a time. What does not needs a person.
+    pub fn ends_by_itself(self) -> bool {
+        matches!(self, Self::Plan | Self::Transient | Self::Overload)
     }
 }
 
