@@ -8,6 +8,7 @@ mod iteration;
 mod looping;
 mod recovery;
 mod run;
+mod turn;
 
 use budget::decide_budget;
 use check::check_branch;

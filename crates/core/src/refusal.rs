@@ -96,6 +96,12 @@ pub enum Refusal {
         /// What it was asked for.
         request: Request,
     },
+    /// Loops of one account go on one after the other.
+    #[error("{session} tries first whether the account is open again")]
+    AnotherFirst {
+        /// Which one tries.
+        session: crate::id::SessionId,
+    },
     /// The thing is there already, or is what it should become.
     #[error("{0}")]
     Already(String),
@@ -123,6 +129,7 @@ impl Refusal {
             Self::AtBreakpoint { .. } => "at_breakpoint",
             Self::UnknownPhase { .. } => "unknown_phase",
             Self::AskedBefore { .. } => "asked_before",
+            Self::AnotherFirst { .. } => "another_first",
             Self::Already(_) => "already",
         }
     }

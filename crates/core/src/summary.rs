@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::event::Maker;
 use crate::id::SessionId;
 use crate::id::Uid;
+use crate::looping::LoopState;
+use crate::looping::ParkReason;
 use crate::state::Reason;
 use crate::state::State;
 use crate::status::Status;
@@ -57,6 +59,10 @@ pub struct Summary {
     pub file: Option<String>,
     pub work_item: Option<String>,
     pub waiting_until: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_account: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tries_account: bool,
     pub breaker: Option<String>,
     pub loop_total: Option<u64>,
     pub seq: u64,
@@ -100,11 +106,19 @@ impl From<&State> for Summary {
             file: state.file.clone(),
             work_item: state.work_item.as_ref().map(|item| item.id.clone()),
             waiting_until: looping.and_then(|looping| looping.parked.as_ref()?.until),
+            waiting_account: looping.and_then(waiting_account),
+            tries_account: looping.is_some_and(|looping| looping.tries.is_some()),
             breaker: looping.map(|looping| looping.breaker.state.as_str().to_owned()),
             loop_total: looping.map(|looping| looping.total),
             seq: state.seq,
         }
     }
+}
+
+/// The account whose window a loop waits for, or tries after a wait.
+fn waiting_account(looping: &LoopState) -> Option<String> {
+    let parked = looping.parked.as_ref().filter(|parked| parked.class == ParkReason::Plan);
+    parked.and_then(|parked| parked.account.clone()).or_else(|| looping.tries.clone())
 }
 
 impl Default for Summary {
@@ -146,6 +160,8 @@ impl Default for Summary {
             file: None,
             work_item: None,
             waiting_until: None,
+            waiting_account: None,
+            tries_account: false,
             breaker: None,
             loop_total: None,
             seq: 0,

@@ -266,7 +266,8 @@ impl Engine {
         self.decider(inputs, epoch, false)
     }
 
-    fn acted(
+    /// What an append came to, with what follows from it outside the journal.
+    pub(crate) fn acted(
         &self,
         session: SessionId,
         appended: segno_store::Appended,

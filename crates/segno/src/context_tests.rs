@@ -1,7 +1,5 @@
 use std::time::Duration;
 
-use segno_engine::StoreLocation;
-
 use super::*;
 use crate::exit::ExitCode;
 
@@ -66,10 +64,13 @@ fn commands_under_an_agent_know_their_run() {
 #[test]
 fn the_store_is_in_the_data_directory_unless_said_otherwise() {
     let (temp, context_) = context(&[], GlobalArgs::default());
-    assert_eq!(context_.store_location().unwrap(), StoreLocation::File(temp.path().join("data/segno.db")));
+    assert_eq!(
+        context_.store_url().unwrap(),
+        format!("sqlite:{}", temp.path().join("data/segno.db").display())
+    );
     let global = GlobalArgs { store: Some("sqlite:/flag".into()), ..GlobalArgs::default() };
     let (_temp, flagged) = context(&[("SEGNO_STORE", "sqlite:/variable")], global);
-    assert_eq!(flagged.store_location().unwrap(), StoreLocation::File("/flag".into()));
+    assert_eq!(flagged.store_url().unwrap(), "sqlite:/flag");
 }
 
 #[test]

@@ -121,12 +121,18 @@ pub type Last = Box<dyn FnOnce(SessionId, &State) -> Result<Vec<Redacted>, Refus
 /// Decides on the newest state which events follow. It runs inside the store's transaction.
 pub type Decider = Box<dyn FnMut(&State) -> Result<Vec<Redacted>, Refusal> + Send>;
 
+/// The same for what other sessions have a say in: those that a filter finds, as they are in that transaction. They are
+/// read there, so no two sessions decide on the same old picture of each other.
+pub type DeciderAmong = Box<dyn FnMut(&State, &[Summary]) -> Result<Vec<Redacted>, Refusal> + Send>;
+
 /// What to append.
 pub enum What {
     /// These events, whatever the state.
     Facts(Vec<Redacted>),
     /// What follows from the newest state.
     Decide(Decider),
+    /// What follows from the newest state, and from what these other sessions do. The limit of the filter is left out.
+    DecideAmong(Filter, DeciderAmong),
 }
 
 /// One append.
@@ -401,6 +407,17 @@ pub struct Filter {
     pub made_by: Option<segno_core::event::Maker>,
     /// At most so many; all if none.
     pub limit: Option<usize>,
+}
+
+impl Filter {
+    /// Whether it finds a session of this summary; its limit says nothing of one.
+    pub(crate) fn fits(&self, summary: &Summary) -> bool {
+        self.project.as_ref().is_none_or(|project| *project == summary.project)
+            && (self.statuses.is_empty() || self.statuses.contains(&summary.status))
+            && self.since.is_none_or(|since| summary.updated_at >= since)
+            && self.until.is_none_or(|until| summary.updated_at < until)
+            && self.made_by.is_none_or(|made_by| made_by == summary.made_by)
+    }
 }
 
 /// A list of sessions.

@@ -128,7 +128,9 @@ impl Follows<'_> {
             LoopVerdict::NeedsPerson { need, why } => self.needs_person(*need, why),
             LoopVerdict::HandOver { to, why } => {
                 let from_agent = self.looping.agent.clone().or_else(|| self.state.agent.clone());
-                vec![ev::HandedOver { from_agent, to_agent: to.clone(), why: why.clone() }.into()]
+                vec![
+                    ev::HandedOver { from_agent, to_agent: to.clone(), why: why.clone(), until: None }.into(),
+                ]
             }
         }
     }

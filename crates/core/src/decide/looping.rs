@@ -9,6 +9,8 @@ use crate::event as ev;
 use crate::event::CheckpointReason;
 use crate::event::Event;
 use crate::limits;
+use crate::looping::AccountLoop;
+use crate::looping::AccountTurn;
 use crate::looping::BreakerBy;
 use crate::looping::BreakerState;
 use crate::looping::GateResult;
@@ -16,6 +18,7 @@ use crate::looping::LoopCommand;
 use crate::looping::LoopPlan;
 use crate::looping::LoopState;
 use crate::looping::ParkReason;
+use crate::looping::account_turn;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::state::place;
@@ -38,7 +41,12 @@ pub(super) fn decide_loop(state: &State, command: LoopCommand) -> Result<Vec<Eve
         }
         LoopCommand::Park(parked) => park(the_loop(state)?, parked),
         LoopCommand::Hold => hold(the_loop(state)?),
-        LoopCommand::Wake { how, at } => wake(state, how, at),
+        LoopCommand::Wake { how, at, others } => wake(state, how, at, &others),
+        LoopCommand::TakeTurn { account, agent, others, at, jitter } => super::turn::take_turn(
+            state,
+            the_loop(state)?,
+            &super::turn::Turn { account, agent, others, at, jitter },
+        ),
         LoopCommand::Say { text } => {
             the_loop(state)?;
             not_empty("note", &text)?;
@@ -187,18 +195,29 @@ fn hold(looping: &LoopState) -> Result<Vec<Event>, Refusal> {
     let Some(parked) = &looping.parked else {
         return Err(Refusal::Already("the loop is not parked".to_owned()));
     };
+    if parked.until.is_none() {
+        return Err(Refusal::Already("the loop is parked already, until you say so".to_owned()));
+    }
     one(ev::LoopParked {
         until: None,
         class: ParkReason::Held,
         account: parked.account.clone(),
         window: parked.window.clone(),
         windows_waited: looping.windows_waited,
-        words: "it waits until you say so".to_owned(),
+        words: match parked.until {
+            Some(until) => format!("it waits until you say so; its time would have been {until}"),
+            None => "it waits until you say so".to_owned(),
+        },
     })
 }
 
 /// Only a person wakes a loop early, or one that was told to stay parked.
-fn wake(state: &State, how: ev::WokenHow, at: crate::time::Timestamp) -> Result<Vec<Event>, Refusal> {
+fn wake(
+    state: &State,
+    how: ev::WokenHow,
+    at: crate::time::Timestamp,
+    others: &[AccountLoop],
+) -> Result<Vec<Event>, Refusal> {
     let looping = the_loop(state)?;
     let Some(parked) = &looping.parked else {
         return Err(Refusal::Already("the loop is not parked".to_owned()));
@@ -207,6 +226,23 @@ fn wake(state: &State, how: ev::WokenHow, at: crate::time::Timestamp) -> Result<
     if early && how != ev::WokenHow::Person {
         let until = parked.until.map_or_else(|| "you say so".to_owned(), |until| until.to_string());
         return Err(Refusal::Already(format!("the loop is parked until {until}")));
+    }
+    // Who says "now" has decided; else the window of an account is waited for once, and tried by one.
+    let account = parked.account.as_deref().filter(|_| parked.class == ParkReason::Plan);
+    let turn = account.map(|account| account_turn(state.session_id, account, others, at));
+    match turn.filter(|_| how != ev::WokenHow::Person) {
+        Some(AccountTurn::Later { until, session }) => {
+            return one(ev::LoopParked {
+                until: Some(until),
+                class: parked.class,
+                account: parked.account.clone(),
+                window: parked.window.clone(),
+                windows_waited: looping.windows_waited,
+                words: super::turn::known_by(session, until),
+            });
+        }
+        Some(AccountTurn::Behind { session }) => return Err(Refusal::AnotherFirst { session }),
+        Some(AccountTurn::Go) | None => {}
     }
     let mut events = vec![Event::from(ev::LoopWoken { how, early })];
     if state.status == Status::Paused {
@@ -262,5 +298,5 @@ fn hand_over(state: &State, to: String, why: &str) -> Result<Vec<Event>, Refusal
     if from_agent.as_ref() == Some(&to) {
         return Err(Refusal::Already(format!("{to} works on it already")));
     }
-    one(ev::HandedOver { from_agent, to_agent: to, why: short(why) })
+    one(ev::HandedOver { from_agent, to_agent: to, why: short(why), until: None })
 }

@@ -262,6 +262,7 @@ fn word(verdict: &Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::AtBreakpoint { .. }) => "breakpoint",
         Err(Refusal::UnknownPhase { .. }) => "unknown-phase",
         Err(Refusal::AskedBefore { .. }) => "asked-before",
+        Err(Refusal::AnotherFirst { .. }) => "another-first",
         Err(Refusal::Already(_)) => "already",
     }
 }

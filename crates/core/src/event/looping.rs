@@ -205,6 +205,9 @@ pub struct HandedOver {
     pub to_agent: String,
     /// Why.
     pub why: String,
+    /// Until when the one who worked is at its limit, where another loop of the account knows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// A work item was taken from the queue.

@@ -294,6 +294,7 @@ pub(crate) fn looping() -> Vec<Event> {
             from_agent: Some("claude".into()),
             to_agent: "codex".into(),
             why: "its window is used up".into(),
+            until: None,
         }
         .into(),
         ItemTaken { item: item(), session: Some(id()) }.into(),

@@ -1,5 +1,6 @@
 //! What can be asked of a loop.
 
+use super::account::AccountLoop;
 use super::breaker::BreakerBy;
 use super::gate::GateResult;
 use super::observation::Observation;
@@ -34,8 +35,12 @@ pub enum LoopCommand {
     Park(LoopParked),
     /// Stay parked until somebody says otherwise.
     Hold,
-    /// Go on after waiting.
-    Wake { how: WokenHow, at: Timestamp },
+    /// Go on after waiting. `others` are the loops of the store that share an account, as they are in the same
+    /// transaction.
+    Wake { how: WokenHow, at: Timestamp, others: Vec<AccountLoop> },
+    /// Begin an iteration with this account, unless another loop knows that it is at its limit. `jitter` is a random
+    /// number for waking up, `others` as above.
+    TakeTurn { account: String, agent: String, others: Vec<AccountLoop>, at: Timestamp, jitter: u64 },
     /// Tell the agent something with the next prompt.
     Say { text: Text },
     /// Leave the phase without its gate.
@@ -66,6 +71,7 @@ impl LoopCommand {
             | Self::Park(_)
             | Self::Advance
             | Self::HandOver { .. }
+            | Self::TakeTurn { .. }
             | Self::TakeItem { .. }
             | Self::EndIteration { .. } => Need::Active,
             Self::Start { .. }
@@ -83,6 +89,6 @@ impl LoopCommand {
 
     /// Whether it takes the work further: what a breakpoint stops.
     pub fn moves_on(&self) -> bool {
-        matches!(self, Self::Advance | Self::HandOver { .. } | Self::TakeItem { .. })
+        matches!(self, Self::Advance | Self::HandOver { .. } | Self::TakeTurn { .. } | Self::TakeItem { .. })
     }
 }

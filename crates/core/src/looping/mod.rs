@@ -3,6 +3,7 @@
 //! The engine feeds values in and does what comes out. Nothing here reads a clock or runs anything, so every decision can
 //! be made again from the journal.
 
+mod account;
 mod breaker;
 mod command;
 mod gate;
@@ -19,6 +20,7 @@ mod waiter;
 mod window;
 mod words;
 
+pub use account::*;
 pub use breaker::*;
 pub use command::LoopCommand;
 pub use gate::*;

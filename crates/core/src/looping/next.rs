@@ -108,8 +108,8 @@ fn before_iteration(session: &State, state: &LoopState, at: Timestamp) -> NextSt
     if let Some(cap) = count_cap(state, 0, session.iteration.saturating_add(1), at) {
         return NextStep::Capped(cap);
     }
-    if let Some(to) = waiter::hand_back(state, at) {
-        return NextStep::HandOver { to, why: "its window is open again".to_owned() };
+    if let Some((to, why)) = waiter::hand_back(state, at) {
+        return NextStep::HandOver { to, why };
     }
     let open = waiter::next_open(&state.plan.limits, at);
     if open > at {

@@ -322,6 +322,9 @@ pub struct LoopState {
     /// What it waits for.
     #[serde(default)]
     pub parked: Option<Parked>,
+    /// The account that it tries after a wait, until something shows that it is open again.
+    #[serde(default)]
+    pub tries: Option<String>,
     /// Windows of the plan that were waited for in a row.
     #[serde(default)]
     pub windows_waited: u32,

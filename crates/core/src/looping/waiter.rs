@@ -11,7 +11,6 @@ use super::verdict::CapKind;
 use super::verdict::LoopVerdict;
 use super::verdict::PersonNeed;
 use super::window::moment;
-use crate::id::SessionId;
 use crate::time::Timestamp;
 
 /// How long is waited for a window whose end nobody knows, in seconds.
@@ -56,9 +55,6 @@ pub fn at_limit(
                 let why = format!("only {model} is at its limit: choose another model or agent, or wait");
                 return LoopVerdict::NeedsPerson { need: PersonNeed::Limit, why };
             }
-            if !policy.wait {
-                return person(PersonNeed::Limit);
-            }
             if state.windows_waited >= policy.max_windows {
                 let why = format!("still at the limit after waiting {} times", state.windows_waited);
                 return LoopVerdict::NeedsPerson { need: PersonNeed::Limit, why };
@@ -74,7 +70,10 @@ fn said(limit: &LimitMark, need: PersonNeed) -> String {
 
 fn park(state: &LoopState, limit: &LimitMark, at: Timestamp, jitter: u64) -> LoopVerdict {
     let believed = limit.until.filter(|until| *until <= at.plus_seconds(FURTHEST));
-    let end = believed.unwrap_or_else(|| at.plus_seconds(UNKNOWN_WAIT)).max(at.plus_seconds(SHORTEST));
+    let own = believed.unwrap_or_else(|| at.plus_seconds(UNKNOWN_WAIT));
+    // Whichever of its agents may work first goes on.
+    let others = state.plan.limits.agents.iter().filter_map(|name| state.limited.get(name).copied());
+    let end = others.filter(|until| *until > at).fold(own, Timestamp::min).max(at.plus_seconds(SHORTEST));
     let until = next_open(&state.plan.limits, end.plus_seconds(spread(jitter)));
     let window = limit.window.as_deref().unwrap_or("the plan");
     let mut why = match believed {
@@ -88,7 +87,7 @@ fn park(state: &LoopState, limit: &LimitMark, at: Timestamp, jitter: u64) -> Loo
 }
 
 /// 30 to 90 seconds.
-fn spread(jitter: u64) -> i64 {
+pub(crate) fn spread(jitter: u64) -> i64 {
     30 + i64::try_from(jitter % 61).unwrap_or(0)
 }
 
@@ -106,19 +105,25 @@ fn back_off(state: &LoopState, limit: &LimitMark, at: Timestamp, jitter: u64) ->
 }
 
 /// The first agent of the order that is not at a limit, if it is another one.
-fn another(state: &LoopState, agent: Option<&str>, at: Timestamp) -> Option<String> {
+pub(crate) fn another(state: &LoopState, agent: Option<&str>, at: Timestamp) -> Option<String> {
     let free = |name: &&String| state.limited.get(*name).is_none_or(|until| *until <= at);
     let others = state.plan.limits.agents.iter().filter(|name| Some(name.as_str()) != agent);
     others.into_iter().find(free).cloned()
 }
 
-/// The agent that takes over again because its window is open, if that is wanted.
-pub fn hand_back(state: &LoopState, at: Timestamp) -> Option<String> {
+/// The agent that takes over before the next iteration, with the reason: the first of the order when its window is open
+/// again and that is wanted, or one that may work while the present one may not.
+pub fn hand_back(state: &LoopState, at: Timestamp) -> Option<(String, String)> {
     let policy = &state.plan.limits;
-    let first = policy.agents.first().filter(|_| policy.back)?;
-    let elsewhere = state.agent.as_ref().is_some_and(|agent| agent != first);
+    let first = policy.agents.first()?;
+    let present = state.agent.as_ref().unwrap_or(first);
+    let limited = |name: &String| state.limited.get(name).is_some_and(|until| *until > at);
     let open = state.limited.get(first).is_some_and(|until| *until <= at);
-    (elsewhere && open).then(|| first.clone())
+    if policy.back && present != first && open {
+        return Some((first.clone(), "its window is open again".to_owned()));
+    }
+    let to = another(state, Some(present), at).filter(|_| limited(present))?;
+    Some((to, format!("{present} is at its limit")))
 }
 
 /// What follows when a share of the plan is to be left, and the windows are too full for more.
@@ -132,7 +137,7 @@ pub fn at_share(state: &LoopState, seen: &Observation, at: Timestamp, jitter: u6
     let (window, most) = full?;
     let why = format!("{} is {} % used, and {most} % is the most", window.name, window.used_percent);
     let end = window.resets_at.filter(|end| *end > at && *end <= at.plus_seconds(FURTHEST));
-    Some(match end.filter(|_| policy.wait) {
+    Some(match end {
         Some(end) => {
             let until = next_open(policy, end.plus_seconds(spread(jitter)));
             LoopVerdict::Park { until, class: ParkReason::Share, why }
@@ -175,35 +180,4 @@ pub fn own_limit(state: &LoopState, at: Timestamp) -> Option<(Timestamp, String)
         return None;
     };
     start.map(|start| (start.plus_seconds(HOUR), why))
-}
-
-/// A loop that waits for an account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// Its session.
-    pub session: SessionId,
-    /// Whose limit it waits for.
-    pub account: String,
-    /// Until when.
-    pub until: Timestamp,
-}
-
-/// Until when an account is waited for by others already: nobody else has to run into its limit to find out.
-pub fn shared_wait(account: &str, waiting: &[Waiting], at: Timestamp) -> Option<Timestamp> {
-    let same = waiting.iter().filter(|one| one.account == account && one.until > at);
-    same.map(|one| one.until).max()
-}
-
-/// The loops that may be woken now: of those that wait for the same account one at a time, the one that was due first. While
-/// another loop of the account still waits for a later end, none of them is woken.
-pub fn wake_in_turn(waiting: &[Waiting], at: Timestamp) -> Vec<SessionId> {
-    let mut due: Vec<&Waiting> = waiting.iter().filter(|one| one.until <= at).collect();
-    due.sort_by_key(|one| (one.until, one.session));
-    let mut accounts: Vec<&str> = Vec::new();
-    due.retain(|one| {
-        let first = !accounts.contains(&one.account.as_str());
-        accounts.push(&one.account);
-        first && shared_wait(&one.account, waiting, at).is_none()
-    });
-    due.into_iter().map(|one| one.session).collect()
 }

@@ -161,7 +161,12 @@ impl State {
                 self.workflow_state = Some(e.state.clone()).filter(|state| !state.is_null());
             }
             Event::ProgressSet(e) => self.progress_set = Some(e.percent),
-            Event::TokensRecorded(e) => return self.tokens_recorded(mark, e),
+            Event::TokensRecorded(e) => {
+                if e.tokens.total() > 0 {
+                    self.loop_got_through();
+                }
+                return self.tokens_recorded(mark, e);
+            }
             Event::CostRecorded(e) => self.cost_recorded(e),
             Event::BudgetSet(e) => self.budget_set(e),
             Event::BudgetExtended(e) => self.budget_extended(e),
@@ -238,7 +243,10 @@ impl State {
                 }
                 self.decisions.branch.clone_from(&e.branch);
             }
-            Event::ToolStarted(e) => return self.calls.begin(mark, e),
+            Event::ToolStarted(e) => {
+                self.loop_got_through();
+                return self.calls.begin(mark, e);
+            }
             Event::ToolEnded(e) => {
                 let applied = self.calls.end(e);
                 if let Some(recovery) = &mut self.recovery
@@ -325,7 +333,7 @@ impl State {
             Event::GateAccepted(e) => self.gate_accepted(e),
             Event::GatePassed(e) => self.gate_passed(mark, e),
             Event::LoopParked(e) => self.loop_parked(mark, e),
-            Event::LoopWoken(_) => self.loop_goes_on(mark.at),
+            Event::LoopWoken(_) => self.loop_woken(mark.at),
             Event::OperatorNoted(e) => self.operator_noted(mark, e),
             Event::PhaseSkipped(e) => self.phase_skipped(e),
             Event::HandedOver(e) => self.handed_over(e),

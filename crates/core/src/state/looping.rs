@@ -171,6 +171,7 @@ impl State {
     pub(super) fn loop_parked(&mut self, mark: &Mark, e: &ev::LoopParked) {
         let Some(state) = &mut self.looping else { return };
         let since = state.parked.as_ref().map_or(mark.at, |before| before.since);
+        state.tries = None;
         if e.class == ParkReason::Plan {
             state.windows_waited = e.windows_waited;
         }
@@ -182,6 +183,22 @@ impl State {
             window: e.window.as_deref().map(|text| shorten(text, limits::NAME)),
             words: shorten(&e.words, limits::LOOP_TEXT),
         });
+    }
+
+    /// It goes on after a wait. Whether the account that it waited for is open again, nobody knows yet.
+    pub(super) fn loop_woken(&mut self, at: Timestamp) {
+        if let Some(state) = &mut self.looping {
+            let parked = state.parked.as_ref().filter(|parked| parked.class == ParkReason::Plan);
+            state.tries = parked.and_then(|parked| parked.account.clone());
+        }
+        self.loop_goes_on(at);
+    }
+
+    /// The model answered: the account is open.
+    pub(super) fn loop_got_through(&mut self) {
+        if let Some(state) = &mut self.looping {
+            state.tries = None;
+        }
     }
 
     /// It waits no more, whoever says so.
@@ -212,7 +229,11 @@ impl State {
 
     pub(super) fn handed_over(&mut self, e: &ev::HandedOver) {
         let Some(state) = &mut self.looping else { return };
+        if let (Some(from), Some(until)) = (&e.from_agent, e.until) {
+            state.limit_agent(from, until);
+        }
         state.agent = Some(shorten(&e.to_agent, limits::NAME));
+        state.tries = None;
         // Another account, and another one's conversation.
         (state.backoffs, state.windows_waited) = (0, 0);
     }
@@ -275,6 +296,7 @@ impl LoopState {
             notes: Default::default(),
             told: 0,
             parked: None,
+            tries: None,
             windows_waited: 0,
             waited_for: None,
             limited: Default::default(),
@@ -320,6 +342,7 @@ impl LoopState {
         let counts = seen.end.counts();
         self.open = false;
         self.accepted = None;
+        self.tries = None;
         self.spent(&e.phase, &seen);
         if counts {
             count(&mut self.total);
@@ -363,11 +386,16 @@ impl LoopState {
             self.waited_for = limit.until.or(self.waited_for);
         }
         let until = limit.until.unwrap_or_else(|| at.plus_seconds(crate::looping::UNKNOWN_WAIT));
-        if let Some(agent) = e.agent.as_ref().map(|agent| shorten(agent, limits::NAME)) {
+        if let Some(agent) = &e.agent {
             self.limited.retain(|_, until| *until > at);
-            if self.limited.len() < limits::LOOP_NAMES || self.limited.contains_key(&agent) {
-                self.limited.insert(agent, until);
-            }
+            self.limit_agent(agent, until);
+        }
+    }
+
+    fn limit_agent(&mut self, agent: &str, until: Timestamp) {
+        let agent = shorten(agent, limits::NAME);
+        if self.limited.len() < limits::LOOP_NAMES || self.limited.contains_key(&agent) {
+            self.limited.insert(agent, until);
         }
     }
 

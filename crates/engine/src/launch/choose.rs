@@ -108,6 +108,13 @@ impl LaunchSettings {
         Err(Error::NoAgentInstalled { tried })
     }
 
+    /// A variable that an agent gets, if it is set.
+    pub(crate) fn variable_of(&self, agent: &str, name: &str) -> Option<String> {
+        let settings = self.agents.get(agent).cloned().unwrap_or_default();
+        let found = self.environment_of(&settings).into_iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
+    }
+
     fn environment_of(&self, settings: &AgentSettings) -> Vec<(OsString, OsString)> {
         let mut environment = self.environment.clone();
         let extra = &settings.common.env;

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use segno_core::Command;
+use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::Timestamp;
 use segno_core::event::WokenHow;
 use segno_core::looping::BreakerBy;
 use segno_core::looping::LoopCommand;
@@ -22,6 +24,7 @@ use super::notify::Message;
 use super::notify::Notifier;
 use super::notify::Occasion;
 use super::notify::Recipients;
+use super::park::BEHIND;
 use super::park::Sleeper;
 use super::park::Waited;
 use super::park::wait_until;
@@ -30,6 +33,8 @@ use crate::Engine;
 use crate::Error;
 use crate::frontend::Frontend;
 use crate::launch::LaunchSettings;
+use crate::lease::Driver;
+use crate::run::Ask;
 use crate::run::Feed;
 use crate::run::Heart;
 use crate::run::Stop;
@@ -77,6 +82,16 @@ pub(super) enum Stretch {
     Parked(Box<LoopEnded>),
 }
 
+/// What brings a session to where it may go on.
+enum GoingOn {
+    /// It is there.
+    Nothing,
+    /// This.
+    Command(Box<Command>),
+    /// It is parked, and wakes if it is its turn.
+    Wake,
+}
+
 impl Engine {
     /// Drives a loop until it is completed or stands still for any other reason. The session has been told its plan.
     ///
@@ -94,24 +109,60 @@ impl Engine {
                 Stretch::Ended(ended) => return Ok(*ended),
                 Stretch::Parked(parked) => *parked,
             };
-            let waits_for = parked.state.looping.as_ref().and_then(|looping| looping.parked.as_ref()?.until);
-            let Some(until) = waits_for.filter(|_| hands.waits) else { return Ok(parked) };
-            // Nobody drives while it waits: whoever stops it, or goes on with it elsewhere, changes the record.
-            let called_off = || {
-                let still = self.load(session).is_ok_and(|loaded| is_parked(&loaded.state));
-                hands.stop.asked().0 > 0 || !still
-            };
-            let mut tick = |left: Duration| hands.listener.hear(&LoopNews::Waiting { left });
-            if wait_until(self, until, hands.sleeper, &called_off, &mut tick) == Waited::CalledOff {
-                let why = match hands.stop.asked() {
-                    (0, _) => "somebody else went on with it".to_owned(),
-                    (_, how) => format!("{}; it stays parked", how.as_str()),
-                };
-                return Ok(LoopEnded { state: self.load(session)?.state, why, ..parked });
+            let Some(until) = waits_until(&parked.state).filter(|_| hands.waits) else { return Ok(parked) };
+            if let Waited::CalledOff = self.wait_parked(session, until, hands)? {
+                return self.called_off(session, hands);
             }
             hands.listener.hear(&LoopNews::Woken);
             woken = WokenHow::Foreground;
         }
+    }
+
+    /// Waits here until a parked loop is due, and until no other loop of its account tries first.
+    fn wait_parked(
+        &self,
+        session: SessionId,
+        until: Timestamp,
+        hands: &LoopHands<'_>,
+    ) -> Result<Waited, Error> {
+        // Nobody drives while it waits: whoever stops it, or goes on with it elsewhere, changes the record.
+        let called_off = || {
+            let still = self.load(session).is_ok_and(|loaded| waits_until(&loaded.state) == Some(until));
+            hands.stop.asked().0 > 0 || !still
+        };
+        let mut tick = |left: Duration| hands.listener.hear(&LoopNews::Waiting { left });
+        loop {
+            if wait_until(self, until, hands.sleeper, &called_off, &mut tick) == Waited::CalledOff {
+                return Ok(Waited::CalledOff);
+            }
+            if self.loop_is_behind(&self.load(session)?.state)?.is_none() {
+                return Ok(Waited::Due);
+            }
+            hands.sleeper.sleep(BEHIND);
+        }
+    }
+
+    /// Somebody did not want a parked loop to be waited for here any longer. Who typed Ctrl-C wants it to stay where it
+    /// is until told otherwise; a process that is ended, or whose terminal is gone, leaves it its time.
+    fn called_off(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<LoopEnded, Error> {
+        let (asked, how) = hands.stop.asked();
+        if asked > 0 && how == Ask::Interrupt {
+            // Somebody else may have been quicker: then it is as they want it.
+            match self.act(session, Command::Loop(Box::new(LoopCommand::Hold))) {
+                Ok(_) | Err(Error::Refused(_)) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        let state = self.load(session)?.state;
+        let what = || state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
+        let why = match (asked, waits_until(&state)) {
+            (0, _) if !state.status.is_open() => format!("somebody else ended it: {}", what()),
+            (0, _) if is_parked(&state) => "somebody wants it to stay parked".to_owned(),
+            (0, _) => "somebody else went on with it".to_owned(),
+            (_, Some(_)) => format!("{}; it stays parked, and keeps its time", how.as_str()),
+            (_, None) => format!("{}; it stays parked until you resume it", how.as_str()),
+        };
+        Ok(LoopEnded { state, verdict: None, why })
     }
 
     /// Tells whoever wants to know that a loop stands still. What cannot be told is heard by whoever watches.
@@ -153,10 +204,16 @@ impl Engine {
         self.check_start(&state)?;
         // What still lives is heard out first, as whoever resumes a session does.
         let state = self.hear_out(session, hands.frontend)?;
-        let commands = self.going_on(&state, woken)?;
+        let going_on = self.going_on(&state, woken)?;
         let driver = self.drive(session, WHAT)?;
-        if !commands.is_empty() {
-            driver.act_all(commands)?;
+        match going_on {
+            GoingOn::Nothing => {}
+            GoingOn::Command(command) => drop(driver.act(*command)?),
+            GoingOn::Wake => {
+                if let Some(parked) = self.wake(&driver, woken)? {
+                    return Ok(Stretch::Parked(Box::new(parked)));
+                }
+            }
         }
         std::thread::scope(|scope| {
             let heart = Heart::start(scope, &driver);
@@ -164,25 +221,48 @@ impl Engine {
         })
     }
 
+    /// Wakes a parked loop; answers how it stands if it has to wait on, because of another loop of its account.
+    fn wake(&self, driver: &Driver<'_>, how: WokenHow) -> Result<Option<LoopEnded>, Error> {
+        let at = self.now();
+        match self.act_among(driver, move |others| LoopCommand::Wake { how, at, others }) {
+            Ok(acted) => Ok(is_parked(&acted.state).then(|| {
+                let parked = acted.state.looping.as_ref().and_then(|looping| looping.parked.as_ref());
+                let why = parked.map(|parked| parked.words.clone()).unwrap_or_default();
+                LoopEnded { state: acted.state, verdict: None, why }
+            })),
+            Err(Error::Refused(why @ Refusal::AnotherFirst { .. })) => {
+                let state = self.load(driver.session())?.state;
+                Ok(Some(LoopEnded { state, verdict: None, why: why.to_string() }))
+            }
+            Err(why) => Err(why),
+        }
+    }
+
     /// What brings a session to where it may go on.
-    fn going_on(&self, state: &State, how: WokenHow) -> Result<Vec<Command>, Error> {
+    fn going_on(&self, state: &State, how: WokenHow) -> Result<GoingOn, Error> {
         let session = state.session_id;
         let now = self.now();
-        let command = |command: LoopCommand| Command::Loop(Box::new(command));
+        let command = |command: LoopCommand| GoingOn::Command(Box::new(Command::Loop(Box::new(command))));
         let resume = Command::Resume { reset_breaker: false, details: Some(WHAT.into()) };
         match next_step(state, now) {
             NextStep::NoLoop => Err(no_loop(state)),
             NextStep::Ended => Err(Error::Ended { session, status: state.status }),
-            NextStep::Wait { .. } | NextStep::Held | NextStep::Wake => {
-                Ok(vec![command(LoopCommand::Wake { how, at: now })])
+            // Refused before the lease is taken: who comes too early leaves no trace.
+            NextStep::Wait { until } if how != WokenHow::Person => {
+                let why = format!("the loop is parked until {until}");
+                Err(Error::Refused(Refusal::Already(why)))
             }
+            NextStep::Held if how != WokenHow::Person => {
+                Err(Error::Refused(Refusal::Already("the loop is parked until you say so".to_owned())))
+            }
+            NextStep::Wait { .. } | NextStep::Held | NextStep::Wake => Ok(GoingOn::Wake),
             NextStep::Halted { .. } => Err(Error::BreakerOpen { session }),
             NextStep::Probe => {
                 let (by, reason) = (BreakerBy::Cooldown, "the cool-down is over".to_owned());
-                Ok(vec![command(LoopCommand::Probe { by, reason })])
+                Ok(command(LoopCommand::Probe { by, reason }))
             }
             NextStep::Breakpoint { name } => {
-                Err(Error::Refused(segno_core::Refusal::AtBreakpoint { name, doing: "go on with the loop" }))
+                Err(Error::Refused(Refusal::AtBreakpoint { name, doing: "go on with the loop" }))
             }
             NextStep::Advance
             | NextStep::Capped(_)
@@ -190,9 +270,11 @@ impl Engine {
             | NextStep::Park(_)
             | NextStep::BackOff { .. }
             | NextStep::HandOver { .. }
-            | NextStep::Iterate { .. } => {
-                Ok(if state.status == Status::Active { Vec::new() } else { vec![resume] })
-            }
+            | NextStep::Iterate { .. } => Ok(if state.status == Status::Active {
+                GoingOn::Nothing
+            } else {
+                GoingOn::Command(Box::new(resume))
+            }),
         }
     }
 }
@@ -239,6 +321,12 @@ pub(super) fn the_loop(state: &State) -> Result<&LoopState, Error> {
 
 fn no_loop(state: &State) -> Error {
     Error::NotResumable { why: "the session is no loop", status: state.status }
+}
+
+/// Until when a session waits, if it is parked and has a time.
+fn waits_until(state: &State) -> Option<Timestamp> {
+    let looping = state.looping.as_ref().filter(|_| is_parked(state))?;
+    looping.parked.as_ref()?.until
 }
 
 pub(super) fn is_parked(state: &State) -> bool {

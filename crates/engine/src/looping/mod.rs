@@ -1,6 +1,7 @@
 //! The loop: an agent is asked again and again until the work is done by evidence, and stopped for the right reason
 //! otherwise. What is decided is decided by [`segno_core`]; here it is measured, carried out and recorded.
 
+mod account;
 mod begin;
 mod calls;
 mod claims;

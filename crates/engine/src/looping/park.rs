@@ -10,6 +10,8 @@ use crate::clock::FixedClock;
 
 /// How long it sleeps at a time: whoever wants it to stop is heard that soon.
 const NAP: Duration = Duration::from_millis(200);
+/// How long it waits for another loop of the account before it looks again.
+pub(super) const BEHIND: Duration = Duration::from_secs(1);
 
 /// How a waiting loop lets time pass.
 pub trait Sleeper: Send + Sync {

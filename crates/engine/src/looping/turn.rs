@@ -13,6 +13,7 @@ use segno_core::looping::Context;
 use segno_core::looping::ErrorMark;
 use segno_core::looping::GateRule;
 use segno_core::looping::LoopCommand;
+use segno_core::looping::LoopState;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::NextStep;
 use segno_core::looping::Observation;
@@ -20,6 +21,7 @@ use segno_core::looping::PhasePlan;
 use segno_core::looping::RunEnd;
 use segno_core::looping::next_step;
 
+use super::account::account_of;
 use super::drive::LoopEnded;
 use super::drive::LoopHands;
 use super::drive::Stretch;
@@ -195,9 +197,23 @@ impl Turning<'_> {
     /// One prompt and its answer, what it showed, and what follows.
     fn iterate(&mut self, state: &State, phase: &PhasePlan) -> Result<Option<Stretch>, Error> {
         let looping = the_loop(state)?;
+        let agent = self.agent_name(looping, phase);
+        let account = account_of(&agent, self.hands.settings);
         let begun = match looping.open {
             true => state.clone(),
-            false => self.driver.act(Command::StartIteration)?.state,
+            false => {
+                let (begun, account) = (self.take_turn(&agent, &account)?, account.clone());
+                if is_parked(&begun) {
+                    let parked = the_loop(&begun)?.parked.as_ref();
+                    let words = parked.map_or(account, |parked| parked.words.clone());
+                    return self.parked(&begun, None, words).map(Some);
+                }
+                if !the_loop(&begun)?.open {
+                    // Another agent takes over.
+                    return Ok(None);
+                }
+                begun
+            }
         };
         crate::fault::moment("loop begun");
         // One that was begun before this process, and whose agent had its say, is not asked again.
@@ -213,7 +229,7 @@ impl Turning<'_> {
             }
         };
         let state = self.state()?;
-        let seen = match ran {
+        let mut seen = match ran {
             Ran::Stopped(why) => return self.ended(None, why).map(Some),
             Ran::NotStarted(why) => Observation {
                 end: RunEnd::StartFailed,
@@ -223,6 +239,9 @@ impl Turning<'_> {
             },
             Ran::Told(told) => self.engine.observe_run(&state, told.as_deref())?,
         };
+        if let Some(limit) = &mut seen.limit {
+            limit.account = account;
+        }
         if state.status != Status::Active {
             // Somebody paused or ended it while the agent ran; the iteration stays open, and is done again or finished.
             let why =
@@ -230,6 +249,28 @@ impl Turning<'_> {
             return self.ended(None, why).map(Some);
         }
         self.decide(&state, phase, seen)
+    }
+
+    /// Begins an iteration, unless another loop knows that the account is at its limit.
+    fn take_turn(&self, agent: &str, account: &str) -> Result<State, Error> {
+        let (account, agent, at) = (account.to_owned(), agent.to_owned(), self.engine.now());
+        let turn = move |others| LoopCommand::TakeTurn {
+            account: account.clone(),
+            agent: agent.clone(),
+            others,
+            at,
+            jitter: jitter(),
+        };
+        Ok(self.engine.act_among(self.driver, turn)?.state)
+    }
+
+    /// The agent that works in a phase, by its own name if it is there.
+    fn agent_name(&self, looping: &LoopState, phase: &PhasePlan) -> String {
+        let settings = self.hands.settings;
+        let named = looping.agent.clone().or_else(|| phase.agent.clone());
+        let who = named.clone().map_or(Who::Usual, Who::Named);
+        let chosen = settings.choose(&who).map(|chosen| chosen.agent.name().to_owned());
+        chosen.unwrap_or_else(|_| named.unwrap_or_else(|| settings.agent.clone()))
     }
 
     /// Measures, records what the iteration came to, and does what follows from it.
@@ -259,8 +300,7 @@ impl Turning<'_> {
             agent: ran.map(|run| run.agent.clone()),
             observation: Box::new(seen),
             at: self.engine.now(),
-            // Any number will do: sessions that wait for the same window must not all wake at once.
-            jitter: uuid::Uuid::now_v7().as_u64_pair().1,
+            jitter: jitter(),
         })?;
         crate::fault::moment("loop decided");
         let looping = the_loop(&state)?;
@@ -379,6 +419,11 @@ impl Turning<'_> {
             Err(why) => Err(why),
         }
     }
+}
+
+/// Any number will do: sessions that wait for the same window must not all wake at once.
+fn jitter() -> u64 {
+    uuid::Uuid::now_v7().as_u64_pair().1
 }
 
 /// Whether it is the agent that could not be started, and not the session that could not be driven.

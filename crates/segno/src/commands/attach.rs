@@ -5,9 +5,11 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use segno_engine::Acted;
 use segno_engine::core::SessionId;
+use segno_engine::core::looping::LoopCommand;
 use segno_engine::run::EndedRun;
 use segno_engine::run::Ending;
 use segno_engine::run::Feed;
+use segno_engine::run::Limits;
 use segno_engine::run::Stop;
 
 use super::args::OneSession;
@@ -37,7 +39,7 @@ pub struct Args {
 /// Stop a run
 ///
 /// Asks whoever drives the session to stop the agent politely, and waits until it has ended. The session is paused
-/// and can be resumed.
+/// and can be resumed. A loop that waits for a limit stays parked until you resume it, whatever time it is.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno stop last")]
 pub struct StopArgs {
@@ -71,6 +73,13 @@ pub struct KillArgs {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open_to_stay(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
+    let config = context.config()?;
+    let seconds = config.run.silence_seconds;
+    let limits = Limits {
+        silence: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        grace: Duration::from_millis(config.run.grace_ms),
+        ..Limits::default()
+    };
     let first = ctx.load(id)?.seq;
     let (feed, stop) = (Feed::default(), Stop::default());
     let (work_feed, work_stop) = (feed.clone(), stop.clone());
@@ -82,7 +91,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         false,
         &stop,
         || {},
-        move |engine| engine.adopt(id, work_stop, work_feed),
+        move |engine| engine.adopt(id, limits, work_stop, work_feed),
     );
     finish(&ctx, id, false, followed)
 }
@@ -94,6 +103,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
+    if let Some(acted) = hold(&ctx, id)? {
+        return ctx.report(&acted, "stopped: it stays parked until you resume it");
+    }
     let Some(acted) = end(&ctx, id, Ending::Stop)? else { return Ok(()) };
     if !args.no_wait {
         wait(&ctx, id, args.timeout)?;
@@ -108,9 +120,22 @@ pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
 pub fn kill(context: &Context, args: &KillArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
+    if let Some(acted) = hold(&ctx, id)? {
+        return ctx.report(&acted, "nothing ran; it stays parked until you resume it");
+    }
     let Some(acted) = end(&ctx, id, Ending::Kill)? else { return Ok(()) };
     wait(&ctx, id, Duration::from_secs(20))?;
     ctx.report(&acted, "killed")
+}
+
+/// A parked loop has no agent that could be stopped: it stays parked, whatever time it is, and whoever waits for it in the
+/// foreground ends. None if the session is none.
+fn hold(ctx: &CommandContext<'_>, id: SessionId) -> Outcome<Option<Acted>> {
+    let state = ctx.load(id)?;
+    if !super::looping::is_parked(&state) {
+        return Ok(None);
+    }
+    Ok(Some(ctx.act(id, vec![super::looping::loop_command(LoopCommand::Hold)])?))
 }
 
 /// Ends a run; none if nobody drove it, and that was said.

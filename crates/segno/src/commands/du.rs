@@ -1,7 +1,7 @@
 //! `segno du`: what takes room on the disk.
 
 use clap::Args as ClapArgs;
-use segno_engine::usage::Locations;
+use segno_engine::usage::Places;
 
 use crate::command_context::CommandContext;
 use crate::command_context::short;
@@ -26,10 +26,11 @@ pub struct Args {
 }
 
 /// Where things of this user are that belong to no single session.
-pub(super) fn locations(context: &Context) -> Outcome<Locations> {
-    let store = context.store_location()?;
+pub(super) fn places(context: &Context) -> Outcome<Places> {
+    let store = context.store_path()?;
+    let quarantine = store.with_file_name("quarantine");
     let data = &context.paths.data;
-    Ok(Locations { store, archive: data.join("archive"), backups: data.join("backup") })
+    Ok(Places { store, archive: data.join("archive"), backups: data.join("backup"), quarantine })
 }
 
 /// Runs `segno du`.
@@ -38,7 +39,7 @@ pub(super) fn locations(context: &Context) -> Outcome<Locations> {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open(context)?;
-    let usage = ctx.engine.disk_usage(&locations(context)?)?;
+    let usage = ctx.engine.disk_usage(&places(context)?)?;
     let printer = &context.printer;
     if printer.is_json() {
         return printer.json(&usage);

@@ -90,7 +90,7 @@ pub struct FailArgs {
 pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
-    let waits = ctx.load(id)?.looping.is_some_and(|looping| looping.parked.is_some());
+    let waits = super::looping::is_parked(&ctx.load(id)?);
     let command = match waits {
         // It stands still already, and must not go on by itself.
         true => super::looping::loop_command(LoopCommand::Hold),

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::lab::Lab;
 use crate::lab::until;
-use crate::setup::records_when_resumed;
 
 const DYING: [Step; 1] = [Step::Kill(SignalName::Kill)];
 
@@ -170,7 +169,14 @@ promise!(
         let (ready, go) = (lab.path("ready"), lab.path("go"));
         let records = lab.path("records");
         let path = lab.home.work().join("late.txt").to_str().unwrap().to_owned();
-        let resuming = records_when_resumed(&records);
+        let resuming = Step::IfStdin {
+            matches: "You are resuming".to_owned(),
+            steps: vec![
+                Step::Record(records.clone()),
+                Step::Json(claude::result("${session}", "done")),
+                Step::Exit(0),
+            ],
+        };
         lab.stand_in(
             "claude",
             &[
@@ -238,7 +244,14 @@ promise!(
     fn a_call_that_a_resume_cuts_off_is_in_doubt() {
         let mut lab = Lab::new();
         let (ready, records) = (lab.path("ready"), lab.path("records"));
-        let resuming = records_when_resumed(&records);
+        let resuming = Step::IfStdin {
+            matches: "You are resuming".to_owned(),
+            steps: vec![
+                Step::Record(records.clone()),
+                Step::Json(claude::result("${session}", "done")),
+                Step::Exit(0),
+            ],
+        };
         let bash = |call: &str, command: &str| {
             Step::Json(claude::tool_use("${session}", call, "Bash", json!({ "command": command })))
         };

@@ -41,7 +41,6 @@ mod redaction;
 mod repair;
 mod resume;
 mod security;
-mod setup;
 mod store;
 mod transfer;
 mod undo;

@@ -9,6 +9,7 @@ use rusqlite::TransactionBehavior;
 use segno_core::EventKey;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::Summary;
 use segno_redact::Redacted;
 
 use super::Direct;
@@ -30,6 +31,7 @@ use crate::error::Certainty;
 use crate::types::Append;
 use crate::types::Appended;
 use crate::types::EventRow;
+use crate::types::Filter;
 use crate::types::StoredEvent;
 use crate::types::What;
 
@@ -275,6 +277,10 @@ impl Work<'_> {
                 decided = decider(&working.state)?;
                 &decided
             }
+            (What::DecideAmong(filter, decider), _) => {
+                decided = decider(&working.state, &self.others(filter)?)?;
+                &decided
+            }
         };
         let first = working.row.head_seq + 1;
         for (part, redacted) in events.iter().enumerate() {
@@ -307,6 +313,21 @@ impl Work<'_> {
             },
         };
         Ok(Staged::Appended(appended))
+    }
+
+    /// The sessions that a filter finds, as they will be after this transaction as far as it is known now.
+    fn others(&self, filter: &Filter) -> Result<Vec<Summary>, Error> {
+        let filter = Filter { limit: None, ..filter.clone() };
+        let mut found = super::read::list(self.connection, self.place, &filter)?.sessions;
+        // What appends before this one changed is written at the end.
+        for working in self.sessions.values().filter(|working| working.changed) {
+            found.retain(|one| one.session_id != working.state.session_id);
+            let summary = Summary::from(&working.state);
+            if filter.fits(&summary) {
+                found.push(summary);
+            }
+        }
+        Ok(found)
     }
 
     fn is_late(&self, append: &Append, working: &mut Working) -> Result<bool, Error> {

@@ -393,7 +393,7 @@ fn item((key, seq, body): (String, u64, String)) -> Item {
     Item { key, seq, body }
 }
 
-fn list(connection: &Connection, place: &str, filter: &Filter) -> Result<Listing, Error> {
+pub(super) fn list(connection: &Connection, place: &str, filter: &Filter) -> Result<Listing, Error> {
     let sql = |e| fault(place, e);
     let mut wheres = vec!["1".to_owned()];
     let mut values: Vec<Sql> = Vec::new();

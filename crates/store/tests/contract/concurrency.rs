@@ -9,6 +9,7 @@ on_every_backend![
     threads_share_one_handle,
     handles_share_one_session,
     a_new_store_may_be_opened_by_many_at_once,
+    sessions_decide_on_the_newest_picture_of_each_other,
     a_panicking_decider_harms_nobody_else,
 ];
 
@@ -66,6 +67,44 @@ fn a_new_store_may_be_opened_by_many_at_once(backend: &dyn Backend) {
         }
     });
     assert_eq!(ids(&*backend.open()).len(), 8);
+}
+
+/// Many sessions, one place: whoever decides sees all that the others decided before, also in the same group.
+fn sessions_decide_on_the_newest_picture_of_each_other(backend: &dyn Backend) {
+    let sessions: Vec<_> = (1..=8).map(|second| make(&*backend.open(), second)).collect();
+    let filter = segno_store::Filter { statuses: vec![segno_core::Status::Paused], ..Default::default() };
+    let pause_if_first = |session| {
+        let first = move |state: &segno_core::State, paused: &[segno_core::Summary]| {
+            if !paused.is_empty() {
+                return Err(segno_core::Refusal::Already("somebody is paused".to_owned()));
+            }
+            let reason = segno_core::event::PauseReason::Asked;
+            let command = segno_core::Command::Pause { reason, details: None };
+            decider(command)(state)
+        };
+        let what = segno_store::What::DecideAmong(filter.clone(), Box::new(first));
+        segno_store::Append::new(session, key(&format!("pause-{session}")), at(2), what)
+    };
+    // Four in one group, four from other processes at the same time.
+    let (together, apart) = sessions.split_at(4);
+    let barrier = std::sync::Barrier::new(5);
+    let done: usize = std::thread::scope(|scope| {
+        let others = apart.iter().map(|session| {
+            let (barrier, append_it) = (&barrier, pause_if_first(*session));
+            scope.spawn(move || {
+                let store = backend.open();
+                barrier.wait();
+                usize::from(append(&*store, append_it).is_ok())
+            })
+        });
+        let others: Vec<_> = others.collect();
+        let batch: Vec<_> = together.iter().map(|session| pause_if_first(*session)).collect();
+        let store = backend.open();
+        barrier.wait();
+        let own = store.append(batch).into_iter().filter(Result::is_ok).count();
+        own + others.into_iter().map(|other| other.join().unwrap()).sum::<usize>()
+    });
+    assert_eq!(done, 1, "exactly one is the first");
 }
 
 fn a_panicking_decider_harms_nobody_else(backend: &dyn Backend) {

@@ -1,5 +1,6 @@
 //! The policies as tables, and loops told as stories.
 
+mod account;
 mod breaker;
 mod gate;
 mod progress;
@@ -65,6 +66,10 @@ pub(super) fn begun(plan: LoopPlan) -> Story {
 
 pub(super) fn looping(story: &Story) -> &LoopState {
     story.state.looping.as_deref().unwrap()
+}
+
+pub(super) fn looping_mut(story: &mut Story) -> &mut LoopState {
+    story.state.looping.as_deref_mut().unwrap()
 }
 
 pub(super) fn baseline(story: &mut Story, tests: TestCounts, names: &[(&str, TestEnd)]) {

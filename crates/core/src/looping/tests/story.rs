@@ -116,7 +116,7 @@ fn a_parked_loop_wakes_once_and_only_when_it_is_due() {
     assert_eq!(story.state.status, Status::Paused);
     assert_eq!(crate::Summary::from(&story.state).waiting_until, Some(due));
     assert_eq!(looping(&story).windows_waited, 1);
-    let wake = |how, at| say(LoopCommand::Wake { how, at });
+    let wake = |how, at| say(LoopCommand::Wake { how, at, others: vec![] });
     use crate::event::WokenHow::Command as ByCommand;
     use crate::event::WokenHow::Person;
     assert!(matches!(
@@ -261,7 +261,7 @@ fn a_loop_folds_from_its_stored_events() {
     let gate = looping(&story).gate.clone().unwrap();
     let rest = [
         LoopCommand::Hold,
-        LoopCommand::Wake { how: crate::event::WokenHow::Person, at: at(9_000) },
+        LoopCommand::Wake { how: crate::event::WokenHow::Person, at: at(9_000), others: vec![] },
         LoopCommand::MeasureGate { phase: "RED".into(), result: gate, by_hand: true },
         LoopCommand::TakeItem { item: item(), session: None },
         LoopCommand::EndItem { item: item(), end, failures: 0, retry_at: None, why: String::new() },

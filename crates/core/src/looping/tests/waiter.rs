@@ -124,7 +124,7 @@ fn a_limit_that_moves_is_waited_for_so_often() {
         assert_eq!(looping(&story).windows_waited, n);
         // Woken hours late, it wakes once.
         let how = WokenHow::Timer;
-        story.ok(say(LoopCommand::Wake { how, at: until.plus_seconds(8 * 3_600) }));
+        story.ok(say(LoopCommand::Wake { how, at: until.plus_seconds(8 * 3_600), others: vec![] }));
         assert_eq!(next_step(&story.state, until), NextStep::Iterate { again: false });
     }
     let fourth = iterate(&mut story, limited(LimitClass::Plan, Some(at(90_000))));
@@ -136,12 +136,14 @@ fn a_limit_that_moves_is_waited_for_so_often() {
     assert_eq!((looping(&story).windows_waited, looping(&story).waited_for), (0, None));
 }
 
+/// Who does not want to wait here is parked all the same: the time is not lost.
 #[test]
-fn who_does_not_want_to_wait_is_asked() {
+fn who_does_not_want_to_wait_keeps_the_time() {
     let mut plan = simple();
     plan.limits.wait = false;
-    let wanted = LoopVerdict::NeedsPerson { need: PersonNeed::Limit, why: "used up".into() };
-    assert_eq!(verdict(plan, limit(LimitClass::Plan, Some(clock(60))), 0), wanted);
+    let parked = verdict(plan, limit(LimitClass::Plan, Some(clock(60))), 0);
+    let LoopVerdict::Park { until, .. } = parked else { panic!("{parked:?}") };
+    assert_eq!(until, clock(60).plus_seconds(30));
 }
 
 /// One model's window: another agent, or a person; it is not waited for blindly.
@@ -176,10 +178,17 @@ fn another_agent_goes_on_and_the_first_takes_over_again() {
     assert!(matches!(&first, LoopVerdict::HandOver { to, .. } if to == "codex"), "{first:?}");
     assert_eq!((looping(&story).agent.as_deref(), story.state.status), (Some("codex"), Status::Active));
     assert_eq!(next_step(&story.state, at(100)), NextStep::Iterate { again: false });
-    // Both are at their limit: it waits.
+    // Both are at their limit: it waits, and the one whose window opens first goes on.
     let mut both = Story::of(story.state.clone());
-    let second = ends(&mut both, "codex", at(3_600));
-    assert!(matches!(second, LoopVerdict::Park { .. }), "{second:?}");
+    let second = ends(&mut both, "codex", at(90_000));
+    let LoopVerdict::Park { until, .. } = second else { panic!("{second:?}") };
+    assert_eq!(until, at(7_200 + 30));
+    both.ok(say(LoopCommand::Wake { how: WokenHow::Timer, at: until, others: vec![] }));
+    let NextStep::HandOver { to, why } = next_step(&both.state, until) else { panic!() };
+    assert_eq!((to.as_str(), why.as_str()), ("claude", "its window is open again"));
+    looping_mut(&mut both).plan.limits.back = false;
+    let NextStep::HandOver { to, why } = next_step(&both.state, until) else { panic!() };
+    assert_eq!((to.as_str(), why.as_str()), ("claude", "codex is at its limit"));
     // The window of the first is open again.
     let NextStep::HandOver { to, .. } = next_step(&story.state, at(7_200)) else { panic!() };
     assert_eq!(to, "claude");
@@ -315,27 +324,4 @@ fn a_timeout_is_no_limit() {
     let verdict = iterate(&mut story, Observation { end: RunEnd::Cut, limit: Some(words), ..moved(1) });
     assert!(matches!(verdict, LoopVerdict::Continue { .. }), "{verdict:?}");
     assert_eq!(looping(&story).total, 1);
-}
-
-/// Several loops, one account: its window is waited for once, and they are woken in turn.
-#[test]
-fn one_account_is_waited_for_once() {
-    let session = |n: i64| crate::SessionId::at(at(n));
-    let waits = |n: i64, account: &str, minutes: i64| Waiting {
-        session: session(n),
-        account: account.into(),
-        until: clock(minutes),
-    };
-    let all =
-        vec![waits(1, "claude", 10), waits(2, "claude", 5), waits(3, "codex", 7), waits(4, "gemini", 99)];
-    // Somebody who would start now knows already.
-    assert_eq!(shared_wait("claude", &all, clock(0)), Some(clock(10)));
-    assert_eq!(shared_wait("claude", &all, clock(10)), None);
-    assert_eq!(shared_wait("opencode", &all, clock(0)), None);
-    assert_eq!(wake_in_turn(&all, clock(0)), []);
-    // The later end is the one that counts.
-    assert_eq!(wake_in_turn(&all, clock(8)), [session(3)]);
-    assert_eq!(wake_in_turn(&all, clock(10)), [session(2), session(3)]);
-    // When the first is at work, the next one is due.
-    assert_eq!(wake_in_turn(&all[..1], clock(10)), [session(1)]);
 }

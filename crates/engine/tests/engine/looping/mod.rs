@@ -4,6 +4,7 @@ mod kills;
 mod phases;
 mod simple;
 mod voices;
+mod waiting;
 mod yard;
 
 pub(crate) use yard::Yard;

@@ -1,5 +1,6 @@
 //! A project, an agent whose every answer is written down beforehand, and a clock that moves only when somebody waits.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -24,16 +25,17 @@ use segno_engine::looping::LoopHands;
 use segno_engine::looping::NamedWorkflow;
 use segno_engine::looping::NewLoop;
 use segno_engine::looping::Recipients;
+use segno_engine::looping::Sleeper;
 use segno_engine::run::Feed;
 use segno_engine::run::Stop;
 use segno_engine::tree::TreeOptions;
 use segno_engine::view;
 
-use crate::common::PATH;
 use crate::common::Room;
-use crate::common::launch_settings;
 use crate::common::moment;
 use crate::common::store_at;
+
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Tests as small scripts in `tests/`, told in TAP.
 const CHECK: &str = "n=0; bad=0\n\
@@ -88,8 +90,27 @@ impl Yard {
     }
 
     fn at(base: &Path, clock: Arc<FixedClock>, room: Option<Room>) -> Self {
-        let (project, state) = (base.join("harbour"), base.join("state"));
-        let settings = launch_settings(&base.join("claude"), base, project, state);
+        let common = Common { program: base.join("claude").display().to_string(), ..Common::default() };
+        let settings = LaunchSettings {
+            agent: "claude".to_owned(),
+            agents: BTreeMap::from([("claude".to_owned(), AgentSettings { common, plain: None })]),
+            environment: vec![("PATH".into(), PATH.into()), ("HOME".into(), base.into())],
+            project: base.join("harbour"),
+            budget: Default::default(),
+            cost: Default::default(),
+            max_turns: 0,
+            silence_seconds: 0,
+            wall_seconds: 0,
+            grace: Duration::from_secs(5),
+            resources: Default::default(),
+            hooks: false,
+            hook_file: None,
+            hook_program: PathBuf::new(),
+            keeper: Vec::new(),
+            sole_process: false,
+            scratch: None,
+            state: base.join("state"),
+        };
         Self { base: base.to_owned(), clock, settings, _room: room }
     }
 
@@ -259,16 +280,37 @@ impl Yard {
         session: SessionId,
         stop: &Stop,
     ) -> Result<LoopEnded, segno_engine::Error> {
-        let sleeper = FakeSleeper(self.clock());
+        self.drive_with(session, WokenHow::Person, true, stop, &FakeSleeper(self.clock()))
+    }
+
+    /// Drives a loop that something else woke, and waits in this process or not.
+    pub(crate) fn drive_how(
+        &self,
+        session: SessionId,
+        woken: WokenHow,
+        waits: bool,
+    ) -> Result<LoopEnded, segno_engine::Error> {
+        self.drive_with(session, woken, waits, &Stop::default(), &FakeSleeper(self.clock()))
+    }
+
+    /// The same, with all that is around it.
+    pub(crate) fn drive_with(
+        &self,
+        session: SessionId,
+        woken: WokenHow,
+        waits: bool,
+        stop: &Stop,
+        sleeper: &dyn Sleeper,
+    ) -> Result<LoopEnded, segno_engine::Error> {
         let hands = LoopHands {
             settings: &self.settings,
             frontend: &Silent,
             listener: &(),
             feed: &Feed::default(),
             stop,
-            sleeper: &sleeper,
-            waits: true,
-            woken: WokenHow::Person,
+            sleeper,
+            waits,
+            woken,
             recipients: Recipients::default(),
         };
         self.engine().loop_drive(session, &hands)

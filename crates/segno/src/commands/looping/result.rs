@@ -55,8 +55,14 @@ fn exit_of(ended: &LoopEnded) -> (ExitCode, &'static str) {
             | CapKind::Budget => (ExitCode::BudgetExhausted, "budget"),
             CapKind::Plan => (ExitCode::RunLimit, "plan_share"),
         },
+        _ if waits(ended).is_some() => (ExitCode::RunLimit, "parked"),
         _ => (ExitCode::RunStopped, "stopped"),
     }
+}
+
+/// Until when it waits, if it is parked with a time.
+fn waits(ended: &LoopEnded) -> Option<segno_engine::core::Timestamp> {
+    ended.state.looping.as_ref()?.parked.as_ref()?.until
 }
 
 /// What can be typed next.
@@ -93,7 +99,7 @@ fn document(ended: &LoopEnded, exit: ExitCode, word: &str) -> Value {
         "tests": looping.and_then(|looping| looping.tests.as_ref()),
         "gate": looping.and_then(|looping| looping.gate.as_ref()),
         "breaker": looping.map(|looping| &looping.breaker),
-        "waiting_until": looping.and_then(|looping| looping.parked.as_ref()?.until),
+        "waiting_until": waits(ended),
         "tokens": state.tokens,
         "cost_micros": state.cost.used_micros,
     })
