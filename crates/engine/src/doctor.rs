@@ -1,7 +1,6 @@
 //! Looking after a store: what is wrong, what can be mended, and mending it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::SessionId;
@@ -10,7 +9,6 @@ use segno_store::Damage;
 use segno_store::Filter;
 use segno_store::Garbage;
 use segno_store::Standing;
-use segno_store::sqlite::salvage;
 pub use segno_store::sqlite::salvage::Salvaged;
 use segno_store::verify;
 use segno_store::verify::Problem;
@@ -18,6 +16,7 @@ use serde::Serialize;
 
 use crate::Engine;
 use crate::Error;
+use crate::StoreLocation;
 use crate::left_alone::LeftAlone;
 use crate::spool;
 
@@ -187,12 +186,12 @@ fn mend_session(
     Ok(())
 }
 
-/// Moves a damaged SQLite store aside and puts what could be saved in its place.
-pub fn salvage_store(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
-    let saved = salvage::salvage(path, stamp).inspect_err(|why| {
-        tracing::error!(store = %path.display(), %why, "a repair was given up; nothing was changed");
+/// Moves a damaged store aside and puts what could be saved in its place.
+pub fn salvage_store(store: &StoreLocation, stamp: &str) -> Result<Salvaged, Error> {
+    let saved = store.salvage(stamp).inspect_err(|why| {
+        tracing::error!(%store, %why, "a repair was given up; nothing was changed");
     })?;
     let (whole, partly, lost) = (saved.whole.len(), saved.partly.len(), saved.lost.len());
-    tracing::warn!(store = %path.display(), whole, partly, lost, "a damaged store was replaced by what was saved");
+    tracing::warn!(%store, whole, partly, lost, "a damaged store was replaced by what was saved");
     Ok(saved)
 }

@@ -9,9 +9,8 @@ use segno_core::SessionId;
 use segno_core::StoreId;
 use segno_redact::Redactor;
 use segno_redact::fingerprint;
-use segno_store::Store as _;
+use segno_store::Store;
 use segno_store::sqlite;
-use segno_store::sqlite::SqliteStore;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -19,6 +18,7 @@ use crate::Actor;
 use crate::Clock as _;
 use crate::Engine;
 use crate::EngineOptions;
+use crate::StoreLocation;
 use crate::SystemClock;
 use crate::fresh_key;
 use crate::hook::HookAnswer;
@@ -38,8 +38,8 @@ const CHECKPOINT: Duration = Duration::from_secs(7);
 /// What a hook needs, written by the driver for the hooks of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HookFile {
-    /// The store's file.
-    pub store: PathBuf,
+    /// Where the store is.
+    pub store: StoreLocation,
     /// Which store that is: another one at the same place is not written to.
     #[serde(default)]
     pub store_id: Option<StoreId>,
@@ -135,7 +135,7 @@ impl HookVisit {
                     tree: file.tree,
                     ..EngineOptions::default()
                 };
-                let engine = Engine::new(Box::new(store), options);
+                let engine = Engine::new(store, options);
                 engine.hear_hook(session, call).map_err(|why| why.to_string())
             }
             Err(why) => {
@@ -157,11 +157,11 @@ fn redactor(file: &HookFile, secrets: Vec<(String, String)>) -> Result<Redactor,
     redaction.redactor(file.tag_key).map_err(|why| why.to_string())
 }
 
-fn open(file: &HookFile) -> Result<SqliteStore, String> {
+fn open(file: &HookFile) -> Result<Box<dyn Store>, String> {
     let options = sqlite::Options { create: false, busy: PATIENCE, ..Default::default() };
-    let store = SqliteStore::open(&file.store, options).map_err(|why| why.to_string())?;
+    let store = file.store.open(options).map_err(|why| why.to_string())?;
     match file.store_id.is_none_or(|id| id == store.id()) {
         true => Ok(store),
-        false => Err(format!("another store is at {}", file.store.display())),
+        false => Err(format!("another store is at {}", file.store)),
     }
 }

@@ -48,6 +48,7 @@ pub mod run;
 mod select;
 pub mod setup;
 pub mod spool;
+mod store_location;
 pub mod transfer;
 pub mod tree;
 pub mod usage;
@@ -73,6 +74,7 @@ pub use manager::ManagerOptions;
 pub use manager::SessionManager;
 pub use select::Choice;
 pub use select::SHORTEST_ENDING;
+pub use store_location::StoreLocation;
 
 pub use segno_agents as agents;
 pub use segno_core as core;

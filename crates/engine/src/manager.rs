@@ -4,7 +4,6 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::Command;
-
 use segno_core::Fact;
 use segno_core::Input;
 use segno_core::List;
@@ -28,21 +27,21 @@ use segno_core::event::Verdict;
 use segno_core::event::Workflow;
 use segno_store::Filter;
 use segno_store::sqlite;
-use segno_store::sqlite::SqliteStore;
 use serde_json::Value;
 
 use crate::Engine;
 use crate::EngineOptions;
 use crate::Error;
 use crate::NewSession;
+use crate::StoreLocation;
 use crate::view;
 
 /// Where a manager works.
 pub struct ManagerOptions {
     /// The project's folder.
     pub project: PathBuf,
-    /// The store's file.
-    pub store: PathBuf,
+    /// Where the store is.
+    pub store: StoreLocation,
     /// The rest.
     pub engine: EngineOptions,
 }
@@ -105,7 +104,7 @@ impl SessionManager {
     pub fn at(folder: &Path) -> Result<Self, Error> {
         Self::open(ManagerOptions {
             project: folder.to_owned(),
-            store: folder.join(".segno").join("segno.db"),
+            store: StoreLocation::usual(&folder.join(".segno")),
             engine: EngineOptions::default(),
         })
     }
@@ -115,15 +114,10 @@ impl SessionManager {
         let path =
             std::fs::canonicalize(&options.project).map_err(|why| Error::file(&options.project, why))?;
         let store_options = sqlite::Options { purpose: sqlite::Purpose::LongLived, ..Default::default() };
-        let store = SqliteStore::open(&options.store, store_options)?;
+        let store = options.store.open(store_options)?;
         let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         let project = Project { path: path.display().to_string(), name, kind: None };
-        Ok(Self {
-            engine: Engine::new(Box::new(store), options.engine),
-            project,
-            current: None,
-            notices: Vec::new(),
-        })
+        Ok(Self { engine: Engine::new(store, options.engine), project, current: None, notices: Vec::new() })
     }
 
     /// What it stands on.

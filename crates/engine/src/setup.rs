@@ -15,15 +15,14 @@ use segno_files::Access;
 use segno_files::Links;
 use segno_redact::Redactor;
 use segno_store::Standing;
-use segno_store::Store;
 use segno_store::sqlite;
 pub use segno_store::sqlite::Purpose;
-use segno_store::sqlite::SqliteStore;
 
 use crate::Actor;
 use crate::Engine;
 use crate::EngineOptions;
 use crate::Error;
+use crate::StoreLocation;
 use crate::busy_start::BusyStart;
 pub use crate::busy_start::TellWaiting;
 use crate::hook_file::HookFile;
@@ -35,8 +34,8 @@ use crate::view;
 /// What an engine is made from.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The store's URL: `sqlite:` and a path.
-    pub store: String,
+    /// Where the store is.
+    pub store: StoreLocation,
     /// How long a store that somebody else writes to is waited for.
     pub busy: Duration,
     /// Where what lasts is kept: the key of redaction tags and, unless `tree` says otherwise, snapshots.
@@ -72,13 +71,13 @@ impl Setup {
     /// Opens the store and puts an engine on it.
     ///
     /// # Errors
-    /// If somebody else may write to our directories, the URL or a rule is not right, or the store cannot be opened.
+    /// If somebody else may write to our directories, a rule is not right, or the store cannot be opened.
     pub fn open(&self, opening: Opening) -> Result<Engine, Error> {
         self.check_directories()?;
         let Opening { purpose, create, actor, waits } = opening;
         let patience = sqlite::Patience::default();
         let at_start = waits.map(|tell| BusyStart::new(patience.clone(), tell));
-        let store = open_store(&self.store, sqlite::Options { purpose, create, busy: self.busy, patience })?;
+        let store = self.store.open(sqlite::Options { purpose, create, busy: self.busy, patience })?;
         let options = EngineOptions {
             redactor: self.redactor()?,
             actor,
@@ -94,24 +93,12 @@ impl Setup {
         Ok(Engine::new(store, options))
     }
 
-    /// The file of the embedded store.
-    ///
-    /// # Errors
-    /// If the URL names no such file.
-    pub fn store_path(&self) -> Result<PathBuf, Error> {
-        store_path(&self.store)
-    }
-
     /// What the hooks of a run need to know. With an id, another store at the same place is not written to.
-    ///
-    /// # Errors
-    /// If the URL of the store is not right.
-    pub fn hook_file(&self, store_id: Option<StoreId>) -> Result<HookFile, Error> {
-        let store = self.store_path()?;
+    pub fn hook_file(&self, store_id: Option<StoreId>) -> HookFile {
         let tag_key = tag_key(&self.data);
         let secrets = self.redaction.secrets();
-        Ok(HookFile {
-            store: std::path::absolute(&store).unwrap_or(store),
+        HookFile {
+            store: self.store.absolute(),
             store_id,
             spool: self.spool(),
             tag_key,
@@ -122,7 +109,7 @@ impl Setup {
             secrets_of_environment: self.redaction.keeps_environment,
             rules: self.redaction.rules.clone(),
             tree: self.tree.clone(),
-        })
+        }
     }
 
     /// What takes secrets out.
@@ -146,27 +133,6 @@ impl Setup {
         }
         Ok(())
     }
-}
-
-/// The file that a store's URL names.
-///
-/// # Errors
-/// If it names none, or another kind of store.
-pub fn store_path(url: &str) -> Result<PathBuf, Error> {
-    let Some(path) = url.strip_prefix("sqlite:") else {
-        let kind = url.split(':').next().unwrap_or_default().to_owned();
-        return Err(Error::UnsupportedStore { kind });
-    };
-    let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
-    if path.is_empty() {
-        return Err(Error::NoStorePath);
-    }
-    Ok(PathBuf::from(path))
-}
-
-/// The one place that knows which kinds of stores there are.
-fn open_store(url: &str, options: sqlite::Options) -> Result<Box<dyn Store>, Error> {
-    Ok(Box::new(SqliteStore::open(&store_path(url)?, options)?))
 }
 
 /// The key that makes redaction tags recognisable to this user and to nobody else. Made on first use; if it can be

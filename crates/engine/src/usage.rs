@@ -9,21 +9,20 @@ use serde::Serialize;
 
 use crate::Engine;
 use crate::Error;
+use crate::StoreLocation;
 
 /// Directories are looked into this deep; nothing of ours is deeper.
 const DEEPEST: u32 = 12;
 
 /// Where things are that do not belong to one session.
-#[derive(Clone, Debug, Default)]
-pub struct Places {
-    /// The store's own file; its log and copies lie beside it.
-    pub store: PathBuf,
+#[derive(Clone, Debug)]
+pub struct Locations {
+    /// The store.
+    pub store: StoreLocation,
     /// Archives of sessions that were cleaned up.
     pub archive: PathBuf,
-    /// Copies of the store.
+    /// Copies of the store that somebody asked for.
     pub backups: PathBuf,
-    /// What was set apart because it was damaged.
-    pub quarantine: PathBuf,
 }
 
 /// What takes room, in bytes.
@@ -68,7 +67,7 @@ pub struct ProjectUsage {
 
 impl Engine {
     /// Finds out what takes room. What cannot be looked at counts as nothing.
-    pub fn disk_usage(&self, places: &Places) -> Result<DiskUsage, Error> {
+    pub fn disk_usage(&self, locations: &Locations) -> Result<DiskUsage, Error> {
         let mut sessions = self.store().usage()?;
         sessions.sort_by_key(|session| std::cmp::Reverse(held(session)));
         let mut projects: BTreeMap<String, ProjectUsage> = BTreeMap::new();
@@ -88,12 +87,13 @@ impl Engine {
         }
         let known: u64 = projects.values().map(|project| project.snapshots).sum();
         usage.other_snapshots = usage.snapshots.saturating_sub(known);
-        (usage.store, usage.backups) = beside(&places.store);
-        usage.backups += size(&places.backups, 0);
+        let sum = |files: Vec<PathBuf>| files.iter().map(|file| size(file, DEEPEST)).sum::<u64>();
+        usage.store = sum(locations.store.files());
+        usage.backups = sum(locations.store.copies()) + size(&locations.backups, 0);
         usage.captures = self.options.captures.as_deref().map_or(0, |path| size(path, 0));
         usage.spool = self.options.spool.as_deref().map_or(0, |path| size(path, 0));
-        usage.archive = size(&places.archive, 0);
-        usage.quarantine = size(&places.quarantine, 0);
+        usage.archive = size(&locations.archive, 0);
+        usage.quarantine = locations.store.quarantine().map_or(0, |path| size(&path, 0));
         usage.total = usage.store
             + usage.snapshots
             + usage.captures
@@ -110,27 +110,6 @@ impl Engine {
 
 fn held(session: &Usage) -> u64 {
     session.journal + session.lists + session.texts
-}
-
-/// The store with its log, and the copies of it that were made before its form was changed.
-fn beside(store: &Path) -> (u64, u64) {
-    let (Some(folder), Some(name)) = (store.parent(), store.file_name().and_then(|name| name.to_str()))
-    else {
-        return (0, 0);
-    };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let (mut own, mut copies) = (0, 0);
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let found = entry.file_name();
-        let Some(rest) = found.to_str().and_then(|found| found.strip_prefix(name)) else { continue };
-        let bytes = size(&entry.path(), DEEPEST);
-        match rest {
-            "" | "-wal" | "-shm" => own += bytes,
-            rest if rest.starts_with(".before-form-") => copies += bytes,
-            _ => {}
-        }
-    }
-    (own, copies)
 }
 
 /// The room that a file, or everything in a directory, takes on the disk. Links are not followed.

@@ -1,6 +1,6 @@
 //! Where commands meet the engine: opening the store, finding the session, doing something, saying what came of it.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use segno_engine::Choice;
 use segno_engine::Engine;
 use segno_engine::SHORTEST_ENDING;
 use segno_engine::Standing;
+use segno_engine::StoreLocation;
 use segno_engine::core::Input;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
@@ -145,19 +146,15 @@ impl<'a> CommandContext<'a> {
         let ctx = Self { context, engine, rest: false };
         context.speak_through(ctx.engine.redactor());
         if create {
-            ctx.warn_size(&setup.store_path()?, context.config()?.store.warn_mb);
+            ctx.warn_size(&setup.store, context.config()?.store.warn_mb);
         }
         Ok(ctx)
     }
 
     /// Said where something new begins: a store that fills the disk stops all work on the machine.
-    fn warn_size(&self, path: &Path, most_mb: u64) {
-        let size = |suffix: &str| {
-            let mut file = path.as_os_str().to_owned();
-            file.push(suffix);
-            std::fs::metadata(file).map_or(0, |meta| meta.len())
-        };
-        let bytes = size("") + size("-wal");
+    fn warn_size(&self, store: &StoreLocation, most_mb: u64) {
+        let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |meta| meta.len());
+        let bytes: u64 = store.files().iter().map(size).sum();
         if most_mb > 0 && bytes > most_mb.saturating_mul(1 << 20) {
             let text = format!("the store has {}, more than store.warn_mb = {most_mb}", units::bytes(bytes));
             let hint = "segno du   (or: segno cleanup, or: segno config set store.warn_mb N)".to_owned();

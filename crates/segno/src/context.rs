@@ -199,23 +199,6 @@ impl Context {
         Err(error.hint("type it in a terminal of your own, outside of the run"))
     }
 
-    /// The URL of the store: as configured, or the default one.
-    ///
-    /// # Errors
-    /// If the configuration is wrong, or the default path is not text.
-    pub fn store_url(&self) -> Outcome<String> {
-        let url = &self.config()?.store.url;
-        if !url.is_empty() {
-            return Ok(url.clone());
-        }
-        let path = self.paths.store();
-        let path = path.to_str().ok_or_else(|| {
-            CommandError::config("config_invalid", "the path of the store is not UTF-8")
-                .hint("segno --store sqlite:PATH …")
-        })?;
-        Ok(format!("sqlite:{path}"))
-    }
-
     /// Shows a text that may be longer than the screen, through the user's pager if there is one.
     ///
     /// # Errors

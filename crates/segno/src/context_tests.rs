@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use segno_engine::StoreLocation;
+
 use super::*;
 use crate::exit::ExitCode;
 
@@ -64,13 +66,10 @@ fn commands_under_an_agent_know_their_run() {
 #[test]
 fn the_store_is_in_the_data_directory_unless_said_otherwise() {
     let (temp, context_) = context(&[], GlobalArgs::default());
-    assert_eq!(
-        context_.store_url().unwrap(),
-        format!("sqlite:{}", temp.path().join("data/segno.db").display())
-    );
+    assert_eq!(context_.store_location().unwrap(), StoreLocation::File(temp.path().join("data/segno.db")));
     let global = GlobalArgs { store: Some("sqlite:/flag".into()), ..GlobalArgs::default() };
     let (_temp, flagged) = context(&[("SEGNO_STORE", "sqlite:/variable")], global);
-    assert_eq!(flagged.store_url().unwrap(), "sqlite:/flag");
+    assert_eq!(flagged.store_location().unwrap(), StoreLocation::File("/flag".into()));
 }
 
 #[test]

@@ -95,6 +95,5 @@ fn configured(environment: &Environment) -> Result<HookFile, String> {
     let context =
         Context::new(GlobalArgs::default(), environment.clone(), paths, &directory, Timestamp::now())
             .map_err(|why| why.to_string())?;
-    let file = context.setup().and_then(|setup| Ok(setup.hook_file(None)?));
-    file.map_err(|why| why.to_string())
+    context.setup().map(|setup| setup.hook_file(None)).map_err(|why| why.to_string())
 }

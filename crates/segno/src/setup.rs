@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use segno_engine::Actor;
+use segno_engine::StoreLocation;
 use segno_engine::redact::Redactor;
 use segno_engine::redaction::Redaction;
 use segno_engine::setup::Opening;
 use segno_engine::setup::Purpose;
 use segno_engine::setup::Setup;
-use segno_engine::setup::store_path;
 use segno_engine::tree::TreeOptions;
 use segno_engine::view;
 
@@ -25,7 +25,7 @@ impl Context {
     pub fn setup(&self) -> Outcome<Setup> {
         let config = self.config()?;
         Ok(Setup {
-            store: self.store_url()?,
+            store: self.store_location()?,
             busy: Duration::from_millis(config.store.busy_timeout_ms),
             data: self.paths.data.clone(),
             state: self.paths.state.clone(),
@@ -58,12 +58,13 @@ impl Context {
         Ok(Opening { purpose, create, actor, waits: None })
     }
 
-    /// The file of the embedded store.
+    /// Where the store is: as configured, or in the data directory.
     ///
     /// # Errors
-    /// If the configuration names none.
-    pub fn store_path(&self) -> Outcome<PathBuf> {
-        Ok(store_path(&self.store_url()?)?)
+    /// If the configuration is wrong.
+    pub fn store_location(&self) -> Outcome<StoreLocation> {
+        let url = &self.config()?.store.url;
+        Ok(if url.is_empty() { StoreLocation::usual(&self.paths.data) } else { StoreLocation::parse(url)? })
     }
 
     /// What is known to be secret: variables of the environment whose names say so, and those that the configuration

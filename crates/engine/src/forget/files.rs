@@ -48,9 +48,11 @@ impl Engine {
                         findings.files.push(FoundFile { path: dir, remedy: Remedy::Removed });
                     }
                 }
-                findings.beyond(wish.places.backups.clone(), "copies of the store");
-                findings
-                    .beyond(wish.places.archive.clone(), "archives, if an earlier state of it was archived");
+                findings.beyond(wish.locations.backups.clone(), "copies of the store");
+                findings.beyond(
+                    wish.locations.archive.clone(),
+                    "archives, if an earlier state of it was archived",
+                );
             }
         }
         Ok(())
@@ -123,27 +125,21 @@ fn spool_waits(path: &Path) -> bool {
 /// Copies of the store that segno made, what was set apart as damaged, and archives.
 fn look_into_copies(wish: &Wish, secret: &Secret, findings: &mut Findings) {
     let mut copies = Vec::new();
-    below(&wish.places.backups, 0, &mut copies);
-    below(&wish.places.quarantine, 0, &mut copies);
-    let store = &wish.places.store;
-    if let (Some(folder), Some(name)) = (store.parent(), store.file_name().and_then(|name| name.to_str())) {
-        let mut beside = Vec::new();
-        below(folder, DEEPEST - 1, &mut beside);
-        copies.extend(beside.into_iter().filter(|path| {
-            let found = path.file_name().and_then(|found| found.to_str());
-            let rest = found.and_then(|found| found.strip_prefix(name));
-            rest.is_some_and(|rest| rest.starts_with(".before-form-") || rest.starts_with(".partial-"))
-        }));
+    let store = &wish.locations.store;
+    below(&wish.locations.backups, 0, &mut copies);
+    if let Some(quarantine) = store.quarantine() {
+        below(&quarantine, 0, &mut copies);
     }
+    copies.extend(store.copies().into_iter().filter(|path| path.is_file()));
     for path in copies {
-        match segno_store::sqlite::file_holds(&path, &holds(secret)) {
+        match store.copy_holds(&path, &holds(secret)) {
             Ok(true) => findings.files.push(FoundFile { path, remedy: Remedy::Removed }),
             Ok(false) => {}
             Err(why) => findings.beyond(path, format!("it cannot be looked into: {why}")),
         }
     }
     let mut archives = Vec::new();
-    below(&wish.places.archive, 0, &mut archives);
+    below(&wish.locations.archive, 0, &mut archives);
     for path in archives {
         match unpacked(&path) {
             Some(bytes) if !secret.is_in(&bytes) => {}

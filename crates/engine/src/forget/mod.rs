@@ -14,7 +14,7 @@ use segno_core::SessionId;
 use segno_redact::forget::Forget;
 use serde::Serialize;
 
-pub use crate::usage::Places;
+pub use crate::usage::Locations;
 
 /// What is asked for.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Wish {
     /// In which session only. All texts can be forgotten of one session only.
     pub session: Option<SessionId>,
     /// Where things are that belong to no session.
-    pub places: Places,
+    pub locations: Locations,
     /// Where what lasts for a while is kept: spool, captures, logs.
     pub state: PathBuf,
 }

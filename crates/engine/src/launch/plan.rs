@@ -351,8 +351,7 @@ fn limits(chosen: &Chosen, intent: &Intent, settings: &LaunchSettings) -> Limits
     let silence = silence.or(chosen.settings.common.silence_seconds).unwrap_or(settings.silence_seconds);
     let keeps_turns = !intent.interactive && chosen.agent.capabilities().caps_turns;
     Limits {
-        // A person may think for as long as they like.
-        silence: seconds(silence).filter(|_| !intent.interactive),
+        silence: seconds(silence),
         max_duration: intent
             .max_duration
             .or_else(|| seconds(settings.wall_seconds))

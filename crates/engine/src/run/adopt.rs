@@ -9,18 +9,13 @@ use segno_core::State;
 use segno_core::Status;
 
 use super::Feed;
-use super::Limits;
 use super::Report;
 use super::Stop;
 use super::capture;
-use super::cgroup::Resources;
-use super::drive::Process;
 use super::drive::Running;
-use super::drive::pidfd;
 use super::heart::Heart;
-use super::reopen::Reopened;
+use super::open::Opening;
 use super::settle::Unseen;
-use super::texts::Marks;
 use super::tree::Member;
 use crate::Engine;
 use crate::Error;
@@ -40,11 +35,11 @@ pub fn living_agent(state: &State) -> Option<Member> {
 }
 
 impl Engine {
-    /// Follows the agent of a run whose driver died, to its end.
+    /// Follows the agent of a run whose driver died, to its end, within the limits that it was started with.
     ///
     /// # Errors
     /// If somebody else drives the session, or there is no such agent.
-    pub fn adopt(&self, session: SessionId, limits: Limits, stop: Stop, feed: Feed) -> Result<Report, Error> {
+    pub fn adopt(&self, session: SessionId, stop: Stop, feed: Feed) -> Result<Report, Error> {
         if let Some(waits) = &self.options.at_start {
             waits.until_asked(&stop);
         }
@@ -74,38 +69,11 @@ impl Engine {
         if let Some(waits) = &self.options.at_start {
             waits.begun();
         }
-        let reopened = self.reopen(own, acted.state, &run, driver.epoch(), feed.clone())?;
-        let Reopened { agent, note, capture, reader, recorder, record, person } = reopened;
-        let running = Running {
-            driver: &driver,
-            completes: note.completes,
-            process: Process::Adopted,
-            reaps: false,
-            exit: pidfd(member),
-            member,
-            tree,
-            capture,
-            // Its keeper is somebody else's child, and outlived its driver too.
-            keeping: None,
-            scratch: note.scratch.clone(),
-            reader,
-            recorder,
-            record,
-            person,
-            // What it still asks, nobody can answer: its standard input was the dead driver's.
-            asking: None,
-            agent,
-            // Nobody knows how long a person thinks.
-            limits: Limits { silence: limits.silence.filter(|_| note.attended.is_none()), ..limits },
-            resources: Resources::default(),
-            stop,
-            feed,
-            stderr_seen: 0,
-            swept: 0,
-            behind: None,
-            given: 0,
-            marks: Marks::default(),
-        };
+        let open = self.open_run(Opening::found(own)?, acted.state, driver.epoch(), feed);
+        let mut running = Running::new(&driver, open, tree, member, stop);
+        // The time that it may take began when it did.
+        let worked = Duration::from_micros(self.now().micros_since(run.started_at));
+        running.limits.max_duration = running.limits.max_duration.map(|most| most.saturating_sub(worked));
         // No hook server: the hooks were told what the dead driver knew of secrets, and this one may know less.
         std::thread::scope(|scope| {
             let heart = Heart::start(scope, &driver);
@@ -176,13 +144,13 @@ impl Engine {
         let Some(run) = state.run.clone() else { return Ok(()) };
         let own = self.own_capture(session, &run)?;
         let _alone = capture::alone_at(&own.dir);
-        let mut reopened = self.reopen(own, state, &run, epoch, Feed::default())?;
+        let mut open = self.open_run(Opening::found(own)?, state, epoch, Feed::default());
         let until = Instant::now() + TALKS_ON;
         loop {
-            reopened.take_in()?;
-            reopened.recorder.refresh()?;
-            let is_at_work = !reopened.recorder.state.calls.open.is_empty();
-            let is_quiet = reopened.capture.quiet_for().is_none_or(|quiet| quiet >= WRITES_DOWN);
+            open.read_all()?;
+            open.recorder.refresh()?;
+            let is_at_work = !open.recorder.state.calls.open.is_empty();
+            let is_quiet = open.capture.quiet_for().is_none_or(|quiet| quiet >= WRITES_DOWN);
             if is_at_work || is_quiet || Instant::now() >= until {
                 return Ok(());
             }

@@ -48,6 +48,12 @@ pub struct Note {
     pub resumed: bool,
     /// Whether the end of the run completes the session.
     pub completes: bool,
+    /// When it is stopped, as it was started. Earlier programs did not say.
+    #[serde(default)]
+    pub limits: Option<super::Limits>,
+    /// What its processes may use.
+    #[serde(default)]
+    pub resources: super::cgroup::Resources,
     /// The control group of its processes.
     pub cgroup: Option<PathBuf>,
     /// Scratch space to be removed in the end.

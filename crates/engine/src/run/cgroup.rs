@@ -5,9 +5,12 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::RunId;
+use serde::Deserialize;
+use serde::Serialize;
 
 /// What the processes of a run may use together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Resources {
     /// Resident memory in bytes.
     pub memory: Option<u64>,

@@ -1,13 +1,9 @@
-//! Opening a run, whoever began it, and following it to its end.
+//! Starting an agent in a session, and following it to its end.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::process::Child;
 use std::time::Instant;
 
-use segno_agents::Agent;
-use segno_agents::Reader;
-use segno_agents::ReaderOptions;
 use segno_core::Command;
 use segno_core::RunId;
 
@@ -17,16 +13,15 @@ use super::Report;
 use super::Request;
 use super::Stop;
 use super::beside::Beside;
-use super::capture::Capture;
 use super::cgroup::Resources;
 use super::heart::Heart;
 use super::hook_server::HookServer;
 use super::hook_server::RunIdentity;
 use super::interactive;
-use super::interactive::InteractiveTerminal;
-use super::journal::Recorder;
 use super::keeper::Keeping;
-use super::log_beside::LogBeside;
+use super::open::Begun;
+use super::open::OpenRun;
+use super::open::Opening;
 use super::permission::Asking;
 use super::raw::RawTail;
 use super::spawn;
@@ -128,28 +123,18 @@ impl Engine {
                 spawned.tree.sweep();
                 let _ = spawned.child.wait();
                 spawned.capture.discard();
-                spawn::remove(spawned.scratch.as_deref());
-                if let Some(person) = spawned.person {
-                    person.restore(true);
+                spawn::remove(spawned.note.scratch.as_deref());
+                if let Some(terminal) = spawned.terminal {
+                    terminal.restore(true);
                 }
                 return Err(why);
             }
         };
-        let options = ReaderOptions {
-            line_limit: self.options.line_limit,
-            expected_native_id: spec.native_id.clone().filter(|_| spawned.person.is_none()),
-            baseline: request.baseline,
-            ..ReaderOptions::default()
-        };
-        let reader = match &spawned.person {
-            Some(_) => segno_agents::attended_reader(request.agent.as_ref(), &options, Some(&now)),
-            None => request.agent.reader(&options),
-        };
         let raw = match request.raw.take() {
             Some(to) => {
-                let (from, place) =
+                let (from, position) =
                     spawned.capture.share().map_err(|why| Error::file(spawned.capture.dir(), why))?;
-                Some(RawTail::start(from, place, to))
+                Some(RawTail::start(from, position, to))
             }
             None => None,
         };
@@ -160,46 +145,20 @@ impl Engine {
                 event: Box::new(event),
             });
         }
-        let mut recorder = Recorder::new(
-            self,
-            request.agent.as_ref(),
-            acted.state,
-            driver.epoch(),
-            run.as_str(),
-            request.feed.clone(),
-        )
-        .with_lasting_ids(spawned.person.is_some());
-        let agent = request.agent.as_ref();
-        let record = LogBeside::new(agent, &spawned.note, request.baseline, None, &mut recorder);
-        let running = Running {
-            driver,
-            completes: request.completes,
-            exit: pidfd(spawned.member),
-            process: Process::Own(spawned.child),
-            reaps: request.sole_process,
-            member: spawned.member,
-            tree: spawned.tree,
-            capture: spawned.capture,
-            keeping: spawned.keeping,
-            scratch: spawned.scratch,
-            reader,
-            recorder,
-            record,
-            person: spawned.person,
-            asking: spawned
-                .voice
-                .map(|voice| Asking::new(voice, request.permissions.take().unwrap_or_default())),
+        let opening = Opening {
             agent: request.agent,
-            limits: request.limits,
-            resources: request.resources,
-            stop: request.stop,
-            feed: request.feed,
-            stderr_seen: 0,
-            swept: 0,
-            behind: None,
-            given: 0,
-            marks: Marks::default(),
+            note: spawned.note,
+            capture: spawned.capture,
+            terminal: spawned.terminal,
+            begun: Begun::Here(request.baseline),
         };
+        let open = self.open_run(opening, acted.state, driver.epoch(), request.feed);
+        let mut running = Running::new(driver, open, spawned.tree, spawned.member, request.stop);
+        running.process = Process::Own(spawned.child);
+        running.reaps = request.sole_process;
+        running.keeping = spawned.keeping;
+        running.asking =
+            spawned.voice.map(|voice| Asking::new(voice, request.permissions.take().unwrap_or_default()));
         running.follow(spawned.hook_server, heart, started).map(|report| (report, raw))
     }
 }
@@ -212,7 +171,7 @@ pub(super) fn tell_taken_over(driver: &Driver<'_>, feed: &Feed) {
 }
 
 /// Wakes the loop when the agent ends.
-pub(super) fn pidfd(member: Member) -> Option<OwnedFd> {
+fn pidfd(member: Member) -> Option<OwnedFd> {
     rustix::process::pidfd_open(tree::pid(member.pid)?, rustix::process::PidfdFlags::empty()).ok()
 }
 
@@ -227,29 +186,22 @@ pub(super) enum Process {
 /// A run that goes on.
 pub(super) struct Running<'a> {
     pub(super) driver: &'a Driver<'a>,
-    pub(super) completes: bool,
+    pub(super) open: OpenRun<'a>,
     pub(super) process: Process,
     /// Orphans that came to this process are the agent's, and are waited for.
     pub(super) reaps: bool,
     pub(super) member: Member,
     pub(super) exit: Option<OwnedFd>,
     pub(super) tree: Tree,
-    pub(super) capture: Capture,
-    /// The pipes that it prints to, if we made them.
+    /// The pipes that it prints to, if we made them. The keeper of a run that is adopted is somebody else's child, and
+    /// outlived its driver too.
     pub(super) keeping: Option<Keeping>,
-    pub(super) scratch: Option<PathBuf>,
-    pub(super) reader: Reader,
-    pub(super) recorder: Recorder<'a>,
-    pub(super) record: LogBeside,
-    /// The one at the agent's terminal, if it has one.
-    pub(super) person: Option<InteractiveTerminal>,
-    /// What the agent asks about its calls, if it asks us.
+    /// What the agent asks about its calls, if it asks us. What an adopted one still asks nobody can answer: its standard
+    /// input was the dead driver's.
     pub(super) asking: Option<Asking>,
-    pub(super) agent: Box<dyn Agent>,
     pub(super) limits: Limits,
     pub(super) resources: Resources,
     pub(super) stop: Stop,
-    pub(super) feed: Feed,
     pub(super) stderr_seen: u64,
     pub(super) swept: u64,
     pub(super) behind: Option<Instant>,
@@ -257,6 +209,39 @@ pub(super) struct Running<'a> {
     pub(super) given: u64,
     /// How far the output was read at each of the last looks.
     pub(super) marks: Marks,
+}
+
+impl<'a> Running<'a> {
+    /// A run as anybody follows it, within the limits that its note names. Who started its process knows more.
+    pub(super) fn new(
+        driver: &'a Driver<'a>,
+        open: OpenRun<'a>,
+        tree: Tree,
+        member: Member,
+        stop: Stop,
+    ) -> Self {
+        let limits = open.note.limits.unwrap_or_default();
+        Self {
+            driver,
+            process: Process::Adopted,
+            reaps: false,
+            exit: pidfd(member),
+            member,
+            tree,
+            keeping: None,
+            asking: None,
+            // A person may think for as long as they like.
+            limits: Limits { silence: limits.silence.filter(|_| open.note.attended.is_none()), ..limits },
+            resources: open.note.resources,
+            open,
+            stop,
+            stderr_seen: 0,
+            swept: 0,
+            behind: None,
+            given: 0,
+            marks: Marks::default(),
+        }
+    }
 }
 
 impl Running<'_> {
@@ -267,10 +252,10 @@ impl Running<'_> {
         heart: &Heart,
         started: Instant,
     ) -> Result<Report, Error> {
-        let engine = self.recorder.engine;
-        let run = Some(self.recorder.run.clone());
+        let engine = self.open.recorder.engine;
+        let run = Some(self.open.recorder.run.clone());
         let actor = Actor { run, epoch: Some(self.driver.epoch()), ..Actor::default() };
-        let identity = RunIdentity { session: self.recorder.session, actor };
+        let identity = RunIdentity { session: self.open.recorder.session, actor };
         std::thread::scope(|scope| {
             let handle = hook_server.and_then(|server| server.serve(scope, engine, identity));
             let beside = Beside::start(scope, engine);
@@ -282,7 +267,7 @@ impl Running<'_> {
                 handle.close();
             }
             for done in beside.finish() {
-                self.recorder.hear_done(done);
+                self.open.recorder.hear_done(done);
             }
             self.finish(ended, started)
         })
@@ -290,13 +275,13 @@ impl Running<'_> {
 
     /// What the supervisor goes by.
     pub(super) fn rules(&self) -> Rules {
-        let ladder = self.agent.stop_ladder().to_vec();
-        let engine = self.recorder.engine;
+        let ladder = self.open.agent.stop_ladder().to_vec();
+        let engine = self.open.recorder.engine;
         Rules {
             limits: self.limits,
             resources: self.resources,
-            ladder: if self.person.is_some() { interactive::ladder(&ladder) } else { ladder },
-            heartbeats: self.agent.silence().heartbeats,
+            ladder: if self.open.terminal.is_some() { interactive::ladder(&ladder) } else { ladder },
+            heartbeats: self.open.agent.silence().heartbeats,
             every_calls: engine.options.tree.as_ref().map_or(0, |tree| tree.every_calls),
             shared_store: engine.store().is_shared(),
         }

@@ -13,6 +13,7 @@ use super::capture::Capture;
 use super::drive::Running;
 use super::keeper;
 use super::keeper::Kept;
+use super::open::OpenRun;
 use super::spawn;
 use super::stop::Cause;
 use super::supervisor::Input;
@@ -35,29 +36,28 @@ impl Running<'_> {
     pub(super) fn finish(mut self, ended: Ended, started: Instant) -> Result<Report, Error> {
         let Ended { exit, cause } = ended;
         let swept = self.swept;
-        self.record.end();
         // All who printed are gone; what they printed last may still be on its way.
         let kept = match self.keeping.take() {
             Some(keeping) => keeping.finish(LAST_TRIES),
-            None => keeper::wait_until_kept(self.capture.dir(), LAST_TRIES),
+            None => keeper::wait_until_kept(self.open.capture.dir(), LAST_TRIES),
         };
-        if let Some(person) = &mut self.person {
-            person.restore(exit.signal.is_some());
+        if let Some(terminal) = &self.open.terminal {
+            terminal.restore(exit.signal.is_some());
             // The last that hooks told may name another conversation.
-            let _ = self.recorder.refresh();
-            let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
-            if let Err(why) = person.finish(native_id, &self.tree) {
-                self.recorder.notices.push(format!("the end of the agent's record could not be read: {why}"));
-            }
+            let _ = self.open.recorder.refresh();
+        }
+        if let Err(why) = self.open.ended(&self.tree) {
+            let notice = format!("the end of the agent's own log could not be read: {why}");
+            self.open.recorder.notices.push(notice);
         }
         if let Some(Cause::Replaced(why)) = &cause {
-            let session = self.recorder.session;
+            let session = self.open.recorder.session;
             tracing::warn!(%session, why, "this driver was replaced and stops its agent");
             let why = why.clone();
             return Err(self.give_up(why, kept == Kept::All));
         }
         let drained = self.drain(&mut Vec::new());
-        let stderr = stderr_tail(&self.capture, &self.recorder.engine.redactor());
+        let stderr = stderr_tail(&self.open.capture, &self.open.recorder.engine.redactor());
         let mut exit = exit.because(cause.as_ref().map_or(EndCause::Own, Cause::end));
         if !stderr.is_empty() {
             exit = exit.with_stderr(stderr.clone());
@@ -65,12 +65,8 @@ impl Running<'_> {
         if !drained || kept == Kept::NotYet {
             return Ok(self.leave_open(&exit, started));
         }
-        let Self { reader, mut recorder, mut record, capture, .. } = self;
-        let at = recorder.at(None);
-        let mut outcome =
-            reader.finish(&exit, &mut |envelope| record.on_stdout_event(envelope, &mut recorder));
-        record.finish(&exit, &mut outcome, &mut recorder);
-        recorder.make_fit(&mut outcome);
+        let at = self.open.recorder.at(None);
+        let (outcome, mut recorder, (capture, note)) = self.open.conclude(&exit);
         recorder.flush()?;
         let end = super::settle::End {
             outcome,
@@ -78,8 +74,8 @@ impl Running<'_> {
             swept,
             took: started.elapsed(),
             stderr,
-            completes: self.completes && self.person.is_none(),
-            pauses: self.completes && self.person.is_some(),
+            completes: note.completes && note.attended.is_none(),
+            pauses: note.completes && note.attended.is_some(),
             moves_session: true,
             last_seen: None,
         };
@@ -89,7 +85,7 @@ impl Running<'_> {
             super::capture::write_exit(capture.dir(), &exit);
         }
         super::checkpoint::after_end(&mut recorder, &at);
-        spawn::remove(self.scratch.as_deref());
+        spawn::remove(note.scratch.as_deref());
         let kept_capture = if open || kept != Kept::All {
             Some(capture.dir().to_owned())
         } else {
@@ -97,7 +93,7 @@ impl Running<'_> {
             None
         };
         recorder.refresh_view(true);
-        self.feed.close();
+        recorder.feed.close();
         Ok(Report {
             run: recorder.run.clone(),
             outcome,
@@ -113,14 +109,14 @@ impl Running<'_> {
     /// A run is not ended before all that it printed is read. How its agent ended is written down; whoever looks next
     /// reads the rest and records the end.
     fn leave_open(self, exit: &ExitInfo, started: Instant) -> Report {
-        super::capture::write_exit(self.capture.dir(), exit);
-        let Self { reader, mut recorder, capture, .. } = self;
+        super::capture::write_exit(self.open.capture.dir(), exit);
+        let OpenRun { reader, mut recorder, capture, .. } = self.open;
         let mut outcome = reader.finish(exit, &mut |_| {});
         if outcome.outcome != OutcomeKind::Completed {
             UNREAD.clone_into(&mut outcome.reason);
         }
         recorder.make_fit(&mut outcome);
-        self.feed.close();
+        recorder.feed.close();
         Report {
             run: recorder.run.clone(),
             outcome,
@@ -137,12 +133,12 @@ impl Running<'_> {
     fn drain(&mut self, inputs: &mut Vec<Input>) -> bool {
         let until = Instant::now() + LAST_TRIES;
         loop {
-            self.recorder.wait_for_answer();
+            self.open.recorder.wait_for_answer();
             self.advance(inputs);
             if inputs.drain(..).any(|input| input == Input::StoreWell) {
-                self.recorder.say(WELL);
+                self.open.recorder.say(WELL);
             }
-            if self.behind.is_none() && !self.read_capture(inputs) && !self.recorder.is_behind() {
+            if self.behind.is_none() && !self.read_capture(inputs) && !self.open.recorder.is_behind() {
                 return true;
             }
             if self.behind.is_some() {
@@ -158,15 +154,15 @@ impl Running<'_> {
     /// is not ours to end.
     fn give_up(mut self, why: String, all_kept: bool) -> Error {
         while self.read_capture(&mut Vec::new()) {}
-        let told = self.recorder.flush_late();
-        spawn::remove(self.scratch.as_deref());
-        let dir = self.capture.dir().to_owned();
+        let told = self.open.recorder.flush_late();
+        spawn::remove(self.open.note.scratch.as_deref());
+        let (dir, feed) = (self.open.capture.dir().to_owned(), self.open.recorder.feed.clone());
         if told && all_kept {
-            self.capture.discard();
+            self.open.capture.discard();
         } else {
-            self.recorder.say(&format!("what the agent printed is kept in {}", dir.display()));
+            self.open.recorder.say(&format!("what the agent printed is kept in {}", dir.display()));
         }
-        self.feed.close();
+        feed.close();
         Error::Replaced(why)
     }
 }

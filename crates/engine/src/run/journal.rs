@@ -61,7 +61,7 @@ pub(super) struct Recorder<'a> {
     pub(super) notices: Vec<String>,
     last_message: Option<String>,
     epoch: u64,
-    feed: Feed,
+    pub(super) feed: Feed,
     calls_recur: bool,
     texts: Texts,
     pending: VecDeque<Item>,

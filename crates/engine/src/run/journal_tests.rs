@@ -15,10 +15,9 @@ fn said(text: &str) -> Fact {
     Fact::Said { channel: Channel::Text, text: text.into(), message: None, parent: None }
 }
 
-fn open(path: &std::path::Path) -> Engine {
+fn open(path: &std::path::Path, busy: Duration) -> Engine {
     let purpose = Purpose::LongLived;
-    let options =
-        sqlite::Options { purpose, create: true, busy: Duration::from_millis(20), ..Default::default() };
+    let options = sqlite::Options { purpose, create: true, busy, ..Default::default() };
     let store = sqlite::SqliteStore::open(path, options).unwrap();
     let view = view::Options { enabled: false, ..view::Options::default() };
     Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() })
@@ -42,8 +41,10 @@ fn heard(engine: &Engine, session: SessionId) -> Vec<String> {
 fn what_is_given_ahead_stays_in_order_whatever_the_store_says() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("segno.db");
-    let (engine, other) = (open(&path), open(&path));
-    let state = engine.create(NewSession::default()).unwrap().state;
+    // Whoever holds the store up below has to get it first.
+    let other = open(&path, Duration::from_secs(60));
+    let engine = open(&path, Duration::from_millis(20));
+    let state = other.create(NewSession::default()).unwrap().state;
     let session = state.session_id;
     let driver = engine.drive(session, "test").unwrap();
     let mut recorder = Recorder::new(
@@ -61,12 +62,13 @@ fn what_is_given_ahead_stays_in_order_whatever_the_store_says() {
             assert!(recorder.is_behind(), "the last of it was not waited for");
         }
     }
-    // Somebody else writes for longer than anybody here waits.
+    // Somebody else writes for as long as anybody here waits.
     let (began, is_begun) = std::sync::mpsc::channel();
+    let (release, is_released) = std::sync::mpsc::channel::<()>();
     let busy = std::thread::spawn(move || {
         let hold = What::Decide(Box::new(move |_| {
             began.send(()).unwrap();
-            std::thread::sleep(Duration::from_millis(300));
+            is_released.recv().unwrap();
             Ok(Vec::new())
         }));
         other.append_one(Append::new(session, fresh_key(), other.now(), hold)).unwrap();
@@ -76,6 +78,7 @@ fn what_is_given_ahead_stays_in_order_whatever_the_store_says() {
     recorder.note(said("2000"));
     assert!(matches!(recorder.flush().unwrap(), Flushed::NotYet(_)));
     assert!(recorder.is_behind());
+    release.send(()).unwrap();
     busy.join().unwrap();
     assert_eq!(recorder.flush().unwrap(), Flushed::All);
     assert!(!recorder.is_behind());

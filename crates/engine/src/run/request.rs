@@ -12,6 +12,8 @@ use segno_agents::plain::PlainConfig;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::event::WorkItemMark;
+use serde::Deserialize;
+use serde::Serialize;
 
 use super::Feed;
 use super::Stop;
@@ -80,7 +82,8 @@ pub struct Request {
 }
 
 /// When a run is stopped whatever it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// After so long without a sign of life.
     pub silence: Option<Duration>,

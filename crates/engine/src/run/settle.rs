@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
 
-use segno_agents::ExitInfo;
 use segno_agents::Outcome;
 use segno_agents::OutcomeKind;
 use segno_core::Command;
@@ -26,8 +25,8 @@ use super::journal::Recorder;
 use super::journal::token_use;
 use super::keeper;
 use super::keeper::Kept;
+use super::open::Opening;
 use super::proof::NOBODY;
-use super::reopen::Rest;
 use super::stop::Cause;
 use super::supervisor::RunEnd;
 use super::supervisor::session_after;
@@ -268,30 +267,25 @@ impl Engine {
         });
         // How it ended nobody saw, unless its driver did and could not take in the rest.
         let seen_end = own.as_ref().ok().and_then(|own| capture::read_exit(&own.dir));
-        let reopened = own.and_then(|own| self.reopen(own, state.clone(), &run, epoch, Feed::default()));
-        let Rest { mut outcome, mut recorder, files } = match reopened {
-            Ok(mut reopened) => {
-                reopened.recorder.cut_off = cut_off;
-                if let (Some(person), Some(tree)) = (&mut reopened.person, &tree) {
-                    // The agent's own record is copied to its end; without it the journal has what was copied before.
-                    let _ = person.finish(run.native_id.as_deref(), tree);
+        let (mut outcome, mut recorder, files) = match own.and_then(Opening::found) {
+            Ok(opening) => {
+                let mut open = self.open_run(opening, state, epoch, Feed::default());
+                open.recorder.cut_off = cut_off;
+                if let Some(tree) = &tree {
+                    // Without the rest of the agent's own log the journal has what was copied before.
+                    let _ = open.ended(tree);
                 }
                 let exit = seen_end.clone().map(|exit| {
-                    let stderr = finish::stderr_tail(&reopened.capture, &self.redactor());
+                    let stderr = finish::stderr_tail(&open.capture, &self.redactor());
                     if stderr.is_empty() { exit } else { exit.with_stderr(stderr) }
                 });
-                reopened.take_in_rest(&exit.unwrap_or_default())?
+                open.read_all()?;
+                let (outcome, recorder, files) = open.conclude(&exit.unwrap_or_default());
+                (outcome, recorder, Some(files))
             }
-            // Without a capture (another machine, or removed by hand) only the journal knows.
             Err(_) => {
-                let agent = segno_agents::by_name(&run.agent)
-                    .unwrap_or_else(|| Box::new(segno_agents::plain::Plain::default()));
-                let options = segno_agents::ReaderOptions::default();
-                let mut outcome = agent.reader(&options).finish(&ExitInfo::default(), &mut |_| {});
-                outcome.outcome = OutcomeKind::Interrupted;
-                outcome.native_id = run.native_id.clone();
-                let recorder = Recorder::new(self, agent.as_ref(), state, epoch, &run.id, Feed::default());
-                Rest { outcome, recorder: recorder.taken_over(), files: None }
+                let (outcome, recorder) = self.read_without_files(state, &run, epoch);
+                (outcome, recorder, None)
             }
         };
         if cut_off && outcome.outcome != OutcomeKind::Completed {

@@ -42,10 +42,9 @@ pub(super) struct Spawned {
     pub(super) member: Member,
     pub(super) tree: Tree,
     pub(super) capture: Capture,
-    pub(super) scratch: Option<PathBuf>,
     pub(super) hook_server: Option<HookServer>,
     pub(super) note: Note,
-    pub(super) person: Option<InteractiveTerminal>,
+    pub(super) terminal: Option<InteractiveTerminal>,
     pub(super) voice: Option<Voice>,
     pub(super) keeping: Option<Keeping>,
 }
@@ -111,6 +110,8 @@ pub(super) fn spawn(
         expected_native_id: spec.native_id.clone(),
         resumed: request.baseline != segno_agents::Baseline::Fresh,
         completes: request.completes,
+        limits: Some(request.limits),
+        resources: request.resources,
         cgroup: None,
         scratch: scratch.clone(),
         store,
@@ -144,7 +145,7 @@ pub(super) fn spawn(
         .env("SEGNO_EPOCH", epoch.to_string())
         .env(tree::MARK, mark)
         .env_remove(super::hook_server::VARIABLE);
-    let person = note.attended.as_ref().map(|attended| {
+    let terminal = note.attended.as_ref().map(|attended| {
         InteractiveTerminal::acquire(
             request.agent.as_ref(),
             attended,
@@ -153,7 +154,7 @@ pub(super) fn spawn(
         )
     });
     let mut keeping = None;
-    if person.is_none() {
+    if terminal.is_none() {
         let kept = Keeping::start(&request.keeper, capture.dir());
         let (keeper, out, err) = match kept {
             Ok(kept) => kept,
@@ -218,7 +219,7 @@ pub(super) fn spawn(
     }
     let mut tree = Tree::new(run, member, adopts, note.cgroup.clone());
     tree.spare(keeping.as_ref().and_then(Keeping::pid));
-    Ok(Spawned { child, member, tree, capture, scratch, hook_server, note, person, voice, keeping })
+    Ok(Spawned { child, member, tree, capture, hook_server, note, terminal, voice, keeping })
 }
 
 /// Where the agent's own records will be, by the environment that it gets.

@@ -21,7 +21,6 @@ use super::drive::Running;
 use super::heart;
 use super::heart::Heart;
 use super::journal::Flushed;
-use super::reopen::read_on;
 use super::stop::Cause;
 use super::supervisor::Action;
 use super::supervisor::Input;
@@ -55,9 +54,9 @@ impl Running<'_> {
             self.settle_questions(&mut inputs);
             inputs.extend(heart.news());
             for done in beside.done() {
-                inputs.extend(self.recorder.hear_done(done));
+                inputs.extend(self.open.recorder.hear_done(done));
             }
-            if let Some(state) = self.recorder.view_to_write() {
+            if let Some(state) = self.open.recorder.view_to_write() {
                 beside.view(state);
             }
             if tended.elapsed() >= TEND {
@@ -88,8 +87,8 @@ impl Running<'_> {
                 }
             }
             inputs = more;
-            if let Some(person) = &self.person {
-                person.follow_job(self.member, &self.stop);
+            if let Some(terminal) = &self.open.terminal {
+                terminal.follow_job(self.member, &self.stop);
             }
             if !busy {
                 self.rest();
@@ -104,15 +103,15 @@ impl Running<'_> {
             Action::Count => inputs.push(Input::Usage(self.tree.usage())),
             Action::Signal(step) => self.signal(step),
             Action::Checkpoint(calls) => {
-                let at = self.recorder.at(Some(self.capture.offset()));
-                let (session, name) = (self.recorder.session, format!("tool {calls}"));
+                let at = self.open.recorder.at(Some(self.open.capture.offset()));
+                let (session, name) = (self.open.recorder.session, format!("tool {calls}"));
                 beside.checkpoint(session, name, CheckpointReason::ToolCount, at);
             }
             Action::Report(what, body) => {
-                self.recorder.note(Fact::Reported { what: what.to_owned(), body });
+                self.open.recorder.note(Fact::Reported { what: what.to_owned(), body });
             }
-            Action::Warn(text) => self.recorder.say(&text),
-            Action::Remember(text) => self.recorder.warn(text),
+            Action::Warn(text) => self.open.recorder.say(&text),
+            Action::Remember(text) => self.open.recorder.warn(text),
             // Whoever watches has seen to it.
             Action::End(_) => {}
         }
@@ -147,13 +146,13 @@ impl Running<'_> {
 
     /// What others recorded: requests, budgets, calls.
     fn look(&mut self, inputs: &mut Vec<Input>) {
-        if let Err(why) = self.recorder.refresh() {
+        if let Err(why) = self.open.recorder.refresh() {
             inputs.push(trouble(&why));
         }
     }
 
     fn journal(&self) -> Input {
-        let state = &self.recorder.state;
+        let state = &self.open.recorder.state;
         Input::Journal {
             requests: state.requests.clone(),
             used_up: state.budget.is_exhausted() || state.cost.is_exhausted(),
@@ -164,7 +163,7 @@ impl Running<'_> {
 
     fn settle_questions(&mut self, inputs: &mut Vec<Input>) {
         let Some(asking) = &mut self.asking else { return };
-        if let Err(why) = asking.settle(self.agent.as_ref(), &mut self.recorder) {
+        if let Err(why) = asking.settle(self.open.agent.as_ref(), &mut self.open.recorder) {
             inputs.push(trouble(&why));
         }
         if asking.is_open() {
@@ -177,18 +176,18 @@ impl Running<'_> {
     }
 
     fn tend_keeper(&mut self) -> Option<Input> {
-        let kept = self.capture.kept();
+        let kept = self.open.capture.kept();
         let keeping = self.keeping.as_mut()?;
         let held_up = keeping.tend(kept);
         self.tree.spare(keeping.pid());
-        let dir = self.capture.dir().display().to_string();
+        let dir = self.open.capture.dir().display().to_string();
         held_up
             .then(|| Input::HeldUp(format!("there is no room for what the agent prints in {dir}; it waits")))
     }
 
     fn signal(&mut self, step: StopStep) {
         use segno_agents::Signal as Named;
-        self.recorder.is_stopping = true;
+        self.open.recorder.is_stopping = true;
         let name = match step.signal {
             // The polite ones are for the agent, which ends its own tools; the last is for everything.
             Named::Interrupt => {
@@ -206,7 +205,7 @@ impl Running<'_> {
             }
         };
         let body = json!({ "signal": name, "pid": self.member.pid });
-        self.recorder.note(Fact::Reported { what: "signal".to_owned(), body });
+        self.open.recorder.note(Fact::Reported { what: "signal".to_owned(), body });
     }
 
     /// Reads and journals what is new; false when there is nothing to do.
@@ -218,24 +217,26 @@ impl Running<'_> {
             return false;
         }
         // One lot is made ready while the one before is being written, and no more.
-        let ready = self.behind.is_none() && !self.recorder.has_pending();
-        if ready || !self.recorder.is_behind() {
+        let ready = self.behind.is_none() && !self.open.recorder.has_pending();
+        if ready || !self.open.recorder.is_behind() {
             self.read_capture(inputs);
         }
-        if self.recorder.waits_for_answer() {
+        if self.open.recorder.waits_for_answer() {
             return true;
         }
-        let read = self.recorder.is_behind();
+        let read = self.open.recorder.is_behind();
         // What is held back is not given to the store, nor is anything of the log beside it.
-        let in_hand = match self.record.holds() {
+        let in_hand = match self.open.log.holds() {
             true => 0,
-            false => self.marks.before_held(self.recorder.texts_progress(), self.reader.safe_offset()),
+            false => {
+                self.marks.before_held(self.open.recorder.texts_progress(), self.open.reader.safe_offset())
+            }
         };
         self.advance(inputs);
         let ahead = self.behind.is_none();
         if read && ahead {
             // What was in hand the last time is in the journal now.
-            self.capture.release(self.given);
+            self.open.capture.release(self.given);
         }
         self.given = if ahead { in_hand } else { 0 };
         read && ahead
@@ -243,23 +244,23 @@ impl Running<'_> {
 
     /// True if there was something new.
     pub(super) fn read_capture(&mut self, inputs: &mut Vec<Input>) -> bool {
-        if let Some(person) = &mut self.person {
-            let native_id = self.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
-            person.pump(native_id, &self.tree);
+        let Self { open, asking, tree, .. } = self;
+        if let Some(terminal) = &mut open.terminal {
+            let native_id = open.recorder.state.run.as_ref().and_then(|run| run.native_id.as_deref());
+            terminal.pump(native_id, tree);
         }
-        let Self { agent, capture, reader, recorder, record, asking, .. } = self;
         let hear = |event: &_| {
             if let Some(asking) = asking {
                 asking.hear(event);
             }
         };
-        let read = read_on(agent.as_ref(), capture, reader, record, recorder, hear).unwrap_or_else(|why| {
-            inputs.push(Input::StoreTrouble(Error::file(capture.dir(), why).to_string()));
+        let read = open.read_on(hear).unwrap_or_else(|why| {
+            inputs.push(Input::StoreTrouble(why.to_string()));
             false
         });
-        inputs.push(Input::Turns(record.calls()));
-        recorder.give_texts();
-        let stderr = self.capture.stderr_bytes();
+        inputs.push(Input::Turns(open.log.calls()));
+        open.recorder.give_texts();
+        let stderr = self.open.capture.stderr_bytes();
         if read || stderr != self.stderr_seen {
             self.stderr_seen = stderr;
             inputs.push(Input::Sign);
@@ -269,7 +270,7 @@ impl Running<'_> {
 
     /// Journals what is in hand while more is read.
     pub(super) fn advance(&mut self, inputs: &mut Vec<Input>) {
-        match self.recorder.advance() {
+        match self.open.recorder.advance() {
             Ok(Flushed::All) => {
                 if self.behind.take().is_some() {
                     inputs.push(Input::StoreWell);

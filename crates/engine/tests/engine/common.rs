@@ -1,5 +1,6 @@
 //! What every test needs: a room of its own with a clock that stands still.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +16,9 @@ use segno_engine::ManagerOptions;
 use segno_engine::NewSession;
 use segno_engine::SessionManager;
 use segno_engine::clock::FixedClock;
+use segno_engine::launch::AgentSettings;
+use segno_engine::launch::Common;
+use segno_engine::launch::LaunchSettings;
 use segno_engine::view;
 use segno_store::sqlite::Options;
 use segno_store::sqlite::Purpose;
@@ -80,8 +84,12 @@ impl Room {
 
     pub(crate) fn manager(&self) -> SessionManager {
         let engine = self.options();
-        SessionManager::open(ManagerOptions { project: self.project(), store: self.store_path(), engine })
-            .unwrap()
+        SessionManager::open(ManagerOptions {
+            project: self.project(),
+            store: self.store_path().into(),
+            engine,
+        })
+        .unwrap()
     }
 
     pub(crate) fn new_session(&self) -> NewSession {
@@ -160,5 +168,38 @@ impl Dice {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % most
+    }
+}
+
+/// Where programs are looked for.
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// How a face runs Claude Code, played by this program: as little as there can be.
+pub(crate) fn launch_settings(
+    program: &Path,
+    home: &Path,
+    project: PathBuf,
+    state: PathBuf,
+) -> LaunchSettings {
+    let common = Common { program: program.display().to_string(), ..Common::default() };
+    LaunchSettings {
+        agent: "claude".to_owned(),
+        agents: BTreeMap::from([("claude".to_owned(), AgentSettings { common, plain: None })]),
+        environment: vec![("PATH".into(), PATH.into()), ("HOME".into(), home.into())],
+        project,
+        budget: Default::default(),
+        cost: Default::default(),
+        max_turns: 0,
+        silence_seconds: 0,
+        wall_seconds: 0,
+        grace: Duration::from_secs(5),
+        resources: Default::default(),
+        hooks: false,
+        hook_file: None,
+        hook_program: PathBuf::new(),
+        keeper: Vec::new(),
+        sole_process: false,
+        scratch: None,
+        state,
     }
 }

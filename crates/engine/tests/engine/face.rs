@@ -13,10 +13,9 @@ use segno_core::Status;
 use segno_engine::Actor;
 use segno_engine::Engine;
 use segno_engine::Error;
+use segno_engine::StoreLocation;
 use segno_engine::frontend::Frontend;
 use segno_engine::frontend::Question;
-use segno_engine::launch::AgentSettings;
-use segno_engine::launch::Common;
 use segno_engine::launch::Intent;
 use segno_engine::launch::LaunchSettings;
 use segno_engine::launch::RunIn;
@@ -42,9 +41,10 @@ use segno_testkit::lines::claude;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::common::PATH;
 use crate::common::Room;
+use crate::common::launch_settings;
 
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Says yes to everything, and writes down what it was asked and told.
@@ -81,7 +81,7 @@ impl Face {
         let (data, state) = (room.path().join("data"), room.path().join("state"));
         let git = segno_workspace::git::find(std::ffi::OsStr::new(PATH));
         let setup = Setup {
-            store: format!("sqlite:{}", room.store_path().display()),
+            store: room.store_path().into(),
             busy: Duration::from_secs(20),
             data: data.clone(),
             state: state.clone(),
@@ -91,27 +91,7 @@ impl Face {
             variables: BTreeMap::new(),
             line_limit: 1 << 20,
         };
-        let common = Common { program: script(&room).display().to_string(), ..Common::default() };
-        let settings = LaunchSettings {
-            agent: "claude".to_owned(),
-            agents: BTreeMap::from([("claude".to_owned(), AgentSettings { common, plain: None })]),
-            environment: vec![("PATH".into(), PATH.into()), ("HOME".into(), room.path().into())],
-            project: room.project(),
-            budget: Default::default(),
-            cost: Default::default(),
-            max_turns: 0,
-            silence_seconds: 0,
-            wall_seconds: 0,
-            grace: Duration::from_secs(5),
-            resources: Default::default(),
-            hooks: false,
-            hook_file: None,
-            hook_program: PathBuf::new(),
-            keeper: Vec::new(),
-            sole_process: false,
-            scratch: None,
-            state,
-        };
+        let settings = launch_settings(&script(&room), room.path(), room.project(), state);
         Self { room, setup, settings, person: Person::default() }
     }
 
@@ -251,7 +231,8 @@ fn a_start_waits_for_a_busy_store_until_it_is_asked_to_stop() {
     let stop = Stop::default();
     let streams = (&Feed::default(), &stop);
     let launch = engine.plan(chosen, intent, &face.settings, &face.person, streams).unwrap();
-    let mut store = rusqlite::Connection::open(face.setup.store_path().unwrap()).unwrap();
+    let StoreLocation::File(file) = &face.setup.store;
+    let mut store = rusqlite::Connection::open(file).unwrap();
     let held = store.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
     let started = std::thread::scope(|scope| {
         let run = scope.spawn(|| engine.start(launch.request));

@@ -206,7 +206,7 @@ fn a_store_that_is_no_database_is_moved_aside() {
     engine.act(id, note("kept")).unwrap();
     let copy = room.path().join("copy.db");
     engine.back_up(&copy).unwrap();
-    doctor::salvage_store(&copy, "20260116").unwrap();
+    doctor::salvage_store(&copy.clone().into(), "20260116").unwrap();
     let options = EngineOptions { clock: room.clock.clone(), ..EngineOptions::default() };
     let saved = Engine::new(Box::new(store_at(&copy, std::time::Duration::from_secs(20))), options);
     assert_eq!(notes(&saved, id), ["kept"]);

@@ -9,7 +9,6 @@ use segno_engine::core::looping::LoopCommand;
 use segno_engine::run::EndedRun;
 use segno_engine::run::Ending;
 use segno_engine::run::Feed;
-use segno_engine::run::Limits;
 use segno_engine::run::Stop;
 
 use super::args::OneSession;
@@ -73,13 +72,6 @@ pub struct KillArgs {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open_to_stay(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
-    let config = context.config()?;
-    let seconds = config.run.silence_seconds;
-    let limits = Limits {
-        silence: (seconds > 0).then(|| Duration::from_secs(seconds)),
-        grace: Duration::from_millis(config.run.grace_ms),
-        ..Limits::default()
-    };
     let first = ctx.load(id)?.seq;
     let (feed, stop) = (Feed::default(), Stop::default());
     let (work_feed, work_stop) = (feed.clone(), stop.clone());
@@ -91,7 +83,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         false,
         &stop,
         || {},
-        move |engine| engine.adopt(id, limits, work_stop, work_feed),
+        move |engine| engine.adopt(id, work_stop, work_feed),
     );
     finish(&ctx, id, false, followed)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use segno_engine::StoreError;
+use segno_engine::StoreLocation;
 use segno_engine::doctor::Diagnosis;
 use segno_engine::doctor::Salvaged;
 use segno_engine::doctor::{self};
@@ -58,23 +59,23 @@ pub struct BackupArgs {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let printer = &context.printer;
-    let path = context.store_path()?;
+    let location = context.store_location()?;
     let mut salvaged = None;
     let ctx = match CommandContext::open(context) {
         Err(error) if error.code() == "store_damaged" => {
             if !args.repair {
                 return Err(error);
             }
-            salvaged = Some(save(context, &path)?);
+            salvaged = Some(save(context, &location)?);
             CommandContext::open(context)?
         }
         // Nothing is wrong with nothing.
         Err(error) if error.code() == "no_store" => {
             if printer.is_json() {
                 return printer
-                    .json(&json!({ "store": path, "diagnosis": null, "salvaged": null, "well": true }));
+                    .json(&json!({ "store": location, "diagnosis": null, "salvaged": null, "well": true }));
             }
-            printer.talk(format!("nothing to look at: there is no store at {} yet", path.display()));
+            printer.talk(format!("nothing to look at: there is no store at {location} yet"));
             return Ok(());
         }
         other => other?,
@@ -91,12 +92,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         // Some damage shows only when everything is read.
         Err(error) if error.code() == "store_damaged" && args.repair && salvaged.is_none() => {
             drop(ctx);
-            salvaged = Some(save(context, &path)?);
+            salvaged = Some(save(context, &location)?);
             examine(&CommandContext::open(context)?, args)?
         }
         Ok(found) if !found.report.store.is_empty() && args.repair && salvaged.is_none() => {
             drop(ctx);
-            salvaged = Some(save(context, &path)?);
+            salvaged = Some(save(context, &location)?);
             examine(&CommandContext::open(context)?, args)?
         }
         other => other?,
@@ -104,9 +105,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     // A new store that is sound is not well if the damaged one held more.
     let well = examined.is_well() && salvaged.as_ref().is_none_or(Salvaged::is_complete);
     if printer.is_json() {
-        printer.json(&json!({ "store": path, "id": examined.store_id, "log": crate::log_file::path(&context.paths.state), "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
+        printer.json(&json!({ "store": location, "id": examined.store_id, "log": crate::log_file::path(&context.paths.state), "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
     } else {
-        show(context, &path, &examined, salvaged.as_ref())?;
+        show(context, &location, &examined, salvaged.as_ref())?;
     }
     if well {
         return Ok(());
@@ -125,17 +126,22 @@ fn examine(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Diagnosis> {
 }
 
 /// Moves the damaged store aside and puts what can be read in its place.
-fn save(context: &Context, path: &Path) -> Outcome<Salvaged> {
+fn save(context: &Context, location: &StoreLocation) -> Outcome<Salvaged> {
     let stamp = format!("{}", context.now).replace([':', '.'], "-");
     context.printer.talk("the store is damaged; saving what can be read");
-    doctor::salvage_store(path, &stamp).map_err(|why| {
+    doctor::salvage_store(location, &stamp).map_err(|why| {
         CommandError::from(why)
             .map_message(|why| format!("the repair was ended, and everything is kept as it was: {why}"))
             .hint("segno doctor --repair   once that is put right")
     })
 }
 
-fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Salvaged>) -> Outcome {
+fn show(
+    context: &Context,
+    location: &StoreLocation,
+    found: &Diagnosis,
+    salvaged: Option<&Salvaged>,
+) -> Outcome {
     let printer = &context.printer;
     let palette = printer.palette();
     let line = |ok: bool, label: &str, text: String| {
@@ -162,7 +168,7 @@ fn show(context: &Context, path: &Path, found: &Diagnosis, salvaged: Option<&Sal
             printer.data(line(false, "lost", lost.clone()))?;
         }
     }
-    printer.data(line(found.report.store.is_empty(), "store", path.display().to_string()))?;
+    printer.data(line(found.report.store.is_empty(), "store", location.to_string()))?;
     let log = crate::log_file::path(&context.paths.state);
     let empty = if log.exists() { "" } else { "   nothing in it yet" };
     printer.data(line(true, "log", format!("{}{empty}", log.display())))?;

@@ -1,7 +1,7 @@
 //! `segno du`: what takes room on the disk.
 
 use clap::Args as ClapArgs;
-use segno_engine::usage::Places;
+use segno_engine::usage::Locations;
 
 use crate::command_context::CommandContext;
 use crate::command_context::short;
@@ -26,11 +26,10 @@ pub struct Args {
 }
 
 /// Where things of this user are that belong to no single session.
-pub(super) fn places(context: &Context) -> Outcome<Places> {
-    let store = context.store_path()?;
-    let quarantine = store.with_file_name("quarantine");
+pub(super) fn locations(context: &Context) -> Outcome<Locations> {
+    let store = context.store_location()?;
     let data = &context.paths.data;
-    Ok(Places { store, archive: data.join("archive"), backups: data.join("backup"), quarantine })
+    Ok(Locations { store, archive: data.join("archive"), backups: data.join("backup") })
 }
 
 /// Runs `segno du`.
@@ -39,7 +38,7 @@ pub(super) fn places(context: &Context) -> Outcome<Places> {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open(context)?;
-    let usage = ctx.engine.disk_usage(&places(context)?)?;
+    let usage = ctx.engine.disk_usage(&locations(context)?)?;
     let printer = &context.printer;
     if printer.is_json() {
         return printer.json(&usage);

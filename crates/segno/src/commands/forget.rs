@@ -56,7 +56,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let session = named.map(|named| ctx.named(named)).transpose()?;
     let wish =
-        Wish { what, session, places: super::du::places(context)?, state: context.paths.state.clone() };
+        Wish { what, session, locations: super::du::locations(context)?, state: context.paths.state.clone() };
     let found = ctx.engine.look_to_forget(&wish)?;
     if !printer.is_json() {
         show(context, &found)?;

@@ -50,11 +50,6 @@ impl Paths {
             home,
         })
     }
-
-    /// The store that is used when none is configured.
-    pub fn store(&self) -> PathBuf {
-        self.data.join("segno.db")
-    }
 }
 
 /// The root of the project a command is about.

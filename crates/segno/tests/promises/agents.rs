@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::lab::Lab;
 use crate::lab::Said;
+use crate::setup::MINE;
 
 /// The stream that an early description of Claude Code's output has as its example.
 const EARLY_STREAM: &str = r#"{"type":"system","subtype":"init","model":"opus","tools":["Bash","Read"]}
@@ -34,27 +35,6 @@ fn as_claude(steps: Vec<Step>, more: &[&str]) -> (Lab, Said) {
     let said = lab.run(&args.iter().chain(more).copied().collect::<Vec<_>>());
     (lab, said)
 }
-
-const MINE: &str = r#"
-[agents.mine]
-prompt = "none"
-format = "json"
-[[agents.mine.rules]]
-kind = "tool_started"
-when = { "$.type" = "call" }
-fields = { call_id = "$.id", tool = "$.tool", input = "$.input" }
-[[agents.mine.rules]]
-kind = "tool_finished"
-when = { "$.type" = "done" }
-fields = { call_id = "$.id", output = "$.out" }
-[[agents.mine.rules]]
-kind = "file_changed"
-when = { "$.type" = "file" }
-fields = { path = "$.path", change = "$.change", moved_to = "$.to", call_id = "$.id" }
-[[agents.mine.rules]]
-kind = "result"
-when = { "$.type" = "bye" }
-"#;
 
 /// An agent that is described in the configuration, in a home of its own.
 fn described(steps: &[Step]) -> Lab {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::lab::Lab;
 use crate::lab::until;
+use crate::setup::records_when_resumed;
 
 const DYING: [Step; 1] = [Step::Kill(SignalName::Kill)];
 
@@ -169,14 +170,7 @@ promise!(
         let (ready, go) = (lab.path("ready"), lab.path("go"));
         let records = lab.path("records");
         let path = lab.home.work().join("late.txt").to_str().unwrap().to_owned();
-        let resuming = Step::IfStdin {
-            matches: "You are resuming".to_owned(),
-            steps: vec![
-                Step::Record(records.clone()),
-                Step::Json(claude::result("${session}", "done")),
-                Step::Exit(0),
-            ],
-        };
+        let resuming = records_when_resumed(&records);
         lab.stand_in(
             "claude",
             &[
@@ -244,14 +238,7 @@ promise!(
     fn a_call_that_a_resume_cuts_off_is_in_doubt() {
         let mut lab = Lab::new();
         let (ready, records) = (lab.path("ready"), lab.path("records"));
-        let resuming = Step::IfStdin {
-            matches: "You are resuming".to_owned(),
-            steps: vec![
-                Step::Record(records.clone()),
-                Step::Json(claude::result("${session}", "done")),
-                Step::Exit(0),
-            ],
-        };
+        let resuming = records_when_resumed(&records);
         let bash = |call: &str, command: &str| {
             Step::Json(claude::tool_use("${session}", call, "Bash", json!({ "command": command })))
         };

@@ -7,6 +7,7 @@ use crate::driver::let_go;
 use crate::driver::patient;
 use crate::driver::said;
 use crate::lab::Lab;
+use crate::lab::SmallDisk;
 use crate::lab::program;
 use crate::lab::skip;
 use crate::lab::until;
@@ -54,19 +55,10 @@ promise!(
     /// A full disk under what is printed makes the agent wait, not die; with room again all of it is recorded.
     fn a_full_disk_makes_the_agent_wait() {
         let mut lab = Lab::new();
-        let small = lab.path("small");
-        std::fs::create_dir_all(&small).unwrap();
-        let mounted = program("mount").args(["-t", "tmpfs", "-o", "size=1m", "none", &small]).status();
-        if !mounted.is_ok_and(|status| status.success()) {
+        let Some(_disk) = SmallDisk::mount(&lab, "small", "1m") else {
             return skip("nothing can be mounted here");
-        }
-        struct Unmount(String);
-        impl Drop for Unmount {
-            fn drop(&mut self) {
-                let _ = program("umount").args(["-l", &self.0]).status();
-            }
-        }
-        let _unmount = Unmount(small.clone());
+        };
+        let small = lab.path("small");
         lab.env.insert("XDG_STATE_HOME".to_owned(), small.clone());
         let hog = format!("{small}/hog");
         let script = format!(

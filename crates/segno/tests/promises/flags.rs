@@ -7,25 +7,8 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::lab::Lab;
-use crate::lab::Said;
-use crate::lab::program;
-
-fn ok(lab: &Lab, args: &[&str]) -> Said {
-    let said = lab.run(args);
-    assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
-    said
-}
-
-fn git(lab: &Lab, args: &[&str]) -> String {
-    let output = program("git")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-        .args(args)
-        .current_dir(lab.home.work())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
+use crate::setup::git;
+use crate::setup::ok;
 
 /// A lab in a repository with one commit on master.
 fn in_git() -> Lab {

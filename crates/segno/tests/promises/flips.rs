@@ -17,6 +17,7 @@ use crate::common::TestEnv;
 use crate::lab::skip;
 use crate::lab::variable;
 use crate::repair::three_sessions;
+use crate::setup::Dice;
 
 /// What kinds of files there are to damage, each as likely as it is often in the list.
 const KINDS: &[fn(&Path) -> bool] = &[
@@ -37,18 +38,6 @@ const KINDS: &[fn(&Path) -> bool] = &[
 
 fn has(path: &Path, part: &str) -> bool {
     path.to_str().unwrap().contains(part)
-}
-
-/// Small, and the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % most as u64).unwrap()
-    }
 }
 
 /// A whole world, as it is put back before every flip.

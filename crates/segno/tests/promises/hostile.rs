@@ -22,22 +22,14 @@ use crate::lab::program;
 use crate::lab::skip;
 use crate::lab::until;
 use crate::lab::variable;
+use crate::setup::Dice;
 
 /// Most kilobytes that a command may take.
 const MEMORY: u64 = 300 * 1024;
 /// How many seconds a command may take.
 const SECONDS: u64 = 30;
 
-struct Dice(u64);
-
 impl Dice {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % most.max(1) as u64).unwrap()
-    }
-
     fn one_of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }

@@ -9,6 +9,7 @@ use crate::driver::let_go;
 use crate::driver::patient;
 use crate::driver::said;
 use crate::lab::Lab;
+use crate::lab::SmallDisk;
 use crate::lab::program;
 use crate::lab::skip;
 use crate::lab::until;
@@ -133,19 +134,10 @@ promise!(
     /// whoever looks when there is room again records its true end.
     fn a_run_that_ends_on_a_full_disk_is_ended_when_all_of_it_is_kept() {
         let mut lab = Lab::new();
-        let small = lab.path("small");
-        std::fs::create_dir_all(&small).unwrap();
-        let mounted = program("mount").args(["-t", "tmpfs", "-o", "size=1m", "none", &small]).status();
-        if !mounted.is_ok_and(|status| status.success()) {
+        let Some(_disk) = SmallDisk::mount(&lab, "small", "1m") else {
             return skip("nothing can be mounted here");
-        }
-        struct Unmount(String);
-        impl Drop for Unmount {
-            fn drop(&mut self) {
-                let _ = program("umount").args(["-l", &self.0]).status();
-            }
-        }
-        let _unmount = Unmount(small.clone());
+        };
+        let small = lab.path("small");
         lab.env.insert("XDG_STATE_HOME".to_owned(), small.clone());
         let hog = format!("{small}/hog");
         let script =

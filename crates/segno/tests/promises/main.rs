@@ -41,6 +41,7 @@ mod redaction;
 mod repair;
 mod resume;
 mod security;
+mod setup;
 mod store;
 mod transfer;
 mod undo;

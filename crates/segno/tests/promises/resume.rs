@@ -8,9 +8,9 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::lab::Lab;
-use crate::lab::Said;
-use crate::lab::program;
 use crate::lab::until;
+use crate::setup::git;
+use crate::setup::ok;
 use crate::terminal::CTRL_C;
 use crate::terminal::ENTER;
 use crate::terminal::Terminal;
@@ -53,23 +53,6 @@ fn finishes(lab: &mut Lab) -> impl Fn(&Lab) -> Vec<String> + use<> {
         let read = |path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap();
         files.map(|file| read(file.path())["stdin"].as_str().unwrap().trim().to_owned()).collect()
     }
-}
-
-fn ok(lab: &Lab, args: &[&str]) -> Said {
-    let said = lab.run(args);
-    assert_eq!(said.code, Some(0), "{args:?}: {}", said.stderr);
-    said
-}
-
-fn git(lab: &Lab, args: &[&str]) -> String {
-    let output = program("git")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com"])
-        .args(args)
-        .current_dir(lab.home.work())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
 fn statuses(lab: &Lab) -> Vec<String> {

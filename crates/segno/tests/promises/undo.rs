@@ -12,29 +12,9 @@ use crate::lab::Lab;
 use crate::lab::Live;
 use crate::lab::Said;
 use crate::lab::until;
+use crate::setup::MINE;
 use crate::terminal::ENTER;
 use crate::terminal::Terminal;
-
-const MINE: &str = r#"
-[agents.mine]
-prompt = "none"
-format = "json"
-[[agents.mine.rules]]
-kind = "tool_started"
-when = { "$.type" = "call" }
-fields = { call_id = "$.id", tool = "$.tool", input = "$.input" }
-[[agents.mine.rules]]
-kind = "tool_finished"
-when = { "$.type" = "done" }
-fields = { call_id = "$.id", output = "$.out" }
-[[agents.mine.rules]]
-kind = "file_changed"
-when = { "$.type" = "file" }
-fields = { path = "$.path", change = "$.change", call_id = "$.id" }
-[[agents.mine.rules]]
-kind = "result"
-when = { "$.type" = "bye" }
-"#;
 
 fn ok(said: Said) -> Said {
     assert_eq!(said.code, Some(0), "{}", said.stderr);

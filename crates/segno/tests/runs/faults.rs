@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::lab::Lab;
 use crate::lab::Live;
 use crate::lab::Said;
-use crate::lab::program;
+use crate::lab::SmallDisk;
 use crate::lab::signal;
 use crate::lab::skip;
 use crate::lab::until;
@@ -206,34 +206,6 @@ fn a_child_keeps_the_output_open() {
     lab.assert_nothing_left();
 }
 
-/// A small file system of its own, gone in the end.
-struct Small(String);
-
-impl Small {
-    fn mount(lab: &Lab, at: &str, size: &str) -> Option<Self> {
-        let path = lab.path(at);
-        std::fs::create_dir_all(&path).unwrap();
-        let size = format!("size={size},mode=700");
-        let done = program("mount").args(["-t", "tmpfs", "-o", &size, "segno-test", &path]).output();
-        done.is_ok_and(|done| done.status.success()).then_some(Self(path))
-    }
-
-    /// Takes all that is left.
-    fn fill(&self) -> String {
-        let file = format!("{}/filler", self.0);
-        let zeros = vec![0; 64 * 1024];
-        let mut filler = std::fs::File::create(&file).unwrap();
-        while std::io::Write::write_all(&mut filler, &zeros).is_ok() {}
-        file
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = program("umount").args(["-l", &self.0]).status();
-    }
-}
-
 fn printing(lab: &Lab) -> [Step; 5] {
     let wait = |name: &str| Step::WaitFor { path: lab.path(name), seconds: 60 };
     [
@@ -248,7 +220,7 @@ fn printing(lab: &Lab) -> [Step; 5] {
 #[test]
 fn the_disk_is_full_for_a_while() {
     let lab = Lab::new();
-    let Some(small) = Small::mount(&lab, "home/.local/share/segno", "24m") else {
+    let Some(small) = SmallDisk::mount(&lab, "home/.local/share/segno", "24m") else {
         return skip("no small file system can be mounted here (that needs root)");
     };
     let live = plain(&lab, &[], &printing(&lab));
@@ -273,7 +245,7 @@ fn the_disk_stays_full() {
         return skip("segno tries for a while before it gives up; SEGNO_FULL=1 asks for it");
     }
     let lab = Lab::new();
-    let Some(small) = Small::mount(&lab, "home/.local/share/segno", "24m") else {
+    let Some(small) = SmallDisk::mount(&lab, "home/.local/share/segno", "24m") else {
         return skip("no small file system can be mounted here (that needs root)");
     };
     let live = plain(&lab, &[], &printing(&lab));

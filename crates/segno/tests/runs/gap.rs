@@ -12,6 +12,10 @@ use crate::lab::until;
 
 /// Starts a run whose driver dies at a moment of its start. The agent goes on until the file `go` is there.
 fn dies(lab: &Lab, at: &str) -> Said {
+    dies_with(lab, at, &[])
+}
+
+fn dies_with(lab: &Lab, at: &str, flags: &[&str]) -> Said {
     let (begun, go) = (lab.path("begun"), lab.path("go"));
     let steps = [
         Step::Print("before".to_owned()),
@@ -20,7 +24,9 @@ fn dies(lab: &Lab, at: &str) -> Said {
         Step::Print("after".to_owned()),
     ];
     let agent = lab.scripted("agent", &steps);
-    let mut args = vec!["run", "--json", "--"];
+    let mut args = vec!["run", "--json"];
+    args.extend(flags);
+    args.push("--");
     args.extend(agent.iter().map(String::as_str));
     let mut command = lab.segno(&args);
     command.env("SEGNO_RUN_DIE_AT", at);
@@ -56,6 +62,17 @@ fn the_agent_is_found_and_followed(#[values("spawned", "noted", "recorded")] at:
     let texts: Vec<_> = lab.journal(Some("said")).iter().map(|event| event["body"]["text"].clone()).collect();
     assert_eq!(texts, [json!("before"), json!("after")]);
     assert_eq!((lab.journal(Some("run_started")).len(), lab.journal(Some("run_ended")).len()), (1, 1));
+    lab.assert_nothing_left();
+}
+
+/// Whoever follows the agent holds it to the limits that it was started with, from its start on.
+#[test]
+fn its_limits_outlive_its_driver() {
+    let lab = Lab::new();
+    dies_with(&lab, "recorded", &["--timeout", "1s"]);
+    until("the agent works", || is_there(&lab, "begun").then_some(()));
+    let said = lab.run(&["attach", "last", "--json"]);
+    assert_eq!(said.result()["outcome"], "timed_out", "{} {}", said.text(), said.stderr);
     lab.assert_nothing_left();
 }
 

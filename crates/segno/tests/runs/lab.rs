@@ -385,3 +385,32 @@ impl Said {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 }
+
+/// A small file system of its own, gone in the end.
+pub(crate) struct SmallDisk(String);
+
+impl SmallDisk {
+    /// None where nothing can be mounted; that needs root.
+    pub(crate) fn mount(lab: &Lab, at: &str, size: &str) -> Option<Self> {
+        let path = lab.path(at);
+        std::fs::create_dir_all(&path).unwrap();
+        let size = format!("size={size},mode=700");
+        let done = program("mount").args(["-t", "tmpfs", "-o", &size, "segno-test", &path]).output();
+        done.is_ok_and(|done| done.status.success()).then_some(Self(path))
+    }
+
+    /// Takes all that is left.
+    pub(crate) fn fill(&self) -> String {
+        let file = format!("{}/filler", self.0);
+        let zeros = vec![0; 64 * 1024];
+        let mut filler = std::fs::File::create(&file).unwrap();
+        while std::io::Write::write_all(&mut filler, &zeros).is_ok() {}
+        file
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = program("umount").args(["-l", &self.0]).status();
+    }
+}

@@ -1,6 +1,5 @@
 //! A project, an agent whose every answer is written down beforehand, and a clock that moves only when somebody waits.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -31,11 +30,11 @@ use segno_engine::run::Stop;
 use segno_engine::tree::TreeOptions;
 use segno_engine::view;
 
+use crate::common::PATH;
 use crate::common::Room;
+use crate::common::launch_settings;
 use crate::common::moment;
 use crate::common::store_at;
-
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Tests as small scripts in `tests/`, told in TAP.
 const CHECK: &str = "n=0; bad=0\n\
@@ -90,27 +89,8 @@ impl Yard {
     }
 
     fn at(base: &Path, clock: Arc<FixedClock>, room: Option<Room>) -> Self {
-        let common = Common { program: base.join("claude").display().to_string(), ..Common::default() };
-        let settings = LaunchSettings {
-            agent: "claude".to_owned(),
-            agents: BTreeMap::from([("claude".to_owned(), AgentSettings { common, plain: None })]),
-            environment: vec![("PATH".into(), PATH.into()), ("HOME".into(), base.into())],
-            project: base.join("harbour"),
-            budget: Default::default(),
-            cost: Default::default(),
-            max_turns: 0,
-            silence_seconds: 0,
-            wall_seconds: 0,
-            grace: Duration::from_secs(5),
-            resources: Default::default(),
-            hooks: false,
-            hook_file: None,
-            hook_program: PathBuf::new(),
-            keeper: Vec::new(),
-            sole_process: false,
-            scratch: None,
-            state: base.join("state"),
-        };
+        let (project, state) = (base.join("harbour"), base.join("state"));
+        let settings = launch_settings(&base.join("claude"), base, project, state);
         Self { base: base.to_owned(), clock, settings, _room: room }
     }
 

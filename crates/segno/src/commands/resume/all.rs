@@ -129,7 +129,7 @@ fn start(context: &Context, args: &Args, session: &Summary) -> Outcome<std::path
         "--project".into(),
         session.project.clone().into(),
         "--store".into(),
-        context.store_url()?.into(),
+        context.store_location()?.absolute().url(),
         "resume".into(),
         session.session_id.to_string().into(),
         "--from".into(),

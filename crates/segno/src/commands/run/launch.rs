@@ -204,7 +204,7 @@ pub(in crate::commands) fn settings(context: &Context, store: Option<StoreId>) -
             processes: positive(run.processes),
         },
         hooks: run.hooks,
-        hook_file: Some(context.setup()?.hook_file(store)?),
+        hook_file: Some(context.setup()?.hook_file(store)),
         // What keeps what an agent prints: this program again, as small as it can be.
         keeper: vec![program.clone().into_os_string(), crate::KEEP_OUTPUT.into()],
         hook_program: program,
