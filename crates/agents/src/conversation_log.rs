@@ -133,7 +133,7 @@ pub trait ConversationLog: Debug + Send + Sync {
 
 /// A reader for a run with a person at the agent's terminal. Without a log that can be followed it judges the end, and
 /// that is all.
-pub fn attended_reader(agent: &dyn Agent, options: &ReaderOptions, since: Option<&str>) -> Reader {
+pub fn interactive_reader(agent: &dyn Agent, options: &ReaderOptions, since: Option<&str>) -> Reader {
     let log = agent.conversation_log().and_then(|log| log.reader(options, LogUse::Alone { since }));
     log.unwrap_or_else(|| Reader::new(Box::new(Nothing), options, Tally::new(Ending::Interactive, options)))
 }

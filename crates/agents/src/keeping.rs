@@ -29,7 +29,7 @@ pub struct KeptFiles {
     /// How much of a conversation's id the name of its file has, in characters; all of it if nothing is said.
     pub named_by: Option<usize>,
     /// Where the agent looks for a conversation that it has not had here.
-    pub place: fn(&Arrival<'_>) -> Option<Place>,
+    pub place: fn(&Arrival<'_>) -> Option<ConversationFile>,
 }
 
 impl KeptFiles {
@@ -40,7 +40,7 @@ impl KeptFiles {
     }
 
     /// Where a conversation is to be put. Nothing if its id, which comes from outside, could lead elsewhere.
-    pub fn place(&self, arrival: &Arrival<'_>) -> Option<Place> {
+    pub fn place(&self, arrival: &Arrival<'_>) -> Option<ConversationFile> {
         let place = (self.place)(arrival).filter(|_| is_plain(arrival.id))?;
         let sound = place.directories.len() == self.location.depth
             && place.directories.iter().all(|name| is_plain(name));
@@ -70,7 +70,7 @@ pub struct Arrival<'a> {
 
 /// A place below the directory of all conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ConversationFile {
     /// The directories on the way, from the outermost.
     pub directories: Vec<String>,
     /// The name of the file.
@@ -111,7 +111,7 @@ mod tests {
 
     const ID: &str = "0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00";
 
-    fn place(agent: &str, id: &str, project: &str) -> Option<Place> {
+    fn place(agent: &str, id: &str, project: &str) -> Option<ConversationFile> {
         let agent = crate::by_name(agent).unwrap();
         match agent.conversation_log().and_then(|log| log.keeping()) {
             Some(Keeping::Files(files)) => {
@@ -125,7 +125,7 @@ mod tests {
     fn places() {
         let at = |directories: &[&str], file: &str, owner| {
             let directories = directories.iter().map(|name| (*name).to_owned()).collect();
-            Some(Place { directories, file: file.to_owned(), owner })
+            Some(ConversationFile { directories, file: file.to_owned(), owner })
         };
         assert_eq!(
             place("claude", ID, "/home/ann/my_shop.v2"),

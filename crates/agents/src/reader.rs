@@ -116,18 +116,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(machine: Box<dyn StreamParser>, options: &ReaderOptions, tally: Tally) -> Self {
+    pub(crate) fn new(parser: Box<dyn StreamParser>, options: &ReaderOptions, tally: Tally) -> Self {
         Self {
             lines: Lines::new(options.line_limit, options.start_offset),
-            inner: Inner {
-                machine,
-                tally,
-                torn: None,
-                held: None,
-                last: None,
-                scratch: Vec::new(),
-                lines: 0,
-            },
+            inner: Inner { parser, tally, torn: None, held: None, last: None, scratch: Vec::new(), lines: 0 },
         }
     }
 
@@ -162,7 +154,7 @@ impl Reader {
 
 #[derive(Debug)]
 struct Inner {
-    machine: Box<dyn StreamParser>,
+    parser: Box<dyn StreamParser>,
     tally: Tally,
     torn: Option<Torn>,
     /// Where the first line is whose events are still held back.
@@ -218,8 +210,8 @@ impl Inner {
     }
 
     fn text(&mut self, text: &str, mut position: StreamPosition, out: &mut impl FnMut(Envelope)) {
-        if !self.machine.speaks_json() {
-            self.machine.text(text, &mut self.scratch);
+        if !self.parser.speaks_json() {
+            self.parser.text(text, &mut self.scratch);
             return self.emit(&mut position, LineMeta::default(), out);
         }
         if splice::is_object(text) {
@@ -234,12 +226,12 @@ impl Inner {
             }
             self.noise(torn, out);
         }
-        let machine = &self.machine;
-        for part in splice::take_apart(text, &|kind| machine.knows(kind)) {
+        let parser = &self.parser;
+        for part in splice::take_apart(text, &|kind| parser.knows(kind)) {
             match part {
                 Part::Object(json) => self.object(&json, &mut position, out),
                 Part::Noise(noise) => {
-                    self.machine.text(&noise, &mut self.scratch);
+                    self.parser.text(&noise, &mut self.scratch);
                     self.emit(&mut position, LineMeta::default(), out);
                 }
                 Part::Open(text) => self.torn = Some(Torn { position, text, patience: PATIENCE }),
@@ -248,15 +240,15 @@ impl Inner {
     }
 
     fn object(&mut self, json: &str, position: &mut StreamPosition, out: &mut impl FnMut(Envelope)) {
-        let meta = self.machine.object(json, &mut self.scratch);
+        let meta = self.parser.object(json, &mut self.scratch);
         // The rest of a torn event belongs to where it began, which is before what came between.
         let since = self.held.map_or(position.offset, |held| held.min(position.offset));
-        self.held = self.machine.holds().then_some(since);
+        self.held = self.parser.holds().then_some(since);
         self.emit(position, meta, out);
     }
 
     fn end(&mut self, out: &mut impl FnMut(Envelope)) {
-        self.machine.end(&mut self.scratch);
+        self.parser.end(&mut self.scratch);
         self.held = None;
         if let Some(mut position) = self.last {
             self.emit(&mut position, LineMeta::default(), out);
@@ -300,7 +292,7 @@ impl Inner {
     }
 
     fn noise(&mut self, mut torn: Torn, out: &mut impl FnMut(Envelope)) {
-        self.machine.text(&torn.text, &mut self.scratch);
+        self.parser.text(&torn.text, &mut self.scratch);
         self.emit(&mut torn.position, LineMeta::default(), out);
     }
 }

@@ -42,6 +42,12 @@ impl TokenCounts {
         self.zip(other, u64::saturating_add)
     }
 
+    /// Subtracts each kind; never below zero.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_sub)
+    }
+
     /// What was added since `earlier`. A counter that went backwards was restarted, so everything in it is new.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
@@ -49,7 +55,7 @@ impl TokenCounts {
             || self.cache_read < earlier.cache_read
             || self.cache_write < earlier.cache_write
             || self.output < earlier.output;
-        if restarted { self } else { self.zip(earlier, u64::saturating_sub) }
+        if restarted { self } else { self.minus(earlier) }
     }
 
     fn zip(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {

@@ -293,7 +293,7 @@ impl Engine {
         let mut all: Vec<Item> = Vec::new();
         loop {
             let after =
-                all.last().map(|item| segno_store::ItemPlace { seq: item.seq, key: item.key.clone() });
+                all.last().map(|item| segno_store::ItemPosition { seq: item.seq, key: item.key.clone() });
             let page = Page { after, limit: 1_000, newest_first: false };
             let items = self.store.page(session, list, &page)?;
             if items.is_empty() {

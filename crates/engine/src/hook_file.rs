@@ -92,7 +92,7 @@ pub struct HookVisit {
     /// What a hook needs.
     pub file: HookFile,
     /// Where the driver listens. Only with a file of the driver's own: otherwise nobody knows which secrets it knows.
-    pub door: Option<PathBuf>,
+    pub socket: Option<PathBuf>,
     /// Names and values of the environment's variables that look like secrets.
     pub secrets: Vec<(String, String)>,
 }
@@ -105,18 +105,18 @@ impl HookVisit {
     /// If it could be kept nowhere.
     pub fn answer(self) -> Result<HookAnswer, String> {
         let key = fresh_key();
-        if let Some(door) = &self.door
+        if let Some(socket) = &self.socket
             && self.payload.len() <= hook_server::LARGEST
             && self.file.driver_knows(&self.secrets)
         {
-            let knock = HookRequest {
+            let request = HookRequest {
                 agent: self.agent.name().to_owned(),
                 session: self.session,
                 store: self.file.store_id,
                 key: key.clone(),
                 bytes: self.payload.len(),
             };
-            if let Some(answer) = hook_server::send(door, &knock, &self.payload, PATIENCE, CHECKPOINT) {
+            if let Some(answer) = hook_server::send(socket, &request, &self.payload, PATIENCE, CHECKPOINT) {
                 return Ok(answer);
             }
         }

@@ -85,7 +85,7 @@ pub use segno_store::Error as StoreError;
 pub use segno_store::EventRow;
 pub use segno_store::Filter;
 pub use segno_store::Item;
-pub use segno_store::ItemPlace;
+pub use segno_store::ItemPosition;
 pub use segno_store::Items;
 pub use segno_store::Lease;
 pub use segno_store::Listing;

@@ -10,6 +10,9 @@
     reason = "a program to be run by hand: it reads files, keeps time and prints"
 )]
 
+#[path = "../tests/common/base64.rs"]
+mod base64;
+
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
@@ -71,7 +74,7 @@ const WRAPPINGS: [Wrapping; 12] = [
     ("json in json", |r, text| changes(r, &line(&line(text)))),
     ("ansi", |r, text| changes(r, &coloured(text))),
     ("pieces", pieces),
-    ("base64", |r, text| changes(r, &format!("x {} y", base64(text.as_bytes())))),
+    ("base64", |r, text| changes(r, &format!("x {} y", base64::base64(text.as_bytes())))),
 ];
 
 fn changes(redactor: &Redactor, text: &str) -> bool {
@@ -142,19 +145,6 @@ fn prefixed(text: &str, prefix: impl Fn(usize) -> String) -> String {
     let lines: Vec<String> =
         text.lines().enumerate().map(|(n, line)| format!("{}{line}", prefix(n + 1))).collect();
     lines.join("\n")
-}
-
-fn base64(bytes: &[u8]) -> String {
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let sum = (0..3).fold(0u32, |sum, i| sum << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
-        for i in 0..4 {
-            let digit = digits[(sum >> (18 - 6 * i)) as usize & 63];
-            out.push(if i <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    out
 }
 
 fn recall(redactor: &Redactor, samples: &[Sample], missed: bool, flagged: bool) {

@@ -188,7 +188,7 @@ fn inner_base64(secret: &[u8], before: usize, alphabet: &[u8; 64]) -> Option<Vec
 
 /// What stands in other places of the record now, and is named in events.
 #[derive(Debug, Default)]
-pub struct Instead {
+pub struct Replacements {
     /// What texts that were set aside say now, by their old names.
     pub asides: HashMap<String, String>,
     /// What snapshots are called now, as events have it, by their old commits.
@@ -199,7 +199,7 @@ pub struct Instead {
     pub names: HashMap<String, String>,
 }
 
-impl Instead {
+impl Replacements {
     /// With all texts go the names that somebody gave: each in this event gets one that says nothing, the same wherever
     /// it is used.
     pub fn rename(&mut self, kind: &str, body: &str) {
@@ -240,7 +240,7 @@ impl Forget {
         kind: &str,
         version: u32,
         body: &str,
-        instead: &Instead,
+        instead: &Replacements,
     ) -> Result<Option<Redacted>, crate::RecordError> {
         let unreadable = |why: serde_json::Error| segno_core::event::DecodeError {
             kind: kind.to_owned(),
@@ -279,7 +279,7 @@ impl Forget {
 }
 
 /// References to what changed become references to what it is now.
-fn put(value: &mut Value, instead: &Instead, blobs: &mut Vec<Blob>) {
+fn put(value: &mut Value, instead: &Replacements, blobs: &mut Vec<Blob>) {
     match value {
         Value::Object(members) => {
             let word = |name: &str| members.get(name).and_then(Value::as_str);
@@ -398,10 +398,12 @@ mod tests {
         }
         .into();
         let encoded = event.encode();
-        let gone = Forget::Texts.event(&encoded.kind, encoded.version, &encoded.body, &Instead::default());
+        let gone =
+            Forget::Texts.event(&encoded.kind, encoded.version, &encoded.body, &Replacements::default());
         let gone = gone.unwrap().unwrap();
         assert!(!gone.body().contains("my words") && gone.body().contains("GREEN"), "{}", gone.body());
-        let again = Forget::Texts.event(&encoded.kind, encoded.version, gone.body(), &Instead::default());
+        let again =
+            Forget::Texts.event(&encoded.kind, encoded.version, gone.body(), &Replacements::default());
         assert!(again.unwrap().is_none());
     }
 
@@ -417,7 +419,7 @@ mod tests {
         let forgotten = |event: Event| {
             let encoded = event.encode();
             let gone =
-                Forget::Texts.event(&encoded.kind, encoded.version, &encoded.body, &Instead::default());
+                Forget::Texts.event(&encoded.kind, encoded.version, &encoded.body, &Replacements::default());
             gone.unwrap().map_or(encoded.body, |gone| gone.body().to_owned())
         };
         let events: [Event; 4] = [
@@ -458,7 +460,7 @@ mod tests {
             Event::from(MilestoneReached { name: name.into(), details: None }).encode()
         };
         let events = ["my one", "my two", "my one"].map(encoded);
-        let mut instead = Instead::default();
+        let mut instead = Replacements::default();
         events.iter().for_each(|event| instead.rename(&event.kind, &event.body));
         let gone = events.map(|event| {
             let gone = Forget::Texts.event(&event.kind, event.version, &event.body, &instead).unwrap();
@@ -480,7 +482,7 @@ mod tests {
             progress: None,
         };
         let encoded = Event::from(created).encode();
-        let gone = secret.event(&encoded.kind, encoded.version, &encoded.body, &Instead::default());
+        let gone = secret.event(&encoded.kind, encoded.version, &encoded.body, &Replacements::default());
         let body: Value = serde_json::from_str(gone.unwrap().unwrap().body()).unwrap();
         assert_eq!((body["id"].as_str(), body["name"].as_str()), (Some("cp-03"), Some("before [forgotten]")));
     }

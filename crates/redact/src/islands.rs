@@ -119,20 +119,11 @@ static SEXTETS: [u8; 256] = {
     table
 };
 
-/// Standard base64, for tests.
 #[cfg(test)]
-pub(crate) fn encode(bytes: &[u8]) -> String {
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let sum = (0..3).fold(0u32, |sum, i| sum << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
-        for i in 0..4 {
-            let digit = digits[(sum >> (18 - 6 * i)) as usize & 63];
-            out.push(if i <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    out
-}
+#[path = "../tests/common/base64.rs"]
+mod base64_for_tests;
+#[cfg(test)]
+pub(crate) use base64_for_tests::base64 as encode;
 
 #[cfg(test)]
 mod tests {

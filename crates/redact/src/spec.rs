@@ -23,7 +23,7 @@ pub struct RuleSpec {
     /// Literal strings, lower-case, one of which every match of `regex` contains. Letter case is ignored. Without any,
     /// the pattern is looked for everywhere, which takes its time.
     pub keywords: Vec<String>,
-    /// Instead of `keywords`: parts of the name to which the secret is assigned (`name = "secret"`).
+    /// Replacements of `keywords`: parts of the name to which the secret is assigned (`name = "secret"`).
     pub near: Vec<String>,
     /// The pattern; with `near` the form of the whole value. Classes are ASCII.
     pub regex: String,

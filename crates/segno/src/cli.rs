@@ -17,7 +17,7 @@ use crate::commands;
 use crate::commands::args::SessionRef;
 use crate::output::style::Choice;
 
-/// Keeps the session of a coding agent, so that the work goes on whatever dies
+/// Durable sessions for coding agents: whatever dies, the work can continue
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "segno",

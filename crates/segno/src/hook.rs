@@ -66,7 +66,7 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
             payload
         }
     };
-    let (file, door) = match driver_file(&environment) {
+    let (file, socket) = match driver_file(&environment) {
         Some(file) => (file, environment.non_empty(hook_server::VARIABLE).map(PathBuf::from)),
         None => (configured(&environment)?, None),
     };
@@ -77,7 +77,7 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
         epoch: environment.non_empty(env::EPOCH).and_then(|epoch| epoch.parse().ok()),
         payload,
         file,
-        door,
+        socket,
         secrets: environment.secrets(),
     };
     visit.answer()

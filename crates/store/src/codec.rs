@@ -10,9 +10,9 @@ use crate::error::Certainty;
 use crate::error::Error;
 
 /// A state as it is stored: JSON, and a digest that ties it to its place in the journal.
-pub(crate) fn encode_state(state: &State, place: &str) -> Result<(String, [u8; 16]), Error> {
+pub(crate) fn encode_state(state: &State, location: &str) -> Result<(String, [u8; 16]), Error> {
     let body = serde_json::to_string(state).map_err(|why| Error::Failed {
-        place: place.to_owned(),
+        location: location.to_owned(),
         what: format!("the state cannot be written: {why}"),
         certainty: Certainty::NotWritten,
     })?;

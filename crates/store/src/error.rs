@@ -57,75 +57,75 @@ pub enum Error {
         what: String,
     },
     /// The store itself is damaged.
-    #[error("the store {place} is damaged: {what}")]
+    #[error("the store {location} is damaged: {what}")]
     Damaged {
         /// Where it is.
-        place: String,
+        location: String,
         /// What is wrong.
         what: String,
     },
     /// A newer segno has changed the store's form.
-    #[error("the store {place} has form {found}, this segno knows {known}: it may read but not write")]
+    #[error("the store {location} has form {found}, this segno knows {known}: it may read but not write")]
     Newer {
         /// Where it is.
-        place: String,
+        location: String,
         /// The form it has.
         found: u32,
         /// The newest form known here.
         known: u32,
     },
     /// The store must be brought to a newer form, and somebody still works with the old one.
-    #[error("the store {place} must be brought to form {to}, but {drivers} session(s) are being driven")]
+    #[error("the store {location} must be brought to form {to}, but {drivers} session(s) are being driven")]
     DriversAlive {
         /// Where it is.
-        place: String,
+        location: String,
         /// The form it would get.
         to: u32,
         /// How many sessions are driven.
         drivers: u64,
     },
     /// Others kept the store busy for too long.
-    #[error("the store {place} is busy")]
+    #[error("the store {location} is busy")]
     Busy {
         /// Where it is.
-        place: String,
+        location: String,
     },
     /// There is no store yet.
     #[error("there is no store at {0}")]
     NoStore(String),
     /// The place cannot hold a store.
-    #[error("{place} cannot hold a store: {why}")]
+    #[error("{location} cannot hold a store: {why}")]
     BadPlace {
         /// Where.
-        place: String,
+        location: String,
         /// Why not.
         why: String,
     },
     /// The store was opened for reading only.
-    #[error("the store {place} is open for reading only")]
+    #[error("the store {location} is open for reading only")]
     ReadOnly {
         /// Where it is.
-        place: String,
+        location: String,
     },
     /// The store is a copy of another that is still there.
-    #[error("the store {place} is a copy of {of}, and is not changed")]
+    #[error("the store {location} is a copy of {of}, and is not changed")]
     Copy {
         /// Where it is.
-        place: String,
+        location: String,
         /// Where the store is that it is a copy of.
         of: String,
     },
     /// No room, and nothing was written.
-    #[error("no room left for the store {place}")]
+    #[error("no room left for the store {location}")]
     Full {
         /// Where it is.
-        place: String,
+        location: String,
     },
     /// Anything else.
-    #[error("the store {place} failed: {what}")]
+    #[error("the store {location} failed: {what}")]
     Failed {
         /// Where it is.
-        place: String,
+        location: String,
         /// What happened.
         what: String,
         /// Whether the write may be there.

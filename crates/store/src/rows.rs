@@ -15,7 +15,7 @@ use crate::Store;
 use crate::fold::Fold;
 use crate::fold::Folded;
 use crate::fold::PAGE;
-use crate::types::ItemPlace;
+use crate::types::ItemPosition;
 use crate::types::Page;
 
 /// How many rows are held in memory at once. A longer session is folded several times, for a part of its rows each.
@@ -67,16 +67,16 @@ pub(crate) fn wrong(store: &dyn Store, session: SessionId, head: u64) -> Result<
         let mut wanted = folded(store, session, head, is_of_part)?;
         for list in List::ALL {
             each(store, session, list, |key, seq, body| {
-                let place = (list, key);
-                if is_of_part(&place) {
-                    match wanted.remove(&place) {
+                let location = (list, key);
+                if is_of_part(&location) {
+                    match wanted.remove(&location) {
                         Some(row) if is_right(&row, seq, body) => {}
                         Some(_) => {
-                            problems.push(format!("row {} of its {} is wrong", place.1, list.as_str()))
+                            problems.push(format!("row {} of its {} is wrong", location.1, list.as_str()))
                         }
                         None => problems.push(format!(
                             "row {} of its {} follows from no event",
-                            place.1,
+                            location.1,
                             list.as_str()
                         )),
                     }
@@ -110,7 +110,7 @@ fn each(
     loop {
         let rows = store.page(session, list, &Page { after, limit: PAGE, newest_first: false })?;
         let Some(last) = rows.last() else { return Ok(()) };
-        after = Some(ItemPlace { seq: last.seq, key: last.key.clone() });
+        after = Some(ItemPosition { seq: last.seq, key: last.key.clone() });
         for row in rows {
             take(row.key, row.seq, &row.body);
         }

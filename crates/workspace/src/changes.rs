@@ -49,13 +49,17 @@ pub(crate) type Differences = BTreeMap<Vec<u8>, Difference>;
 
 /// A captured tree.
 #[derive(Clone, Copy)]
-pub(crate) struct Captive<'a> {
+pub(crate) struct CapturedTree<'a> {
     pub(crate) tree: ObjectId,
     pub(crate) manifest: &'a Manifest,
 }
 
 /// Everything that differs. Directories count too, each as itself.
-pub(crate) fn differences(git: &Git, from: Captive<'_>, to: Captive<'_>) -> Result<Differences, Error> {
+pub(crate) fn differences(
+    git: &Git,
+    from: CapturedTree<'_>,
+    to: CapturedTree<'_>,
+) -> Result<Differences, Error> {
     let mut found = Differences::new();
     if from.tree != to.tree {
         let (from_tree, to_tree) = (from.tree.to_string(), to.tree.to_string());
@@ -88,8 +92,8 @@ pub(crate) fn differences(git: &Git, from: Captive<'_>, to: Captive<'_>) -> Resu
 /// Paths whose permissions alone differ.
 fn add_permissions(
     git: &Git,
-    from: Captive<'_>,
-    to: Captive<'_>,
+    from: CapturedTree<'_>,
+    to: CapturedTree<'_>,
     found: &mut Differences,
 ) -> Result<(), Error> {
     let mut add = |path: &[u8], sort: Sort, id: Option<ObjectId>| {

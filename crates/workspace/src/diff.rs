@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::Selection;
 use crate::Workspace;
 use crate::beneath::as_path;
-use crate::changes::Captive;
+use crate::changes::CapturedTree;
 use crate::changes::Difference;
 use crate::changes::Node;
 use crate::changes::differences;
@@ -82,8 +82,8 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn captive(&self) -> Captive<'_> {
-        Captive { tree: self.tree, manifest: &self.manifest }
+    pub(crate) fn captive(&self) -> CapturedTree<'_> {
+        CapturedTree { tree: self.tree, manifest: &self.manifest }
     }
 }
 
@@ -102,7 +102,7 @@ impl Workspace {
     pub fn diff(&self, before: &Snapshot, after: Side<'_>, lines: bool) -> Result<Vec<Change>, Error> {
         let old = self.manifest(before)?;
         let after = self.hold(after)?;
-        let from = Captive { tree: before.tree, manifest: &old };
+        let from = CapturedTree { tree: before.tree, manifest: &old };
         let found = differences(&after.git, from, after.captive())?;
         let ids = found.values().flat_map(|difference| [difference.from, difference.to]);
         let sizes = sizes(&after.git, ids.flatten().filter_map(|node| node.id()))?;

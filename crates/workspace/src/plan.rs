@@ -8,7 +8,7 @@ use crate::Workspace;
 use crate::beneath::as_bytes;
 use crate::beneath::as_path;
 use crate::beneath::is_under;
-use crate::changes::Captive;
+use crate::changes::CapturedTree;
 use crate::changes::Difference;
 use crate::changes::Differences;
 use crate::changes::Node;
@@ -286,8 +286,8 @@ impl Workspace {
     }
 }
 
-pub(crate) fn captive<'a>(snapshot: &Snapshot, manifest: &'a Manifest) -> Captive<'a> {
-    Captive { tree: snapshot.tree, manifest }
+pub(crate) fn captive<'a>(snapshot: &Snapshot, manifest: &'a Manifest) -> CapturedTree<'a> {
+    CapturedTree { tree: snapshot.tree, manifest }
 }
 
 /// The chosen steps, and the directories that must come or may go with them.

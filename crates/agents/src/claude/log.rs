@@ -24,9 +24,9 @@ use crate::event::AgentEvent;
 use crate::event::CompactionPhase;
 use crate::event::InputSource;
 use crate::keeping::Arrival;
+use crate::keeping::ConversationFile;
 use crate::keeping::Keeping;
 use crate::keeping::KeptFiles;
-use crate::keeping::Place;
 use crate::keeping::only_letters;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
@@ -66,7 +66,7 @@ impl ConversationLog for TranscriptLog {
     fn keeping(&self) -> Option<Keeping> {
         let place = |arrival: &Arrival<'_>| {
             let (directories, file) = (vec![only_letters(arrival.project)], format!("{}.jsonl", arrival.id));
-            Some(Place { directories, file, owner: None })
+            Some(ConversationFile { directories, file, owner: None })
         };
         Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, place }))
     }
@@ -79,8 +79,8 @@ impl ConversationLog for TranscriptLog {
             LogUse::BesideOutput | LogUse::SubAgent { .. } => return None,
         };
         let ending = if whole { Ending::Silent } else { Ending::Interactive };
-        let machine = Transcript { live: Live::new(since), whole, ..Transcript::default() };
-        Some(Reader::new(Box::new(machine), options, Tally::new(ending, options)))
+        let parser = Transcript { live: Live::new(since), whole, ..Transcript::default() };
+        Some(Reader::new(Box::new(parser), options, Tally::new(ending, options)))
     }
 
     /// Here each message counts as it is last written, also those of sub-agents, which have logs of their own.

@@ -23,9 +23,9 @@ use crate::event::AgentEvent;
 use crate::event::CompactionPhase;
 use crate::event::InputSource;
 use crate::keeping::Arrival;
+use crate::keeping::ConversationFile;
 use crate::keeping::Keeping;
 use crate::keeping::KeptFiles;
-use crate::keeping::Place;
 use crate::lenient;
 use crate::outcome::OutcomeKind;
 use crate::raw::Raw;
@@ -63,7 +63,7 @@ impl ConversationLog for RolloutLog {
             let (day, time) = (arrival.began.get(..10)?, arrival.began.get(11..19)?.replace(':', "-"));
             let directories = day.split('-').map(ToOwned::to_owned).collect();
             let file = format!("rollout-{day}T{time}-{}.jsonl", arrival.id);
-            Some(Place { directories, file, owner: None })
+            Some(ConversationFile { directories, file, owner: None })
         };
         Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, place }))
     }
@@ -73,8 +73,8 @@ impl ConversationLog for RolloutLog {
             LogUse::Alone { .. } => Ending::Interactive,
             LogUse::BesideOutput | LogUse::Whole | LogUse::SubAgent { .. } => Ending::Silent,
         };
-        let machine = Rollout::new(options, usage);
-        Some(Reader::new(Box::new(machine), options, Tally::new(ending, options)))
+        let parser = Rollout::new(options, usage);
+        Some(Reader::new(Box::new(parser), options, Tally::new(ending, options)))
     }
 
     fn sub_agent_of(&self, event: &AgentEvent) -> Option<String> {
@@ -262,7 +262,7 @@ impl Rollout {
         let total = total.unwrap_or_else(|| self.total.unwrap_or_default().plus(usage));
         if !self.told {
             // Better than what anybody remembers: a run that died may have told nobody what it used.
-            self.total = Some(less(total, usage));
+            self.total = Some(total.minus(usage));
         }
         self.counted(total, live, out);
     }
@@ -276,13 +276,13 @@ impl Rollout {
         let Some(total) = info.total_token_usage else { return };
         if self.total.is_none() {
             let last = info.last_token_usage.unwrap_or_default().counts();
-            self.total = Some(less(total.counts(), last));
+            self.total = Some(total.counts().minus(last));
         }
         self.counted(total.counts(), live, out);
     }
 
     fn counted(&mut self, total: TokenCounts, live: bool, out: &mut Vec<AgentEvent>) {
-        let delta = self.total.map_or(total, |before| less(total, before));
+        let delta = self.total.map_or(total, |before| total.minus(before));
         if delta.is_zero() {
             return;
         }
@@ -425,17 +425,6 @@ fn words(parts: Option<&Raw>) -> String {
     let parts: Vec<Part> = parts.and_then(Raw::read).unwrap_or_default();
     let texts: Vec<String> = parts.into_iter().filter_map(|part| part.text).collect();
     texts.join("\n")
-}
-
-/// Kind by kind, never below zero.
-fn less(a: TokenCounts, b: TokenCounts) -> TokenCounts {
-    TokenCounts {
-        input: a.input.saturating_sub(b.input),
-        cache_read: a.cache_read.saturating_sub(b.cache_read),
-        cache_write: a.cache_write.saturating_sub(b.cache_write),
-        output: a.output.saturating_sub(b.output),
-        reasoning: a.reasoning.saturating_sub(b.reasoning),
-    }
 }
 
 /// A copy of a rollout that ends after byte `end` under another thread id, so that the conversation can go on from

@@ -60,8 +60,8 @@ impl Agent for Codex {
     }
 
     fn reader(&self, options: &ReaderOptions) -> Reader {
-        let machine = parser::CodexParser::new(options.baseline);
-        Reader::new(Box::new(machine), options, Tally::new(Ending::Announced, options))
+        let parser = parser::CodexParser::new(options.baseline);
+        Reader::new(Box::new(parser), options, Tally::new(Ending::Announced, options))
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use crate::conversation_log::ConversationLog;
 use crate::conversation_log::LogLocation;
 use crate::keeping::Arrival;
+use crate::keeping::ConversationFile;
 use crate::keeping::Keeping;
 use crate::keeping::KeptFiles;
-use crate::keeping::Place;
 use crate::keeping::only_letters;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
@@ -116,7 +116,11 @@ impl ConversationLog for ChatLog {
             let project = if words.is_empty() { "project".to_owned() } else { words.join("-") };
             let minute = arrival.began.get(..16)?.replace(':', "-");
             let file = format!("session-{minute}-{}.jsonl", arrival.id.get(..NAMED_BY)?);
-            Some(Place { directories: vec![project, "chats".to_owned()], file, owner: Some(".project_root") })
+            Some(ConversationFile {
+                directories: vec![project, "chats".to_owned()],
+                file,
+                owner: Some(".project_root"),
+            })
         };
         Some(Keeping::Files(KeptFiles { location, named_by: Some(NAMED_BY), place }))
     }

@@ -90,8 +90,8 @@ impl Agent for Plain {
         let PlainConfig { format, rules, .. } = &self.config;
         let announced = *format == Format::Json && rules.iter().any(|rule| rule.kind == RuleKind::Result);
         let ending = if announced { Ending::Announced } else { Ending::Silent };
-        let machine = parser::PlainParser::new(&self.config, options.baseline);
-        Reader::new(Box::new(machine), options, Tally::new(ending, options))
+        let parser = parser::PlainParser::new(&self.config, options.baseline);
+        Reader::new(Box::new(parser), options, Tally::new(ending, options))
     }
 
     fn hook(&self, _payload: &[u8]) -> Result<HookReport, HookError> {

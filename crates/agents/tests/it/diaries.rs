@@ -6,8 +6,8 @@ use segno_agents::InputSource;
 use segno_agents::Outcome;
 use segno_agents::OutcomeKind;
 use segno_agents::ReaderOptions;
-use segno_agents::attended_reader;
 use segno_agents::by_name;
+use segno_agents::interactive_reader;
 use serde_json::Value;
 use serde_json::json;
 
@@ -17,7 +17,8 @@ const SINCE: &str = "2026-11-16T10:00:00.000000Z";
 fn read(agent: &str, lines: &[Value]) -> (Vec<AgentEvent>, Outcome) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let read = |size: usize| {
-        let mut reader = attended_reader(&*by_name(agent).unwrap(), &ReaderOptions::default(), Some(SINCE));
+        let mut reader =
+            interactive_reader(&*by_name(agent).unwrap(), &ReaderOptions::default(), Some(SINCE));
         let mut events = Vec::new();
         for piece in text.as_bytes().chunks(size) {
             reader.feed(piece, &mut |envelope| events.push(envelope.event));
@@ -330,7 +331,7 @@ fn records_of_sub_agents_are_not_those_of_the_person() {
 #[test]
 fn whoever_ended_it_is_who_is_named() {
     let judge = |exit: ExitInfo| {
-        let reader = attended_reader(&*by_name("opencode").unwrap(), &ReaderOptions::default(), None);
+        let reader = interactive_reader(&*by_name("opencode").unwrap(), &ReaderOptions::default(), None);
         reader.finish(&exit, &mut |_| {}).outcome
     };
     let code = |code: i32| ExitInfo { code: Some(code), ..ExitInfo::default() };

@@ -124,7 +124,7 @@ fn follow(agent: &dyn Agent, bytes: &[u8]) {
     for since in [None, Some("2026-11-15T12:00:00.000000Z")] {
         let read = |size: usize| {
             let (mut reader, mut events) =
-                (segno_agents::attended_reader(agent, &options, since), Vec::new());
+                (segno_agents::interactive_reader(agent, &options, since), Vec::new());
             for piece in bytes.chunks(size) {
                 reader.feed(piece, &mut |event| events.push(event));
             }

@@ -20,7 +20,7 @@ pub(super) fn decide_checkpoint(state: &State, command: Command) -> Result<Vec<E
             // Where the tree stood is what the newest state says, whatever was known when the snapshot was begun.
             ready.parent = state.tree.at.filter(|at| *at != ready.ordinal);
             let tree = ready.snapshot.as_ref().map(|snapshot| &snapshot.tree);
-            ready.moved = tree.is_some() && tree != state.tree.tree.as_ref();
+            ready.tree_changed = tree.is_some() && tree != state.tree.tree.as_ref();
             one(*ready)
         }
         Command::FailCheckpoint { ordinal, why } => {

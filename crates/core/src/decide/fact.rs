@@ -104,10 +104,10 @@ pub fn events_of_fact(state: Option<&State>, fact: Fact) -> Result<Vec<FactEvent
 
 fn recovery_chosen(chosen: ev::RecoveryChosen) -> Result<Vec<FactEvent>, Refusal> {
     limits::optional_name("target", chosen.target.as_deref())?;
-    for way in &chosen.offered {
-        limits::optional_name("target", way.target.as_deref())?;
-        limits::line("way", &way.text)?;
-        limits::line("loss", &way.loses)?;
+    for option in &chosen.offered {
+        limits::optional_name("target", option.target.as_deref())?;
+        limits::line("option", &option.text)?;
+        limits::line("loss", &option.loses)?;
     }
     if chosen.offered.len() > limits::WAYS {
         return Err(Refusal::TooMany { what: "ways to go on", limit: limits::WAYS });

@@ -111,9 +111,11 @@ pub struct CheckpointReady {
     /// The checkpoint that the tree was at before.
     pub parent: Option<u64>,
     /// Whether the tree is another one than there.
-    pub moved: bool,
+    #[serde(rename = "moved")]
+    pub tree_changed: bool,
     /// Taken only so that a restore can itself be undone: the tree does not stand here.
-    pub aside: bool,
+    #[serde(rename = "aside")]
+    pub safety_only: bool,
     /// The conversation.
     pub conversation: Option<ConversationMark>,
     /// The repository.

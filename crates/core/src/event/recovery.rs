@@ -29,12 +29,12 @@ impl Recovery {
     }
 }
 
-/// One way to go on, with its honest cost.
+/// One of the options to resume, with its honest cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WayOffered {
+pub struct OptionOffered {
     /// Which.
     pub recovery: Recovery,
-    /// What is gone on from, such as the id of a checkpoint.
+    /// What it resumes from, such as the id of a checkpoint.
     pub target: Option<String>,
     /// What it is, in words.
     pub text: String,
@@ -54,10 +54,10 @@ pub struct WayOffered {
 pub struct RecoveryChosen {
     /// From where.
     pub recovery: Recovery,
-    /// What is gone on from, such as the id of a checkpoint.
+    /// What it resumes from, such as the id of a checkpoint.
     pub target: Option<String>,
     /// The ways there were.
-    pub offered: Vec<WayOffered>,
+    pub offered: Vec<OptionOffered>,
     /// Whether nobody was asked.
     pub automatic: bool,
 }

@@ -603,8 +603,8 @@ fn going_back() -> Vec<Event> {
             seq: 61,
             snapshot: Some(snapshot),
             parent: Some(2),
-            moved: true,
-            aside: false,
+            tree_changed: true,
+            safety_only: false,
             conversation: Some(conversation),
             head: Some(head),
             checksum: "5eed".into(),
@@ -731,7 +731,7 @@ fn runs() -> Vec<Event> {
         RecoveryChosen {
             recovery: Recovery::Checkpoint,
             target: Some("cp-03-green".into()),
-            offered: vec![WayOffered {
+            offered: vec![OptionOffered {
                 recovery: Recovery::Checkpoint,
                 target: Some("cp-03-green".into()),
                 text: "last checkpoint cp-03-green".into(),

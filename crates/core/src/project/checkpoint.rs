@@ -34,7 +34,7 @@ impl Changes<'_> {
     pub(super) fn checkpoint_ready(&mut self, e: &CheckpointReady) {
         let patch = CheckpointPatch {
             ready: Some(true),
-            aside: Some(e.aside),
+            aside: Some(e.safety_only),
             checksum: Some(e.checksum.clone()),
             parent: Some(e.parent),
             snapshot: Some(e.snapshot.clone()),

@@ -295,12 +295,12 @@ impl State {
                 self.checkpoint = Some(CheckpointMark { id: e.id.clone(), seq: mark.seq, at: mark.at });
                 self.actions_since_checkpoint = 0;
             }
-            Event::CheckpointReady(e) if e.aside => {}
+            Event::CheckpointReady(e) if e.safety_only => {}
             Event::CheckpointReady(e) => {
                 if let Some(snapshot) = &e.snapshot {
                     self.tree.at = Some(e.ordinal);
                     self.tree.tree = Some(snapshot.tree.clone());
-                    if e.moved {
+                    if e.tree_changed {
                         self.tree.redo.clear();
                     }
                 }

@@ -11,12 +11,12 @@ use crate::budget::TokenUse;
 use crate::event::Holder;
 use crate::event::Ledger;
 use crate::event::LimitSeen;
+use crate::event::OptionOffered;
 use crate::event::OutputKind;
 use crate::event::Recovery;
 use crate::event::Request;
 use crate::event::RestoreKind;
 use crate::event::Source;
-use crate::event::WayOffered;
 use crate::id::CheckpointId;
 use crate::id::SessionId;
 use crate::time::Timestamp;
@@ -414,7 +414,7 @@ pub struct RecoveryMark {
     pub settled: u64,
     /// The ways to go on that were offered when one was chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub offered: Vec<WayOffered>,
+    pub offered: Vec<OptionOffered>,
     /// Which one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_type: Option<Recovery>,

@@ -346,7 +346,7 @@ fn going_back() -> Vec<BoxedStrategy<Input>> {
                 Command::ReadyCheckpoint(Box::new(CheckpointReady {
                     ordinal,
                     snapshot,
-                    aside,
+                    safety_only: aside,
                     ..CheckpointReady::default()
                 }))
             })

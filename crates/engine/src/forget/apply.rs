@@ -10,7 +10,7 @@ use segno_core::event::Forgotten;
 use segno_core::event::TextsForgotten;
 use segno_redact::forget::FORGOTTEN;
 use segno_redact::forget::Forget;
-use segno_redact::forget::Instead;
+use segno_redact::forget::Replacements;
 use segno_redact::forget::Secret;
 use segno_workspace::Snapshots;
 
@@ -36,7 +36,7 @@ impl Engine {
         let mut beyond = Findings::default();
         // First new snapshots, then the events that name them, then the old ones go: whatever is cut short, every
         // checkpoint has its files.
-        let mut instead = Instead::default();
+        let mut instead = Replacements::default();
         let opened: BTreeMap<_, _> = self.shadows(&mut beyond).into_iter().collect();
         if let Forget::Secret(secret) = &wish.what {
             self.make_snapshots(secret, found, &opened, &mut instead)?;
@@ -90,7 +90,7 @@ impl Engine {
         secret: &Secret,
         found: &Findings,
         opened: &BTreeMap<std::path::PathBuf, Snapshots>,
-        instead: &mut Instead,
+        instead: &mut Replacements,
     ) -> Result<(), Error> {
         for (directory, snapshots) in opened {
             let names: BTreeSet<&str> = found
@@ -117,10 +117,10 @@ impl Engine {
     }
 
     /// Takes it out of a session's events, page by page; each page says so in an event.
-    fn forget_in(&self, wish: &Wish, id: SessionId, instead: &Instead) -> Result<(), Error> {
+    fn forget_in(&self, wish: &Wish, id: SessionId, instead: &Replacements) -> Result<(), Error> {
         let mut after = 0;
         let mut attempts = 0;
-        let snapshots = Instead { snapshots: instead.snapshots.clone(), ..Instead::default() };
+        let snapshots = Replacements { snapshots: instead.snapshots.clone(), ..Replacements::default() };
         let instead = &self.new_names(wish, id, snapshots)?;
         loop {
             let head = self.load(id)?.state.seq;

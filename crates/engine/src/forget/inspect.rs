@@ -10,7 +10,7 @@ use segno_core::Event;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_redact::forget::Forget;
-use segno_redact::forget::Instead;
+use segno_redact::forget::Replacements;
 use segno_redact::forget::Secret;
 use segno_store::EventRow;
 use segno_store::Filter;
@@ -42,7 +42,7 @@ impl Engine {
         let mut findings = Findings::default();
         for (id, project) in self.sessions_of(wish)? {
             let (mut events, mut after) = (0, 0);
-            let instead = self.new_names(wish, id, Instead::default())?;
+            let instead = self.new_names(wish, id, Replacements::default())?;
             loop {
                 let page = self.rewritten(wish, id, after, &instead, &mut findings)?;
                 events += page.events.len() as u64;
@@ -85,8 +85,8 @@ impl Engine {
         &self,
         wish: &Wish,
         id: SessionId,
-        mut instead: Instead,
-    ) -> Result<Instead, Error> {
+        mut instead: Replacements,
+    ) -> Result<Replacements, Error> {
         if matches!(wish.what, Forget::Secret(_)) {
             return Ok(instead);
         }
@@ -112,7 +112,7 @@ impl Engine {
         wish: &Wish,
         id: SessionId,
         after: u64,
-        instead: &Instead,
+        instead: &Replacements,
         findings: &mut Findings,
     ) -> Result<Page, Error> {
         let rows = match self.store().events(id, after, PAGE) {
@@ -141,7 +141,7 @@ impl Engine {
         id: SessionId,
         what: &Forget,
         stored: &StoredEvent,
-        instead: &mut Instead,
+        instead: &mut Replacements,
     ) -> Result<(), Error> {
         if stored.kind != "checkpoint_ready" {
             return Ok(());
@@ -162,14 +162,14 @@ impl Engine {
         id: SessionId,
         what: &Forget,
         stored: &StoredEvent,
-        instead: &Instead,
+        instead: &Replacements,
     ) -> Result<Option<Rewritten>, Error> {
         // What tells of a forgetting has no texts, and must be believed.
         if stored.kind == "texts_forgotten" {
             return Ok(None);
         }
         let (snapshots, names) = (instead.snapshots.clone(), instead.names.clone());
-        let mut instead = Instead { snapshots, names, ..Instead::default() };
+        let mut instead = Replacements { snapshots, names, ..Replacements::default() };
         self.check_again(id, what, stored, &mut instead)?;
         if let Forget::Secret(_) = what {
             for hash in segno_store::references(&stored.body) {

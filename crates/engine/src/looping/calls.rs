@@ -44,7 +44,7 @@ impl Engine {
             let page = Page { after, limit: PAGE, newest_first: true };
             let items = self.store().page(state.session_id, List::Tools, &page)?;
             let Some(last) = items.last() else { break };
-            after = Some(segno_store::ItemPlace { seq: last.seq, key: last.key.clone() });
+            after = Some(segno_store::ItemPosition { seq: last.seq, key: last.key.clone() });
             let before = rows.len();
             let of_run = items.iter().map(segno_store::Item::row::<ToolRow>);
             rows.extend(of_run.filter(|row| row.run.as_deref() == Some(run.id.as_str())));

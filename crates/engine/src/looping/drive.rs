@@ -36,7 +36,7 @@ use crate::launch::LaunchSettings;
 use crate::lease::Driver;
 use crate::run::Ask;
 use crate::run::Feed;
-use crate::run::Heart;
+use crate::run::Heartbeat;
 use crate::run::Stop;
 
 /// What a loop is called as a driver.
@@ -216,7 +216,7 @@ impl Engine {
             }
         }
         std::thread::scope(|scope| {
-            let heart = Heart::start(scope, &driver);
+            let heart = Heartbeat::start(scope, &driver);
             Turning { engine: self, hands, driver: &driver, heart: &heart, failing: String::new() }.turn()
         })
     }

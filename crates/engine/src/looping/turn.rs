@@ -38,7 +38,7 @@ use crate::launch::Intent;
 use crate::launch::RunIn;
 use crate::launch::Who;
 use crate::lease::Driver;
-use crate::run::Heart;
+use crate::run::Heartbeat;
 
 /// How long a command of a phase may take that is not evidence.
 const HOOK: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ pub(super) struct Turning<'a> {
     pub(super) engine: &'a Engine,
     pub(super) hands: &'a LoopHands<'a>,
     pub(super) driver: &'a Driver<'a>,
-    pub(super) heart: &'a Heart,
+    pub(super) heart: &'a Heartbeat,
     /// What failed when it was last measured, for the next prompt.
     pub(super) failing: String,
 }

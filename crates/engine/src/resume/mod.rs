@@ -17,5 +17,5 @@ pub use plan::BranchWish;
 pub use plan::ResumeWish;
 pub use plan::ResumedAgent;
 pub use plan::Resumption;
+pub use segno_core::event::OptionOffered;
 pub use segno_core::event::Recovery;
-pub use segno_core::event::WayOffered as RestoreRequest;

@@ -6,9 +6,9 @@ use segno_core::State;
 use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::call::subject;
+use segno_core::event::OptionOffered;
 use segno_core::event::Recovery;
 use segno_core::event::RecoveryChosen;
-use segno_core::event::WayOffered;
 use segno_core::state::LastKnown;
 use segno_core::text::shorten;
 use serde::Serialize;
@@ -37,8 +37,9 @@ pub struct Options {
     pub conversation: Option<String>,
     /// Calls that nobody knows the end of: tool and input.
     pub in_doubt: Vec<(String, String)>,
-    /// The ways to go on.
-    pub ways: Vec<WayOffered>,
+    /// The available options.
+    #[serde(rename = "ways")]
+    pub offered: Vec<OptionOffered>,
 }
 
 /// The newest stop of a session and how it can be, or was, taken up after it.
@@ -57,7 +58,7 @@ pub struct RecoveryReport {
     /// How many of those were found out about.
     pub settled: u64,
     /// The ways to go on: those there are now, or those there were when one was chosen.
-    pub recovery_options: Vec<WayOffered>,
+    pub recovery_options: Vec<OptionOffered>,
     /// The one to take.
     pub recommended: Option<Recovery>,
     /// The one that was taken.
@@ -121,7 +122,7 @@ impl Engine {
                     (call.tool.clone(), input)
                 })
                 .collect(),
-            ways: ways(state, checkpoint.as_ref(), files),
+            offered: available(state, checkpoint.as_ref(), files),
         })
     }
 
@@ -130,7 +131,7 @@ impl Engine {
         let Some(mark) = &state.recovery else { return Ok(None) };
         let offered = match mark.recovery_type {
             Some(_) => mark.offered.clone(),
-            None if state.status.is_open() => self.options_of(state, false)?.ways,
+            None if state.status.is_open() => self.options_of(state, false)?.offered,
             None => Vec::new(),
         };
         Ok(Some(RecoveryReport {
@@ -140,7 +141,7 @@ impl Engine {
             last_known_state: mark.last_known_state.clone(),
             in_doubt: mark.in_doubt,
             settled: mark.settled,
-            recommended: offered.iter().find(|way| way.recommended).map(|way| way.recovery),
+            recommended: offered.iter().find(|option| option.recommended).map(|option| option.recovery),
             recovery_options: offered,
             recovery_type: mark.recovery_type,
             target: mark.target.clone(),
@@ -157,11 +158,11 @@ impl Engine {
         target: Option<String>,
         automatic: bool,
     ) -> Fact {
-        let known = options.ways.iter().find(|way| way.recovery == recovery);
+        let known = options.offered.iter().find(|option| option.recovery == recovery);
         Fact::RecoveryChosen(Box::new(RecoveryChosen {
             recovery,
-            target: target.or_else(|| known.and_then(|way| way.target.clone())),
-            offered: options.ways.clone(),
+            target: target.or_else(|| known.and_then(|option| option.target.clone())),
+            offered: options.offered.clone(),
             automatic,
         }))
     }
@@ -176,15 +177,15 @@ impl Engine {
 }
 
 /// The ways to go on from a state, with the checkpoint that can be gone on from.
-fn ways(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>) -> Vec<WayOffered> {
+fn available(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>) -> Vec<OptionOffered> {
     let in_doubt = state.calls.in_doubt.len();
-    let mut ways = Vec::new();
+    let mut offered = Vec::new();
     if let Some(checkpoint) = checkpoint {
         // Checkpoints of older programs do not say how much had been done.
         let actions = checkpoint
             .actions
             .map_or_else(|| state.actions_since(checkpoint.seq), |then| state.actions.saturating_sub(then));
-        ways.push(WayOffered {
+        offered.push(OptionOffered {
             recovery: Recovery::Checkpoint,
             target: Some(checkpoint.id.clone()),
             text: format!("last checkpoint {}", shorten(&checkpoint.id, 100)),
@@ -194,7 +195,7 @@ fn ways(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>) -> V
             recommended: in_doubt > 0,
         });
     }
-    ways.push(WayOffered {
+    offered.push(OptionOffered {
         recovery: Recovery::Live,
         target: None,
         text: "live state, every recorded event".to_owned(),
@@ -207,7 +208,7 @@ fn ways(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>) -> V
         files_lost: None,
         recommended: in_doubt == 0 || checkpoint.is_none(),
     });
-    ways.push(WayOffered {
+    offered.push(OptionOffered {
         recovery: Recovery::Fresh,
         target: None,
         text: "fresh start".to_owned(),
@@ -216,7 +217,7 @@ fn ways(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>) -> V
         files_lost: None,
         recommended: false,
     });
-    ways
+    offered
 }
 
 /// What going back costs, in words.

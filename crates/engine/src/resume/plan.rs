@@ -289,10 +289,10 @@ impl Engine {
     fn go_back_to(&self, session: SessionId, checkpoint: &Checkpoint) -> Result<String, Error> {
         let files = checkpoint.snapshot.is_some();
         // What others did since, such as a person after a crash, stays as it is.
-        let place = RestoreTarget::UndoTo(checkpoint.ordinal);
-        let way =
-            RestoreRequest { place, state: true, files, ..RestoreRequest::files_of(checkpoint.ordinal) };
-        let gone = self.go(self.preview(session, way)?)?;
+        let target = RestoreTarget::UndoTo(checkpoint.ordinal);
+        let request =
+            RestoreRequest { target, state: true, files, ..RestoreRequest::files_of(checkpoint.ordinal) };
+        let gone = self.go(self.preview(session, request)?)?;
         Ok(match files {
             true => format!(
                 "files and state of {} ({} written, {} removed, {} left as they are)",

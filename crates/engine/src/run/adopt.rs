@@ -13,7 +13,7 @@ use super::Report;
 use super::Stop;
 use super::capture;
 use super::drive::Running;
-use super::heart::Heart;
+use super::heartbeat::Heartbeat;
 use super::open::Opening;
 use super::settle::Unseen;
 use super::tree::Member;
@@ -76,7 +76,7 @@ impl Engine {
         running.limits.max_duration = running.limits.max_duration.map(|most| most.saturating_sub(worked));
         // No hook server: the hooks were told what the dead driver knew of secrets, and this one may know less.
         std::thread::scope(|scope| {
-            let heart = Heart::start(scope, &driver);
+            let heart = Heartbeat::start(scope, &driver);
             running.follow(None, &heart, Instant::now())
         })
     }

@@ -74,8 +74,8 @@ pub struct Note {
     #[serde(default)]
     pub source: super::log_beside::Source,
     /// For a run with a person at the agent's terminal: what tells of it.
-    #[serde(default)]
-    pub attended: Option<super::log_copy::InteractiveRun>,
+    #[serde(default, rename = "attended")]
+    pub interactive: Option<super::log_copy::InteractiveRun>,
     /// Who started it. Pids mean something only where that was.
     #[serde(default)]
     pub holder: Option<segno_core::event::Holder>,
@@ -160,9 +160,9 @@ impl Capture {
     /// Another reader of the same output, with the place where it says how far it got: what it has not read yet is
     /// kept.
     pub fn share(&mut self) -> std::io::Result<(File, Arc<AtomicU64>)> {
-        let place = Arc::new(AtomicU64::new(self.offset));
-        self.others.push(Arc::clone(&place));
-        Ok((File::open(self.dir.join("stdout"))?, place))
+        let position = Arc::new(AtomicU64::new(self.offset));
+        self.others.push(Arc::clone(&position));
+        Ok((File::open(self.dir.join("stdout"))?, position))
     }
 
     /// How long ago the last output came.
@@ -172,15 +172,16 @@ impl Capture {
 
     /// Gives back the space of what is journaled.
     pub fn release(&mut self, journaled: u64) {
-        let read = self.others.iter().map(|place| place.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
+        let read =
+            self.others.iter().map(|position| position.load(Ordering::Acquire)).min().unwrap_or(u64::MAX);
         let journaled = journaled.min(read);
         if journaled < self.punched.saturating_add(HOLE) {
             return;
         }
         // Whoever takes over must not read zeros: where to start is written down first.
         // It has to outlive a power cut as well as the holes do.
-        let place = self.dir.join("journaled");
-        if segno_files::replace(&place, journaled.to_string().as_bytes(), segno_files::Access::Private)
+        let position = self.dir.join("journaled");
+        if segno_files::replace(&position, journaled.to_string().as_bytes(), segno_files::Access::Private)
             .is_err()
         {
             return;

@@ -31,7 +31,7 @@ impl Resources {
 pub fn make(run: &RunId, resources: &Resources) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let group = place(&mounts, &own)?.join(name(run));
+    let group = own_group(&mounts, &own)?.join(name(run));
     std::fs::create_dir(&group).ok()?;
     // A group that cannot be killed as one is of no use.
     if !group.join("cgroup.kill").exists() {
@@ -76,7 +76,7 @@ fn hierarchy(mounts: &str) -> Option<(String, String)> {
 }
 
 /// Where this process's own group is, by the mounts and the membership that the kernel tells.
-fn place(mounts: &str, own: &str) -> Option<PathBuf> {
+fn own_group(mounts: &str, own: &str) -> Option<PathBuf> {
     let (root, mount) = hierarchy(mounts)?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     // In a container only a part of the hierarchy is mounted, and paths are seen from its top.
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places() {
+    fn the_group_of_this_process() {
         let line = |root: &str, mount: &str| {
             format!("35 24 0:30 {root} {mount} rw,nosuid shared:9 - cgroup2 cgroup2 rw\n")
         };
@@ -113,10 +113,14 @@ mod tests {
             ("/docker/abc", "/sys/fs/cgroup", "0::/docker/abc/z\n", "/sys/fs/cgroup/z"),
             ("/", "/mnt/a\\040b", "0::/\n", "/mnt/a b"),
         ] {
-            assert_eq!(place(&(other.to_owned() + &line(root, mount)), own), Some(expected.into()), "{own}");
+            assert_eq!(
+                own_group(&(other.to_owned() + &line(root, mount)), own),
+                Some(expected.into()),
+                "{own}"
+            );
         }
-        assert_eq!(place(other, "0::/\n"), None);
-        assert_eq!(place(&line("/", "/c"), "1:cpu:/\n"), None);
+        assert_eq!(own_group(other, "0::/\n"), None);
+        assert_eq!(own_group(&line("/", "/c"), "1:cpu:/\n"), None);
     }
 
     #[test]

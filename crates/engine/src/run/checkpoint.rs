@@ -16,7 +16,7 @@ use super::Limits;
 use super::Request;
 use super::Stop;
 use super::cgroup::Resources;
-use super::heart::Heart;
+use super::heartbeat::Heartbeat;
 use super::journal::Recorder;
 use super::settle::End;
 use super::stop::Cause;
@@ -41,7 +41,7 @@ impl Engine {
         &self,
         request: &Request,
         driver: &Driver<'_>,
-        heart: &Heart,
+        heart: &Heartbeat,
         run: &str,
     ) -> Result<(), Error> {
         let cancel = Arc::new(AtomicBool::new(false));
@@ -171,14 +171,14 @@ impl Engine {
 struct Waiting<'a> {
     engine: &'a Engine,
     request: &'a Request,
-    heart: &'a Heart,
+    heart: &'a Heartbeat,
     supervisor: Supervisor,
     begun: Instant,
     seq: u64,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(engine: &'a Engine, request: &'a Request, heart: &'a Heart) -> Self {
+    fn new(engine: &'a Engine, request: &'a Request, heart: &'a Heartbeat) -> Self {
         let supervisor = Supervisor::new(Rules {
             // Nothing runs yet that could take too long.
             limits: Limits { silence: None, max_duration: None, ..request.limits },

@@ -12,9 +12,9 @@ use super::Limits;
 use super::Report;
 use super::Request;
 use super::Stop;
-use super::beside::Beside;
+use super::background::BackgroundWork;
 use super::cgroup::Resources;
-use super::heart::Heart;
+use super::heartbeat::Heartbeat;
 use super::hook_server::HookServer;
 use super::hook_server::RunIdentity;
 use super::interactive;
@@ -61,7 +61,7 @@ impl Engine {
         let driver = self.drive(request.session, &what)?;
         tell_taken_over(&driver, &request.feed);
         let done = std::thread::scope(|scope| {
-            let heart = Heart::start(scope, &driver);
+            let heart = Heartbeat::start(scope, &driver);
             self.run_as(&driver, &heart, request)
         });
         // Nothing is left to drive: whoever still reads what was printed holds up nobody else.
@@ -80,7 +80,7 @@ impl Engine {
     pub(crate) fn run_held(
         &self,
         driver: &Driver<'_>,
-        heart: &Heart,
+        heart: &Heartbeat,
         request: Request,
     ) -> Result<Report, Error> {
         let (report, raw) = self.run_as(driver, heart, request)?;
@@ -93,7 +93,7 @@ impl Engine {
     fn run_as(
         &self,
         driver: &Driver<'_>,
-        heart: &Heart,
+        heart: &Heartbeat,
         mut request: Request,
     ) -> Result<(Report, Option<RawTail>), Error> {
         self.end_dead_run(request.session, driver.epoch(), driver.may_leave_agent())?;
@@ -231,7 +231,7 @@ impl<'a> Running<'a> {
             keeping: None,
             asking: None,
             // A person may think for as long as they like.
-            limits: Limits { silence: limits.silence.filter(|_| open.note.attended.is_none()), ..limits },
+            limits: Limits { silence: limits.silence.filter(|_| open.note.interactive.is_none()), ..limits },
             resources: open.note.resources,
             open,
             stop,
@@ -249,7 +249,7 @@ impl Running<'_> {
     pub(super) fn follow(
         mut self,
         hook_server: Option<HookServer>,
-        heart: &Heart,
+        heart: &Heartbeat,
         started: Instant,
     ) -> Result<Report, Error> {
         let engine = self.open.recorder.engine;
@@ -258,7 +258,7 @@ impl Running<'_> {
         let identity = RunIdentity { session: self.open.recorder.session, actor };
         std::thread::scope(|scope| {
             let handle = hook_server.and_then(|server| server.serve(scope, engine, identity));
-            let beside = Beside::start(scope, engine);
+            let beside = BackgroundWork::start(scope, engine);
             let ended = self.watch(heart, &beside);
             // Whatever it left behind is ended first: it may still be printing. Then what its hooks brought is taken
             // in, so that nothing of the run is recorded after its end.

@@ -74,8 +74,8 @@ impl Running<'_> {
             swept,
             took: started.elapsed(),
             stderr,
-            completes: note.completes && note.attended.is_none(),
-            pauses: note.completes && note.attended.is_some(),
+            completes: note.completes && note.interactive.is_none(),
+            pauses: note.completes && note.interactive.is_some(),
             moves_session: true,
             last_seen: None,
         };

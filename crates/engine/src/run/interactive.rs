@@ -35,7 +35,7 @@ const RESET: &[u8] =
 /// What such a run has beside all others.
 pub(super) struct InteractiveTerminal {
     log: Option<LogCopy>,
-    terminal: Option<Lent>,
+    terminal: Option<LentTerminal>,
 }
 
 /// A terminal that an agent is given: where it reads keys, and where it draws.
@@ -48,13 +48,13 @@ pub struct Terminal {
 }
 
 /// The terminal as it was before the agent had it.
-struct Lent {
+struct LentTerminal {
     terminal: Terminal,
     modes: Termios,
 }
 
 /// What is noted of such a run; none for others.
-pub(super) fn attended(request: &Request, spec: &LaunchSpec, now: &str) -> Option<InteractiveRun> {
+pub(super) fn interactive_run(request: &Request, spec: &LaunchSpec, now: &str) -> Option<InteractiveRun> {
     if !request.launch.interactive {
         return None;
     }
@@ -73,16 +73,16 @@ impl InteractiveTerminal {
     /// Before the agent is started.
     pub(super) fn acquire(
         agent: &dyn Agent,
-        attended: &InteractiveRun,
+        run: &InteractiveRun,
         capture: &std::path::Path,
         terminal: Option<&Terminal>,
     ) -> Self {
-        Self { log: LogCopy::open(agent, attended, capture), terminal: terminal.and_then(Lent::new) }
+        Self { log: LogCopy::open(agent, run, capture), terminal: terminal.and_then(LentTerminal::new) }
     }
 
     /// For an agent that was started by somebody who died: its terminal is not ours.
-    pub(super) fn detached(agent: &dyn Agent, attended: &InteractiveRun, capture: &std::path::Path) -> Self {
-        Self { log: LogCopy::open(agent, attended, capture), terminal: None }
+    pub(super) fn detached(agent: &dyn Agent, run: &InteractiveRun, capture: &std::path::Path) -> Self {
+        Self { log: LogCopy::open(agent, run, capture), terminal: None }
     }
 
     /// Copies what is new in the log. What cannot be read now is read later.
@@ -127,7 +127,7 @@ impl InteractiveTerminal {
     }
 }
 
-impl Lent {
+impl LentTerminal {
     fn new(terminal: &Terminal) -> Option<Self> {
         if !terminal.input.is_terminal() {
             return None;

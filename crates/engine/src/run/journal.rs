@@ -30,7 +30,7 @@ use self::tokens::LiveTokens;
 pub(super) use self::tokens::token_use;
 use super::Feed;
 use super::News;
-use super::beside::Done;
+use super::background::Done;
 use super::supervisor::Input;
 use super::texts::Texts;
 use crate::Engine;

@@ -81,7 +81,7 @@ pub enum Source {
 }
 
 /// The records of an agent that is to be started with this environment.
-pub(super) fn place(
+pub(super) fn log_directory(
     agent: &dyn Agent,
     resumed: Option<&str>,
     directory: &Path,
@@ -198,7 +198,7 @@ impl LogBeside {
 
     /// Whether something of the output is held back.
     pub(super) fn holds(&self) -> bool {
-        matches!(&self.mode, Mode::Searching(sought) if !sought.held.is_empty())
+        matches!(&self.mode, Mode::Searching(searching) if !searching.held.is_empty())
     }
 
     /// The agent has ended: nothing more comes.
@@ -211,15 +211,15 @@ impl LogBeside {
         self.heard = self.heard.max(envelope.offset + 1);
         let both = is_told_by_log(&envelope.event);
         match &mut self.mode {
-            Mode::Searching(sought) => {
+            Mode::Searching(searching) => {
                 if let AgentEvent::SessionStarted { native_id, .. } = &envelope.event
                     && !native_id.is_empty()
                 {
-                    sought.native_id = Some(native_id.clone());
-                    (sought.since, sought.looked, sought.rest) = (Instant::now(), None, LOOK);
+                    searching.native_id = Some(native_id.clone());
+                    (searching.since, searching.looked, searching.rest) = (Instant::now(), None, LOOK);
                 }
                 if both {
-                    sought.hold(envelope);
+                    searching.hold(envelope);
                     return;
                 }
             }
@@ -242,13 +242,13 @@ impl LogBeside {
     pub(super) fn follow(&mut self, agent: &dyn Agent, dir: &Path, recorder: &mut Recorder<'_>) -> bool {
         let over = self.over;
         match &mut self.mode {
-            Mode::Searching(sought) => match sought.look(agent, over) {
+            Mode::Searching(searching) => match searching.look(agent, over) {
                 Look::NotYet => false,
                 Look::Found(followed, from) => {
                     let source = Source::Record { path: followed.tail.path().to_owned(), from };
                     match decide(dir, source) {
                         Ok(()) => {
-                            let held = std::mem::take(&mut sought.held);
+                            let held = std::mem::take(&mut searching.held);
                             self.mode = Mode::Following(followed);
                             held.iter().for_each(|envelope| self.skip(&envelope.event));
                             true
@@ -332,8 +332,8 @@ impl LogBeside {
 
     /// From now on, and for what was held back, there is only the output.
     fn give_up(&mut self, dir: &Path, recorder: &mut Recorder<'_>, why: &str) -> bool {
-        let Mode::Searching(sought) = &mut self.mode else { return false };
-        let held = std::mem::take(&mut sought.held);
+        let Mode::Searching(searching) = &mut self.mode else { return false };
+        let held = std::mem::take(&mut searching.held);
         // If this cannot be written, whoever takes over may find the record after all; calls would be there twice.
         let written = decide(dir, Source::Output { since: 0, used: TokenCounts::default() });
         let why = written.err().map_or_else(|| why.to_owned(), |bad| format!("{why}; {bad}"));

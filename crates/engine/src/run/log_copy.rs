@@ -73,10 +73,10 @@ pub(super) struct LogCopy {
 impl LogCopy {
     /// Follows the record of an agent into the capture in `dir`, from where an earlier follower got. None if this
     /// agent has no record that can be followed.
-    pub(super) fn open(agent: &dyn Agent, attended: &InteractiveRun, dir: &Path) -> Option<Self> {
+    pub(super) fn open(agent: &dyn Agent, interactive: &InteractiveRun, dir: &Path) -> Option<Self> {
         let log = agent.conversation_log()?;
         let location = log.location()?;
-        let root = attended.records.clone()?;
+        let root = interactive.records.clone()?;
         let mut copy = File::options().append(true).open(dir.join("stdout")).ok()?;
         let parts = std::fs::read(dir.join(PARTS)).ok();
         let parts: Vec<Part> =
@@ -265,8 +265,8 @@ mod tests {
 
     impl World {
         fn open(&self) -> LogCopy {
-            let attended = InteractiveRun { since: String::new(), records: Some(self.records.clone()) };
-            LogCopy::open(self.agent.as_ref(), &attended, &self.capture).unwrap()
+            let interactive = InteractiveRun { since: String::new(), records: Some(self.records.clone()) };
+            LogCopy::open(self.agent.as_ref(), &interactive, &self.capture).unwrap()
         }
 
         fn write(&self, id: &str, text: &str) {

@@ -5,7 +5,7 @@
 
 mod adopt;
 pub mod ancestry;
-mod beside;
+mod background;
 pub mod capture;
 pub mod cgroup;
 mod changes;
@@ -14,7 +14,7 @@ mod drive;
 mod end_run;
 mod feed;
 mod finish;
-mod heart;
+mod heartbeat;
 pub mod hook_server;
 mod interactive;
 mod journal;
@@ -52,7 +52,7 @@ pub use feed::Feed;
 pub use feed::Heard;
 pub use feed::News;
 pub use feed::Subscription;
-pub(crate) use heart::Heart;
+pub(crate) use heartbeat::Heartbeat;
 pub use interactive::Terminal;
 pub use keeper::keep_output;
 pub use program::ask_version;

@@ -61,7 +61,7 @@ impl Opening {
     pub(super) fn found(own: OwnCapture) -> Result<Self, Error> {
         let (capture, note) = (own.open()?, own.note);
         let agent = agent_of(&note);
-        let terminal = note.attended.as_ref();
+        let terminal = note.interactive.as_ref();
         let terminal = terminal.map(|run| InteractiveTerminal::detached(agent.as_ref(), run, capture.dir()));
         Ok(Self { agent, note, capture, terminal, begun: Begun::Elsewhere })
     }
@@ -163,12 +163,12 @@ fn reader(engine: &Engine, agent: &dyn Agent, note: &Note, capture: &Capture, ba
     let options = ReaderOptions {
         line_limit: engine.options.line_limit,
         start_offset: start,
-        expected_native_id: note.expected_native_id.clone().filter(|_| note.attended.is_none()),
+        expected_native_id: note.expected_native_id.clone().filter(|_| note.interactive.is_none()),
         // From the middle of its output nobody can tell what its running totals began with.
         baseline: if start > 0 { Baseline::Unknown } else { baseline },
     };
-    match &note.attended {
-        Some(attended) => segno_agents::attended_reader(agent, &options, Some(&attended.since)),
+    match &note.interactive {
+        Some(interactive) => segno_agents::interactive_reader(agent, &options, Some(&interactive.since)),
         None => agent.reader(&options),
     }
 }

@@ -68,9 +68,9 @@ pub enum Reply {
 }
 
 /// What is said to the agent's standard input, by a thread that may wait for it.
-pub(super) struct Voice(mpsc::Sender<Vec<u8>>);
+pub(super) struct AgentInput(mpsc::Sender<Vec<u8>>);
 
-impl Voice {
+impl AgentInput {
     /// Begins with the prompt. Dropping it closes the standard input.
     pub(super) fn start(mut stdin: ChildStdin, prompt: Vec<u8>) -> Self {
         let (say, said) = mpsc::channel::<Vec<u8>>();
@@ -107,7 +107,7 @@ struct Answer {
 
 /// The questions of one run.
 pub(super) struct Asking {
-    voice: Option<Voice>,
+    voice: Option<AgentInput>,
     permissions: Permissions,
     always: Vec<SameCall>,
     waiting: VecDeque<Asked>,
@@ -119,7 +119,7 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    pub(super) fn new(voice: Voice, mut permissions: Permissions) -> Self {
+    pub(super) fn new(voice: AgentInput, mut permissions: Permissions) -> Self {
         let (reply, replies) = mpsc::channel();
         let ask = permissions.person.take().map(|mut person| {
             let (ask, asked) = mpsc::channel::<(u64, Question)>();

@@ -100,9 +100,9 @@ impl Engine {
         if let Some(id) = note.store_id {
             return id == self.store_id();
         }
-        let place = self.store().location();
-        let real = |place: &str| std::fs::canonicalize(place).ok();
-        note.store == place || real(&note.store).is_some_and(|noted| Some(noted) == real(&place))
+        let location = self.store().location();
+        let real = |location: &str| std::fs::canonicalize(location).ok();
+        note.store == location || real(&note.store).is_some_and(|noted| Some(noted) == real(&location))
     }
 
     /// The number of the driver that recorded the start of a run; none if the journal does not say.

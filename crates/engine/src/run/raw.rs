@@ -20,7 +20,7 @@ pub(super) struct RawTail {
 }
 
 impl RawTail {
-    pub(super) fn start(mut from: File, place: Arc<AtomicU64>, mut to: Box<dyn Write + Send>) -> Self {
+    pub(super) fn start(mut from: File, position: Arc<AtomicU64>, mut to: Box<dyn Write + Send>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
@@ -35,13 +35,13 @@ impl RawTail {
                         if to.write_all(&buffer[..count]).and_then(|()| to.flush()).is_err() {
                             break;
                         }
-                        place.fetch_add(count as u64, Ordering::AcqRel);
+                        position.fetch_add(count as u64, Ordering::AcqRel);
                     }
                     Err(_) => break,
                 }
             }
             // Nobody reads any more, so nothing need be kept for it.
-            place.store(u64::MAX, Ordering::Release);
+            position.store(u64::MAX, Ordering::Release);
         });
         Self { ended, thread }
     }

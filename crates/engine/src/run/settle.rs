@@ -297,7 +297,7 @@ impl Engine {
         let last_seen = seen.max(heard).filter(|at| *at >= run.started_at && !cut_off);
         let took =
             Duration::from_micros(last_seen.unwrap_or_else(|| self.now()).micros_since(run.started_at));
-        let attended = files.as_ref().is_some_and(|(_, note)| note.attended.is_some());
+        let interactive = files.as_ref().is_some_and(|(_, note)| note.interactive.is_some());
         let completes = files.as_ref().is_some_and(|(_, note)| note.completes) && seen_end.is_some();
         let stderr = seen_end.as_ref().zip(files.as_ref());
         let stderr = stderr.map(|(_, (capture, _))| finish::stderr_tail(capture, &self.redactor()));
@@ -307,8 +307,8 @@ impl Engine {
             swept,
             took,
             stderr: stderr.unwrap_or_default(),
-            completes: completes && !attended,
-            pauses: completes && attended,
+            completes: completes && !interactive,
+            pauses: completes && interactive,
             // The session was interrupted when its driver died, and stands where it was brought to then, or since; that
             // the agent may have finished is in its own account. One whose driver lived was not brought anywhere yet.
             moves_session: seen_end.is_some(),

@@ -29,7 +29,7 @@ use super::hook_server::HookServer;
 use super::interactive;
 use super::interactive::InteractiveTerminal;
 use super::keeper::Keeping;
-use super::permission::Voice;
+use super::permission::AgentInput;
 use super::tree;
 use super::tree::Member;
 use super::tree::Tree;
@@ -45,7 +45,7 @@ pub(super) struct Spawned {
     pub(super) hook_server: Option<HookServer>,
     pub(super) note: Note,
     pub(super) terminal: Option<InteractiveTerminal>,
-    pub(super) voice: Option<Voice>,
+    pub(super) voice: Option<AgentInput>,
     pub(super) keeping: Option<Keeping>,
 }
 
@@ -117,9 +117,9 @@ pub(super) fn spawn(
         store,
         store_id: Some(store_id),
         epoch,
-        record: log_place(request, spec).filter(|_| !request.launch.interactive),
+        record: log_directory(request, spec).filter(|_| !request.launch.interactive),
         source: super::log_beside::Source::default(),
-        attended: interactive::attended(request, spec, now),
+        interactive: interactive::interactive_run(request, spec, now),
         holder: Some(crate::lease::here("segno run")),
     };
     let capture = Capture::create(captures, &note)?;
@@ -145,10 +145,10 @@ pub(super) fn spawn(
         .env("SEGNO_EPOCH", epoch.to_string())
         .env(tree::MARK, mark)
         .env_remove(super::hook_server::VARIABLE);
-    let terminal = note.attended.as_ref().map(|attended| {
+    let terminal = note.interactive.as_ref().map(|interactive| {
         InteractiveTerminal::acquire(
             request.agent.as_ref(),
-            attended,
+            interactive,
             capture.dir(),
             request.terminal.as_ref(),
         )
@@ -208,7 +208,7 @@ pub(super) fn spawn(
     }
     let mut voice = None;
     if let Some(stdin) = child.stdin.take_if(|_| spec.keeps_stdin) {
-        voice = Some(Voice::start(stdin, spec.stdin.clone()));
+        voice = Some(AgentInput::start(stdin, spec.stdin.clone()));
     }
     if let Some(mut stdin) = child.stdin.take() {
         let prompt = spec.stdin.clone();
@@ -223,12 +223,17 @@ pub(super) fn spawn(
 }
 
 /// Where the agent's own records will be, by the environment that it gets.
-fn log_place(request: &Request, spec: &LaunchSpec) -> Option<super::log_beside::LogDirectory> {
+fn log_directory(request: &Request, spec: &LaunchSpec) -> Option<super::log_beside::LogDirectory> {
     let inherited = |name: &str| request.environment.iter().find(|(known, _)| known == name);
-    super::log_beside::place(request.agent.as_ref(), spec.native_id.as_deref(), &request.directory, |name| {
-        let set = spec.env_set.get(name).map(PathBuf::from);
-        set.or_else(|| inherited(name).map(|(_, value)| PathBuf::from(value)))
-    })
+    super::log_beside::log_directory(
+        request.agent.as_ref(),
+        spec.native_id.as_deref(),
+        &request.directory,
+        |name| {
+            let set = spec.env_set.get(name).map(PathBuf::from);
+            set.or_else(|| inherited(name).map(|(_, value)| PathBuf::from(value)))
+        },
+    )
 }
 
 fn scratch_name(run: &RunId) -> String {

@@ -15,11 +15,11 @@ use segno_core::Fact;
 use segno_core::event::CheckpointReason;
 use serde_json::json;
 
-use super::beside::Beside;
+use super::background::BackgroundWork;
 use super::drive::Process;
 use super::drive::Running;
-use super::heart;
-use super::heart::Heart;
+use super::heartbeat;
+use super::heartbeat::Heartbeat;
 use super::journal::Flushed;
 use super::stop::Cause;
 use super::supervisor::Action;
@@ -43,7 +43,7 @@ pub(super) struct Ended {
 
 impl Running<'_> {
     /// Follows the agent until it has ended.
-    pub(super) fn watch(&mut self, heart: &Heart, beside: &Beside) -> Ended {
+    pub(super) fn watch(&mut self, heart: &Heartbeat, beside: &BackgroundWork) -> Ended {
         let begun = Instant::now();
         let mut tended = Instant::now();
         let mut reaper = OrphanReaper::default();
@@ -96,7 +96,13 @@ impl Running<'_> {
         }
     }
 
-    fn carry_out(&mut self, action: Action, heart: &Heart, beside: &Beside, inputs: &mut Vec<Input>) {
+    fn carry_out(
+        &mut self,
+        action: Action,
+        heart: &Heartbeat,
+        beside: &BackgroundWork,
+        inputs: &mut Vec<Input>,
+    ) {
         match action {
             Action::Renew => heart.beat_now(),
             Action::Look => self.look(inputs),
@@ -290,5 +296,5 @@ impl Running<'_> {
 
 /// What an error means for the watch.
 fn trouble(why: &Error) -> Input {
-    heart::replaced(why).unwrap_or_else(|| Input::StoreTrouble(why.to_string()))
+    heartbeat::replaced(why).unwrap_or_else(|| Input::StoreTrouble(why.to_string()))
 }

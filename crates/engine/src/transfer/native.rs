@@ -19,9 +19,9 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_agents::Arrival;
+use segno_agents::ConversationFile;
 use segno_agents::Keeping;
 use segno_agents::KeptFiles;
-use segno_agents::Place;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
@@ -57,12 +57,12 @@ pub struct Carried {
     /// The agent's own id of it.
     pub conversation: String,
     /// What came of it.
-    pub came: Came,
+    pub came: Transferred,
 }
 
 /// What came of a conversation that was to travel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Came {
+pub enum Transferred {
     /// It is in this file now.
     There(PathBuf),
     /// It was in this file already, which is as it was.
@@ -80,7 +80,7 @@ struct Head {
 }
 
 /// A conversation that a session had.
-struct Had {
+struct SessionConversation {
     agent: String,
     id: String,
     /// The first run that had it, in which it may have begun.
@@ -107,7 +107,7 @@ pub fn export_conversations(
     let mut carried = Vec::new();
     for had in had(engine, session)? {
         let came = match readable(engine, &had) {
-            Err(why) => Came::Not(why),
+            Err(why) => Transferred::Not(why),
             Ok((path, bytes, content)) => {
                 let head = Head { agent: had.agent.clone(), conversation: had.id.clone(), bytes };
                 let head = serde_json::to_string(&head).map_err(|why| Error::file(to, why))?;
@@ -117,15 +117,15 @@ pub fn export_conversations(
                     return Err(Error::file(&path, "it changed while it was read"));
                 }
                 file.write_all(b"\n").map_err(io)?;
-                Came::There(path)
+                Transferred::There(path)
             }
         };
         carried.push(Carried { agent: had.agent, conversation: had.id, came });
     }
-    if !carried.iter().any(|carried| matches!(carried.came, Came::There(_))) {
+    if !carried.iter().any(|carried| matches!(carried.came, Transferred::There(_))) {
         let why = carried.iter().find_map(|carried| match &carried.came {
-            Came::Not(why) => Some(why.as_str()),
-            Came::There(_) | Came::Already(_) => None,
+            Transferred::Not(why) => Some(why.as_str()),
+            Transferred::There(_) | Transferred::Already(_) => None,
         });
         let why = why.unwrap_or("none of its agents had one");
         return Err(Error::NotCarried(why.to_owned()));
@@ -134,14 +134,14 @@ pub fn export_conversations(
 }
 
 /// The conversations of a session, the newest first.
-fn had(engine: &Engine, session: SessionId) -> Result<Vec<Had>, Error> {
-    let mut all: Vec<Had> = Vec::new();
+fn had(engine: &Engine, session: SessionId) -> Result<Vec<SessionConversation>, Error> {
+    let mut all: Vec<SessionConversation> = Vec::new();
     // Ids of runs, by which they are sorted, begin with their time.
     for item in engine.items(session, List::Runs)? {
         let run: RunRow = item.row();
         let Some(id) = run.native_id.clone().filter(|id| !id.is_empty() && id != "?") else { continue };
         if !all.iter().any(|had| had.id == id && had.agent == run.agent) {
-            all.push(Had { agent: run.agent.clone(), id, run });
+            all.push(SessionConversation { agent: run.agent.clone(), id, run });
         }
     }
     all.reverse();
@@ -150,7 +150,7 @@ fn had(engine: &Engine, session: SessionId) -> Result<Vec<Had>, Error> {
 }
 
 /// A conversation's file, with how many bytes its whole lines have, or why it stays behind.
-fn readable(engine: &Engine, had: &Had) -> Result<(PathBuf, u64, File), String> {
+fn readable(engine: &Engine, had: &SessionConversation) -> Result<(PathBuf, u64, File), String> {
     if let Some(Keeping::Database(_)) = kept::keeping(&had.agent) {
         return Err(format!("{} keeps its conversations in a database, and none as a file", had.agent));
     }
@@ -194,7 +194,7 @@ fn whole_lines(file: &mut File, length: u64) -> std::io::Result<u64> {
 pub fn import_conversations(engine: &Engine, state: &State, from: &Path) -> Result<Vec<Carried>, Error> {
     let io = |why: std::io::Error| Error::file(from, why);
     let bad = |why: &str| Error::NotImportable(format!("{}: {why}", from.display()));
-    let known: BTreeMap<(String, String), Had> = had(engine, state.session_id)?
+    let known: BTreeMap<(String, String), SessionConversation> = had(engine, state.session_id)?
         .into_iter()
         .map(|had| ((had.agent.clone(), had.id.clone()), had))
         .collect();
@@ -210,8 +210,8 @@ pub fn import_conversations(engine: &Engine, state: &State, from: &Path) -> Resu
         }
         let mut content = file.by_ref().take(head.bytes);
         let came = match known.get(&(head.agent.clone(), head.conversation.clone())) {
-            None => Came::Not("the session does not speak of it".to_owned()),
-            Some(had) => arrive(engine, state, had, &mut content).unwrap_or_else(Came::Not),
+            None => Transferred::Not("the session does not speak of it".to_owned()),
+            Some(had) => arrive(engine, state, had, &mut content).unwrap_or_else(Transferred::Not),
         };
         // What was not taken is passed over.
         std::io::copy(&mut content, &mut std::io::sink()).map_err(io)?;
@@ -236,9 +236,9 @@ fn line(file: &mut impl BufRead) -> std::io::Result<Option<String>> {
 fn arrive(
     engine: &Engine,
     state: &State,
-    had: &Had,
+    had: &SessionConversation,
     content: &mut Take<impl BufRead>,
-) -> Result<Came, String> {
+) -> Result<Transferred, String> {
     let files = match kept::keeping(&had.agent) {
         Some(Keeping::Files(files)) => files,
         Some(Keeping::Database(_)) => {
@@ -253,7 +253,7 @@ fn arrive(
     }
     let root = kept::root(engine, &files).ok_or("there is no home directory")?;
     if let Some(path) = kept::below(&files, &root, &had.id) {
-        return Ok(Came::Already(path));
+        return Ok(Transferred::Already(path));
     }
     let began = had.run.started_at.unwrap_or_else(|| engine.now());
     let arrival = Arrival { id: &had.id, project: &state.project.path, began: &began.to_string() };
@@ -267,7 +267,7 @@ fn put(
     arrival: &Arrival<'_>,
     first: &[u8],
     rest: &mut Take<impl BufRead>,
-) -> Result<Came, String> {
+) -> Result<Transferred, String> {
     let why = |why: &dyn std::fmt::Display| format!("{}: {why}", root.display());
     let place = files.place(arrival).ok_or("its name, or that of this project, makes no name of a file")?;
     crate::files::make_directory(root).map_err(|error| why(&error))?;
@@ -287,14 +287,19 @@ fn put(
         return Err("it ends too early".to_owned());
     }
     match draft.finish_new() {
-        Ok(_) => Ok(Came::There(path)),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Came::Already(path)),
+        Ok(_) => Ok(Transferred::There(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(Transferred::Already(path)),
         Err(error) => Err(why(&error)),
     }
 }
 
 /// The folder of a project, where a file in it says whose it is: the one that is there, or a new one with that file.
-fn owned(mut place: Place, root: &Path, dir: &OwnedFd, project: &str) -> Result<Place, String> {
+fn owned(
+    mut place: ConversationFile,
+    root: &Path,
+    dir: &OwnedFd,
+    project: &str,
+) -> Result<ConversationFile, String> {
     let (Some(marker), Some(wish)) = (place.owner, place.directories.first().cloned()) else {
         return Ok(place);
     };

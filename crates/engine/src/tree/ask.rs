@@ -23,11 +23,11 @@ impl Engine {
     pub fn go_back(
         &self,
         session: SessionId,
-        way: &RestoreRequest,
+        request: &RestoreRequest,
         yes: bool,
         frontend: &dyn Frontend,
     ) -> Result<(Checkpoint, Restored), Error> {
-        let mut preview = self.preview(session, way.clone())?;
+        let mut preview = self.preview(session, request.clone())?;
         let mut takes_unsure = false;
         loop {
             for notice in std::mem::take(&mut preview.notices) {
@@ -50,7 +50,7 @@ impl Engine {
                     return Err(if other.is_none() { Error::NobodyToAsk } else { Error::Declined });
                 }
             }
-            let mut fresh = match self.preview(session, way.clone()) {
+            let mut fresh = match self.preview(session, request.clone()) {
                 Ok(fresh) => fresh,
                 Err(why) => {
                     self.forget(preview);
@@ -67,7 +67,7 @@ impl Engine {
                     // Somebody else was quicker: what would happen now is another thing, and is asked about anew.
                     Err(why @ Error::TreeMoved) => {
                         frontend.notice(&why.to_string());
-                        preview = self.preview(session, way.clone())?;
+                        preview = self.preview(session, request.clone())?;
                         continue;
                     }
                     done => return Ok((target, done?)),

@@ -13,7 +13,7 @@ use segno_core::event::Ledger;
 use segno_store::EventRow;
 use segno_store::Filter;
 
-use super::hold::Beside;
+use super::hold::HeldAgent;
 use crate::Engine;
 use crate::Error;
 use crate::fault::Guard;
@@ -24,7 +24,7 @@ const NEWEST: u64 = 200;
 
 /// How much of a living agent is put up with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Company {
+pub(super) enum AgentsAllowed {
     /// None at all.
     Nobody,
     /// One whose next call can be held: it was told before each of its calls ran, and none is open; or one that waits
@@ -34,7 +34,11 @@ pub(super) enum Company {
 
 impl Engine {
     /// Refuses while somebody works in the session's tree. What is left of dead drivers is settled first.
-    pub(super) fn refuse_while_driven(&self, state: &State, company: Company) -> Result<Vec<Beside>, Error> {
+    pub(super) fn refuse_while_driven(
+        &self,
+        state: &State,
+        company: AgentsAllowed,
+    ) -> Result<Vec<HeldAgent>, Error> {
         if broken(Guard::Right) {
             return Ok(Vec::new());
         }
@@ -50,7 +54,11 @@ impl Engine {
     /// The same without settling anything, for a caller that holds the lock of the snapshots. Whoever begins to drive
     /// takes the lease first and then makes a snapshot, so either its lease is seen here or it waits for the lock.
     /// Answers with the agents that live on beside.
-    pub(super) fn refuse_while_held(&self, state: &State, company: Company) -> Result<Vec<Beside>, Error> {
+    pub(super) fn refuse_while_held(
+        &self,
+        state: &State,
+        company: AgentsAllowed,
+    ) -> Result<Vec<HeldAgent>, Error> {
         if broken(Guard::Right) {
             return Ok(Vec::new());
         }
@@ -58,11 +66,11 @@ impl Engine {
         let leases = self.leases_of_tree(state)?;
         for (session, lease) in &leases {
             let run = match company {
-                Company::Nobody => None,
-                Company::Waiting => self.waiting_run(*session)?,
+                AgentsAllowed::Nobody => None,
+                AgentsAllowed::Waiting => self.waiting_run(*session)?,
             };
             match run {
-                Some(run) => beside.push(Beside { session: *session, run }),
+                Some(run) => beside.push(HeldAgent { session: *session, run }),
                 None if *session == state.session_id => {
                     return Err(segno_store::Error::Held(Box::new(lease.clone())).into());
                 }

@@ -44,7 +44,7 @@ impl Engine {
             let page = segno_store::Page { after, limit: page.min(left), newest_first: true };
             let rows = self.store().page(session, List::Checkpoints, &page)?;
             let Some(last) = rows.last() else { return Ok(None) };
-            after = Some(segno_store::ItemPlace { seq: last.seq, key: last.key.clone() });
+            after = Some(segno_store::ItemPosition { seq: last.seq, key: last.key.clone() });
             left -= rows.len().min(left);
             let mut found = rows.iter().filter_map(|row| read_row(&row.body));
             if let Some(checkpoint) = found.find(&fits) {

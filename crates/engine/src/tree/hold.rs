@@ -15,7 +15,7 @@ use segno_core::State;
 use segno_core::text::shorten;
 use segno_workspace::Applied;
 
-use super::project::ShadowPlace;
+use super::project::ShadowDirectory;
 use crate::Engine;
 use crate::Error;
 
@@ -31,23 +31,23 @@ const UNDER_WAY: &str =
 
 /// A living agent that lets files go back, because its next call can be held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Beside {
+pub(super) struct HeldAgent {
     pub(super) session: SessionId,
     pub(super) run: String,
 }
 
 /// Held while files are brought somewhere. The system lets go of it when the process dies.
-pub(super) struct Going {
+pub(super) struct RestoreLock {
     tell: PathBuf,
     _file: File,
 }
 
-impl Going {
+impl RestoreLock {
     /// From now on no call begins in the tree without waiting.
     pub(super) fn begin(shadow: &Path) -> Result<Self, Error> {
-        let place = lock_of(shadow);
-        let failed = |why| Error::file(&place, why);
-        let file = File::options().read(true).append(true).create(true).open(&place).map_err(failed)?;
+        let path = lock_of(shadow);
+        let failed = |why| Error::file(&path, why);
+        let file = File::options().read(true).append(true).create(true).open(&path).map_err(failed)?;
         if !wait(PATIENCE, || file.try_lock()).map_err(failed)? {
             let why = format!("somebody else takes files back, since {} s", PATIENCE.as_secs());
             return Err(Error::NoTree(why));
@@ -56,15 +56,15 @@ impl Going {
     }
 
     /// Leaves word for the agents beside. One that cannot be told is no reason to fail: it is done.
-    pub(super) fn tell(&self, agents: &[Beside], to: &str, applied: &Applied) {
+    pub(super) fn tell(&self, agents: &[HeldAgent], to: &str, applied: &Applied) {
         let text = words(to, applied);
         // What was meant for agents that made no further call is of no use any more.
         let _ = std::fs::remove_dir_all(&self.tell).or_else(|_| std::fs::remove_file(&self.tell));
         let runs = agents.iter().filter_map(|agent| agent.run.parse::<RunId>().ok());
         for run in runs.filter(|_| !applied.written.is_empty() || !applied.removed.is_empty()) {
-            let place = self.tell.join(run.as_str());
+            let path = self.tell.join(run.as_str());
             let _ = segno_files::private_directory(&self.tell)
-                .and_then(|()| segno_files::replace(&place, text.as_bytes(), segno_files::Access::Private));
+                .and_then(|()| segno_files::replace(&path, text.as_bytes(), segno_files::Access::Private));
         }
     }
 }
@@ -110,16 +110,16 @@ impl Engine {
         let begins = facts.iter().any(|fact| matches!(fact, Fact::ToolStarted { write_ahead: true, .. }));
         let options = self.options.tree.as_ref().filter(|_| begins)?;
         let root = Path::new(&state.project.path).canonicalize().ok()?;
-        let shadow = ShadowPlace::find(options, &root, state).ok()?.shadow;
+        let shadow = ShadowDirectory::find(options, &root, state).ok()?.shadow;
         // Nobody ever went back here.
         let file = File::open(lock_of(&shadow)).ok()?;
         if !wait(HOLD, || file.try_lock_shared()).ok()? {
             return Some(UNDER_WAY.to_owned());
         }
         let run: RunId = run?.parse().ok()?;
-        let place = shadow.join("tell").join(run.as_str());
-        let text = std::fs::read_to_string(&place).ok()?;
+        let path = shadow.join("tell").join(run.as_str());
+        let text = std::fs::read_to_string(&path).ok()?;
         // Of two calls at once, one is told.
-        std::fs::remove_file(&place).ok().map(|()| text)
+        std::fs::remove_file(&path).ok().map(|()| text)
     }
 }

@@ -138,7 +138,7 @@ impl Engine {
                 segno_workspace::git::OLDEST
             ))
         })?;
-        let place = project::ShadowPlace::find(options, &root, state)?;
+        let directory = project::ShadowDirectory::find(options, &root, state)?;
         let workspace = Workspace::open(&segno_workspace::Options {
             home: options.home.clone(),
             largest_file: options.largest_file,
@@ -147,9 +147,9 @@ impl Engine {
             global_excludes: options.global_excludes.clone(),
             never: options.never.clone(),
             cancel,
-            ..segno_workspace::Options::new(&root, &place.shadow, git)
+            ..segno_workspace::Options::new(&root, &directory.shadow, git)
         })?;
-        place.keep(&root)?;
+        directory.keep(&root)?;
         Ok(workspace)
     }
 }

@@ -34,7 +34,7 @@ impl Engine {
     /// Does with it what somebody decided.
     pub fn decide_restore(&self, session: SessionId, decision: Decision) -> Result<Applied, Error> {
         let state = self.load(session)?.state;
-        self.refuse_while_driven(&state, super::busy::Company::Nobody)?;
+        self.refuse_while_driven(&state, super::busy::AgentsAllowed::Nobody)?;
         let workspace = self.workspace(&state)?;
         let done = match decision {
             Decision::Finish => workspace.finish_pending(),

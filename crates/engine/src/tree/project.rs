@@ -54,10 +54,10 @@ impl Directory {
     }
 
     fn note(&self, shadow: &Path) -> Result<(), Error> {
-        let place = shadow.join(NOTE);
+        let path = shadow.join(NOTE);
         let text = serde_json::to_vec(self).unwrap_or_default();
-        segno_files::replace(&place, &text, segno_files::Access::Private)
-            .map_err(|why| Error::file(&place, why))
+        segno_files::replace(&path, &text, segno_files::Access::Private)
+            .map_err(|why| Error::file(&path, why))
     }
 
     /// Gives the directory its mark, where there is already something of ours. Without one it is known all the same.
@@ -84,7 +84,7 @@ fn mark_of(root: &Path) -> Option<Uuid> {
 impl TreeOptions {
     /// The shadow directories of all projects that were at a path, one after the other.
     pub fn shadows_at(&self, root: &Path) -> Vec<PathBuf> {
-        self.places(root).take_while(|place| place.is_dir()).collect()
+        self.places(root).take_while(|path| path.is_dir()).collect()
     }
 
     fn places(&self, root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
@@ -101,13 +101,13 @@ impl TreeOptions {
 }
 
 /// The shadow directory that is meant, and whether what it is of must be noted there.
-pub(super) struct ShadowPlace {
+pub(super) struct ShadowDirectory {
     pub(super) shadow: PathBuf,
     directory: Directory,
     is_new: bool,
 }
 
-impl ShadowPlace {
+impl ShadowDirectory {
     /// Finds the shadow directory of the project at a path, for a session. Fails if the session's snapshots are of
     /// another project that was there.
     pub(super) fn find(options: &TreeOptions, root: &Path, state: &State) -> Result<Self, Error> {

@@ -16,9 +16,9 @@ use segno_workspace::Why;
 use segno_workspace::Workspace;
 
 use super::attribution::Whose;
-use super::busy::Company;
+use super::busy::AgentsAllowed;
 use super::checkpoint::Checkpoint;
-use super::hold::Going;
+use super::hold::RestoreLock;
 use super::snapshot::At;
 use super::snapshot::mark;
 use crate::Engine;
@@ -42,7 +42,7 @@ pub enum RestoreTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreRequest {
     /// Where.
-    pub place: RestoreTarget,
+    pub target: RestoreTarget,
     /// Which files.
     pub selection: Selection,
     /// Whether files are meant.
@@ -61,7 +61,7 @@ impl RestoreRequest {
     /// All files to a checkpoint, and nothing else.
     pub fn files_of(ordinal: u64) -> Self {
         Self {
-            place: RestoreTarget::Checkpoint(ordinal),
+            target: RestoreTarget::Checkpoint(ordinal),
             selection: Selection::All,
             files: true,
             state: false,
@@ -72,15 +72,15 @@ impl RestoreRequest {
     }
 
     /// Files may go back while an agent waits. What the session itself is like, or its branch, may not.
-    fn company(&self) -> Company {
+    fn company(&self) -> AgentsAllowed {
         match self.state || self.rollback || self.git {
-            true => Company::Nobody,
-            false => Company::Waiting,
+            true => AgentsAllowed::Nobody,
+            false => AgentsAllowed::Waiting,
         }
     }
 
     fn kind(&self) -> RestoreKind {
-        match self.place {
+        match self.target {
             RestoreTarget::Undo(_) | RestoreTarget::UndoTo(_) => RestoreKind::Undo,
             RestoreTarget::Redo(_) => RestoreKind::Redo,
             RestoreTarget::Checkpoint(_) if self.rollback => RestoreKind::Rollback,
@@ -99,7 +99,7 @@ pub struct Preview {
     pub branch: Option<(String, String)>,
     state: State,
     workspace: Option<Workspace>,
-    way: RestoreRequest,
+    request: RestoreRequest,
     /// The snapshot of what is there now, and its checkpoint once that is recorded.
     safety: Option<String>,
     recorded: Option<u64>,
@@ -170,24 +170,25 @@ pub struct Restored {
 
 impl Engine {
     /// Looks at what going somewhere would do. Takes a snapshot of the present tree for it.
-    pub fn preview(&self, session: SessionId, way: RestoreRequest) -> Result<Preview, Error> {
+    pub fn preview(&self, session: SessionId, request: RestoreRequest) -> Result<Preview, Error> {
         let mut state = self.load(session)?.state;
-        let beside = self.refuse_while_driven(&state, way.company())?;
+        let beside = self.refuse_while_driven(&state, request.company())?;
         // What a run did that is not over is in no checkpoint yet.
-        if matches!(way.place, RestoreTarget::Undo(_)) && beside.iter().any(|agent| agent.session == session)
+        if matches!(request.target, RestoreTarget::Undo(_))
+            && beside.iter().any(|agent| agent.session == session)
         {
             let reason = CheckpointReason::Asked;
             state = self.checkpoint(session, Some("before undo".to_owned()), reason, &At::default())?.state;
         }
         // A restore that was cut short is settled first, or nothing could be trusted.
-        let workspace = way.files.then(|| self.workspace(&state));
+        let workspace = request.files.then(|| self.workspace(&state));
         let opened = workspace.as_ref().and_then(|workspace| workspace.as_ref().ok());
         let mut notices = Vec::from_iter(opened.map(super::pending::settle_or_refuse).transpose()?.flatten());
-        let (target, from) = self.target(&state, &way, &mut notices)?;
-        if way.rollback {
+        let (target, from) = self.target(&state, &request, &mut notices)?;
+        if request.rollback {
             self.check_rollback(&state, &target)?;
         }
-        let branch = match way.git {
+        let branch = match request.git {
             true => Some(self.branch_move(&state, &target)?),
             false => None,
         };
@@ -198,7 +199,7 @@ impl Engine {
             branch,
             state,
             workspace: None,
-            way,
+            request,
             safety: None,
             recorded: None,
             whole: None,
@@ -216,17 +217,18 @@ impl Engine {
         workspace: Workspace,
         from: Option<Checkpoint>,
     ) -> Result<(), Error> {
-        let Preview { target, way, state, .. } = &*preview;
+        let Preview { target, request, state, .. } = &*preview;
         let goal = self.snapshot_of(&workspace, target)?;
         let name = format!("{}/before-{}", state.session_id, uuid::Uuid::now_v7().simple());
         let safety = workspace.safety_snapshot(&name)?.snapshot;
         let planned = || -> Result<(Plan, Option<BTreeMap<PathBuf, Whose>>), Error> {
             let Some(from) = &from else {
-                return Ok((workspace.plan(&goal, &way.selection, &safety)?, None));
+                return Ok((workspace.plan(&goal, &request.selection, &safety)?, None));
             };
             let after = self.snapshot_of(&workspace, from)?;
-            let plan = workspace.plan_undo(&goal, &after, &way.selection, &safety)?;
-            let undoes = matches!(way.place, RestoreTarget::Undo(_) | RestoreTarget::UndoTo(_)) && !way.all;
+            let plan = workspace.plan_undo(&goal, &after, &request.selection, &safety)?;
+            let undoes =
+                matches!(request.target, RestoreTarget::Undo(_) | RestoreTarget::UndoTo(_)) && !request.all;
             let whose = undoes.then(|| self.whose(state, &workspace, target, from)).transpose()?;
             Ok((plan, whose))
         };
@@ -278,7 +280,7 @@ impl Engine {
             self.forget(preview);
             return Err(Error::TreeMoved);
         }
-        let Preview { target, plan, branch, state, workspace, way, recorded, .. } = preview;
+        let Preview { target, plan, branch, state, workspace, request, recorded, .. } = preview;
         let session = state.session_id;
         let at = At::default();
         let (mut state, mut notices) = (state, Vec::new());
@@ -287,9 +289,9 @@ impl Engine {
         if let (Some(plan), Some(workspace), Some(ordinal), Some(hold)) = (plan, workspace, recorded, &hold) {
             // First calls are held, then it is asked whether one is open: whoever begins one records it first and then
             // looks whether it is held.
-            let going = Going::begin(workspace.shadow())?;
-            let beside = self.refuse_while_held(&state, way.company())?;
-            let (kind, to) = (way.kind().as_str(), target.ordinal);
+            let going = RestoreLock::begin(workspace.shadow())?;
+            let beside = self.refuse_while_held(&state, request.company())?;
+            let (kind, to) = (request.kind().as_str(), target.ordinal);
             tracing::info!(%session, kind, to, safety = ordinal, "files are put back");
             applied = workspace.apply_held(hold, &plan).inspect_err(|why| {
                 tracing::error!(%session, kind, to, safety = ordinal, %why, "files could not be put back");
@@ -297,10 +299,10 @@ impl Engine {
             going.tell(&beside, &target.id, &applied);
             drop(going);
             commands.push(FilesRestored {
-                kind: way.kind(),
+                kind: request.kind(),
                 to: target.ordinal,
                 safety: ordinal,
-                whole: way.selection == Selection::All,
+                whole: request.selection == Selection::All,
                 written: applied.written.len() as u64,
                 removed: applied.removed.len() as u64,
                 kept: applied.kept.len() as u64,
@@ -322,14 +324,14 @@ impl Engine {
             restored.branch.clone_from(&moved);
         }
         let mut commands: Vec<Command> = commands.into_iter().map(Command::RecordRestore).collect();
-        if way.state {
+        if request.state {
             let (then, more) = segno_store::state_at(self.store(), session, target.seq)?;
             notices.extend(more);
             let outputs = self.outputs_at(session, &then, target.seq)?;
             commands.push(Command::RestoreState { to: target.ordinal, state: Box::new(then) });
             commands.extend(outputs);
         }
-        if way.rollback && state.counts.checkpoints > target.ordinal {
+        if request.rollback && state.counts.checkpoints > target.ordinal {
             commands.push(Command::InvalidateCheckpoints { after: target.ordinal });
         }
         if !commands.is_empty() {
@@ -352,7 +354,7 @@ impl Engine {
             state.checkpoint.clone().ok_or_else(|| Error::NoTree("no checkpoint was made".to_owned()))?;
         let ordinal = state.counts.checkpoints;
         let mut ready = self.ready(state, ordinal, sign.seq, Some(mark(&plan.safety)), None, &at)?;
-        ready.aside = true;
+        ready.safety_only = true;
         *state = self
             .act_as(state.session_id, vec![Command::ReadyCheckpoint(Box::new(ready))], Acting::by_itself())?
             .state;

@@ -158,7 +158,7 @@ impl Engine {
             workspace.import(from, &super::snapshot::snapshot_name(self.store_id(), session, ordinal))?;
         let mark = super::snapshot::mark(&snapshot);
         let mut ready = self.ready(&created.state, ordinal, seq, Some(mark), None, &At::default())?;
-        ready.aside = true;
+        ready.safety_only = true;
         self.act_as(session, vec![Command::ReadyCheckpoint(Box::new(ready))], Acting::by_itself())
     }
 }

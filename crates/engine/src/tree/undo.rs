@@ -13,11 +13,11 @@ impl Engine {
     pub(super) fn target(
         &self,
         state: &State,
-        way: &RestoreRequest,
+        request: &RestoreRequest,
         notices: &mut Vec<String>,
     ) -> Result<(Checkpoint, Option<Checkpoint>), Error> {
         let session = state.session_id;
-        match way.place {
+        match request.target {
             RestoreTarget::Checkpoint(ordinal) => Ok((self.checkpoint_number(session, ordinal)?, None)),
             RestoreTarget::Undo(turns) => {
                 let all = self.checkpoints(session)?;

@@ -2,7 +2,7 @@
 
 use segno_core::List;
 use segno_core::State;
-use segno_store::ItemPlace;
+use segno_store::ItemPosition;
 use segno_store::Page;
 use serde_json::Value;
 use serde_json::json;
@@ -48,7 +48,7 @@ fn rows(engine: &Engine, state: &State, list: List, most: usize) -> Result<(Vec<
         rows.extend(items.iter().map(|item| emit::row(&Node::from_json(&item.body))));
         let limit = (most - rows.len()).min(PAGE);
         let Some(last) = items.pop().filter(|_| limit > 0) else { break };
-        let after = Some(ItemPlace { seq: last.seq, key: last.key });
+        let after = Some(ItemPosition { seq: last.seq, key: last.key });
         items = engine.store().page(state.session_id, list, &Page { after, limit, newest_first: true })?;
     }
     Ok((rows, first.total))

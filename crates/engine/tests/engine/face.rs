@@ -121,8 +121,8 @@ impl Face {
     }
 
     fn undo(&self, engine: &Engine, session: SessionId) {
-        let way = RestoreRequest { place: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
-        engine.go_back(session, &way, false, &self.person).unwrap();
+        let request = RestoreRequest { target: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
+        engine.go_back(session, &request, false, &self.person).unwrap();
     }
 
     fn has(&self, name: &str) -> bool {
@@ -259,16 +259,16 @@ fn what_was_looked_at_before_somebody_else_went_back_is_not_done() {
         });
         assert!(matches!(other.end_running(session, Ending::Stop, None).unwrap(), EndedRun::Asked(_)));
     });
-    let way = RestoreRequest { place: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
-    let first = engine.preview(session, way.clone()).unwrap();
-    let second = face.open().preview(session, way).unwrap();
+    let request = RestoreRequest { target: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
+    let first = engine.preview(session, request.clone()).unwrap();
+    let second = face.open().preview(session, request).unwrap();
     engine.go(first).unwrap();
     assert!(!face.has("boat"));
     let tree = engine.load(session).unwrap().state.tree;
     assert_eq!((tree.restores, tree.redo.len()), (1, 1));
     assert!(matches!(engine.go(second), Err(Error::TreeMoved)));
     assert_eq!(engine.load(session).unwrap().state.tree, tree, "the second one did nothing");
-    let redo = RestoreRequest { place: RestoreTarget::Redo(1), ..RestoreRequest::files_of(0) };
+    let redo = RestoreRequest { target: RestoreTarget::Redo(1), ..RestoreRequest::files_of(0) };
     engine.go_back(session, &redo, true, &face.person).unwrap();
     assert!(face.has("boat"));
 }

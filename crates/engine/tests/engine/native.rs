@@ -10,7 +10,7 @@ use segno_core::event::RunEnded;
 use segno_core::event::RunStarted;
 use segno_engine::Engine;
 use segno_engine::EngineOptions;
-use segno_engine::transfer::Came;
+use segno_engine::transfer::Transferred;
 use segno_engine::transfer::conversations_beside;
 use segno_engine::transfer::export_conversations;
 use segno_engine::transfer::import_conversations;
@@ -68,7 +68,7 @@ fn files(dir: &Path) -> Vec<String> {
     found
 }
 
-fn came(engine: &Engine, state: &State, from: &Path) -> Vec<Came> {
+fn came(engine: &Engine, state: &State, from: &Path) -> Vec<Transferred> {
     import_conversations(engine, state, from).unwrap().into_iter().map(|one| one.came).collect()
 }
 
@@ -84,12 +84,12 @@ fn what_goes_out_comes_in() {
     let to = conversations_beside(&room.path().join("out.json"));
     let (carried, _) = export_conversations(&engine, state.session_id, &to).unwrap();
     assert_eq!(carried.len(), 3);
-    assert_eq!(carried[2].came, Came::There(log.clone()), "the newest is first");
-    assert!(matches!(&carried[1].came, Came::Not(why) if why.contains("is not there")), "{carried:?}");
+    assert_eq!(carried[2].came, Transferred::There(log.clone()), "the newest is first");
+    assert!(matches!(&carried[1].came, Transferred::Not(why) if why.contains("is not there")), "{carried:?}");
     assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(came(&engine, &state, &to), [Came::Already(log.clone())]);
+    assert_eq!(came(&engine, &state, &to), [Transferred::Already(log.clone())]);
     std::fs::remove_dir_all(home.join(".claude")).unwrap();
-    let [Came::There(put)] = &came(&engine, &state, &to)[..] else { panic!() };
+    let [Transferred::There(put)] = &came(&engine, &state, &to)[..] else { panic!() };
     assert_eq!(std::fs::read_to_string(put).unwrap(), LOG);
     assert_eq!(std::fs::metadata(put).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(put.starts_with(home.join(".claude/projects")), "{put:?}");
@@ -106,7 +106,7 @@ fn nothing_leads_out_of_the_directory_of_the_agent() {
     let before = files(room.path()).len();
     let from = bundle(&room, &entries);
     for one in came(&engine, &state, &from) {
-        assert!(matches!(&one, Came::Not(_)), "{one:?}");
+        assert!(matches!(&one, Transferred::Not(_)), "{one:?}");
     }
     assert_eq!(files(&home), Vec::<String>::new());
     assert_eq!(files(room.path()).len(), before + 1, "only the bundle is new");
@@ -126,7 +126,7 @@ fn what_the_session_does_not_speak_of_stays_out() {
         ],
     );
     for one in came(&engine, &state, &from) {
-        assert!(matches!(&one, Came::Not(_)), "{one:?}");
+        assert!(matches!(&one, Transferred::Not(_)), "{one:?}");
     }
     assert_eq!(files(&home), Vec::<String>::new());
 }
@@ -144,7 +144,7 @@ fn a_link_on_the_way_is_refused() {
     std::os::unix::fs::symlink(&outside, home.join(".claude/projects").join(name)).unwrap();
     let from = bundle(&room, &[("claude", "conv-1", LOG)]);
     let came = came(&engine, &state, &from);
-    assert!(matches!(&came[..], [Came::Not(_)]), "{came:?}");
+    assert!(matches!(&came[..], [Transferred::Not(_)]), "{came:?}");
     assert_eq!(files(&outside), Vec::<String>::new());
 }
 
@@ -178,8 +178,8 @@ fn a_folder_that_belongs_to_another_project_is_not_taken() {
     std::fs::write(tmp.join("harbour/.project_root"), "/another/harbour").unwrap();
     let content = format!("{{\"sessionId\":\"{id}\"}}\n");
     let from = bundle(&room, &[("gemini", id, &content)]);
-    let [Came::There(path)] = &came(&engine, &state, &from)[..] else { panic!() };
+    let [Transferred::There(path)] = &came(&engine, &state, &from)[..] else { panic!() };
     assert!(path.starts_with(tmp.join("harbour-1/chats")), "{path:?}");
     assert_eq!(std::fs::read_to_string(tmp.join("harbour-1/.project_root")).unwrap(), state.project.path);
-    assert_eq!(came(&engine, &state, &from), [Came::Already(path.clone())]);
+    assert_eq!(came(&engine, &state, &from), [Transferred::Already(path.clone())]);
 }

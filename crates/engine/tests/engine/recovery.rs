@@ -190,7 +190,8 @@ fn play(plan: &Plan) -> (Vec<Input>, Model) {
                 let ordinal = model.signs.len() as u64 + 1;
                 inputs.push(Command::CreateCheckpoint { name: Some("sign".into()), reason }.into());
                 if *ready {
-                    let ready = CheckpointReady { ordinal, aside: *aside, ..CheckpointReady::default() };
+                    let ready =
+                        CheckpointReady { ordinal, safety_only: *aside, ..CheckpointReady::default() };
                     inputs.push(Command::ReadyCheckpoint(Box::new(ready)).into());
                 }
                 let usable = *ready && !aside && !of_dead_run;
@@ -261,19 +262,19 @@ fn check(room: &Room, engine: &Engine, plan: &Plan) -> Result<(), TestCaseError>
     let doubts = if died { model.open.len() } else { 0 };
     prop_assert_eq!(options.in_doubt.len(), doubts);
     let sign = model.signs.iter().rev().find(|sign| sign.usable);
-    let kinds: Vec<Recovery> = options.ways.iter().map(|way| way.recovery).collect();
+    let kinds: Vec<Recovery> = options.offered.iter().map(|option| option.recovery).collect();
     let mut expected = vec![Recovery::Live, Recovery::Fresh];
     if let Some(sign) = sign {
         expected.insert(0, Recovery::Checkpoint);
-        prop_assert_eq!(options.ways[0].target.as_deref(), Some(sign.id.as_str()));
-        prop_assert_eq!(options.ways[0].actions_lost, model.done - sign.done_before);
+        prop_assert_eq!(options.offered[0].target.as_deref(), Some(sign.id.as_str()));
+        prop_assert_eq!(options.offered[0].actions_lost, model.done - sign.done_before);
     }
     prop_assert_eq!(kinds, expected);
     let best: Vec<Recovery> =
-        options.ways.iter().filter(|way| way.recommended).map(|way| way.recovery).collect();
+        options.offered.iter().filter(|option| option.recommended).map(|option| option.recovery).collect();
     let safe = if sign.is_some() && doubts > 0 { Recovery::Checkpoint } else { Recovery::Live };
     prop_assert_eq!(best, vec![safe], "exactly one is recommended");
-    let live = options.ways.iter().find(|way| way.recovery == Recovery::Live).unwrap();
+    let live = options.offered.iter().find(|option| option.recovery == Recovery::Live).unwrap();
     prop_assert!(live.loses.starts_with("loses nothing"));
     prop_assert_eq!(live.loses.contains("in doubt"), doubts > 0);
 
@@ -289,7 +290,7 @@ fn check(room: &Room, engine: &Engine, plan: &Plan) -> Result<(), TestCaseError>
         prop_assert_eq!(report.in_doubt, model.open.len() as u64, "open when it stopped");
         prop_assert_eq!(report.last_known_state.phase.as_deref(), model.phase.map(|at| PHASES[at]));
         prop_assert_eq!(report.last_known_state.agent.as_deref(), Some("claude"));
-        prop_assert_eq!(report.recovery_options, options.ways);
+        prop_assert_eq!(report.recovery_options, options.offered);
     }
 
     let limits = BriefLimits { tokens: 20_000, entries: 12 };

@@ -123,7 +123,7 @@ fn the_checkpoint_to_go_on_from() {
         acted.state.counts.checkpoints
     };
     let ready = |ordinal: u64, aside: bool| {
-        let ready = CheckpointReady { ordinal, aside, ..CheckpointReady::default() };
+        let ready = CheckpointReady { ordinal, safety_only: aside, ..CheckpointReady::default() };
         engine.act(id, Command::ReadyCheckpoint(Box::new(ready))).unwrap();
     };
     let good = make(CheckpointReason::Asked);
@@ -138,7 +138,7 @@ fn the_checkpoint_to_go_on_from() {
     engine.act(id, Command::InvalidateCheckpoints { after: good }).unwrap();
     assert_eq!(found(&engine), good, "nor one that was rolled back behind");
     let (_, options) = engine.recovery_options(id).unwrap();
-    assert_eq!(options.ways[0].target.as_deref(), Some("cp-01-asked"));
+    assert_eq!(options.offered[0].target.as_deref(), Some("cp-01-asked"));
 }
 
 /// A session whose run was interrupted with these calls open; the agent's home is `home`.
@@ -350,7 +350,7 @@ fn what_is_kept_of_a_stop_and_of_coming_back() {
     assert!(last.action.as_ref().unwrap().contains("deploy"), "{last:?}");
     assert_eq!(report.recommended, Some(Recovery::Live), "there is no checkpoint");
     assert_eq!(
-        report.recovery_options.iter().map(|way| way.recovery).collect::<Vec<_>>(),
+        report.recovery_options.iter().map(|option| option.recovery).collect::<Vec<_>>(),
         [Recovery::Live, Recovery::Fresh]
     );
     assert_eq!(report.recovery_options[0].loses, "loses nothing; 1 call in doubt");

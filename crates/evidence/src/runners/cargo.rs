@@ -101,7 +101,7 @@ impl Numbers {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Section {
     Running,
     /// In what tests printed.
     Captured,
@@ -112,7 +112,7 @@ enum Place {
 
 struct Program {
     announced: Option<u64>,
-    place: Place,
+    place: Section,
     part: Part,
     /// Names of documentation tests, with the line they stand in.
     examples: Vec<(String, u64, Outcome)>,
@@ -124,7 +124,7 @@ impl Program {
     fn new() -> Self {
         Self {
             announced: None,
-            place: Place::Running,
+            place: Section::Running,
             part: Part::new(Runner::CargoTest),
             examples: Vec::new(),
             listed: Vec::new(),
@@ -141,7 +141,7 @@ impl Program {
         (self.part.passed, self.part.failed, self.part.skipped) =
             (numbers.passed, numbers.failed, numbers.ignored);
         self.part.complete = true;
-        self.place = Place::Ended;
+        self.place = Section::Ended;
         // The list names failures whose own lines were torn apart by other output.
         let named = self.part.count(Outcome::Failed) + self.failed_examples();
         if listed.len() as u64 == numbers.failed && named < numbers.failed {
@@ -183,27 +183,27 @@ impl Reader for Program {
         let heading = line == "failures:" || line == "successes:";
         match self.place {
             // Only a program whose beginning was seen can say that the result so far was a quoted one.
-            Place::Ended => return self.announced.is_some() && self.result(line),
-            Place::Running if heading => self.place = Place::Captured,
-            Place::Running => {
+            Section::Ended => return self.announced.is_some() && self.result(line),
+            Section::Running if heading => self.place = Section::Captured,
+            Section::Running => {
                 if self.announced.is_none() && self.part.tests.is_empty() {
                     self.announced = announced(line);
                 }
                 if line.starts_with("error: test failed, to rerun pass `") {
                     // It ended without a result.
-                    self.place = Place::Ended;
+                    self.place = Section::Ended;
                 } else if !self.result(line) {
                     self.case(line);
                 }
             }
-            Place::Captured if heading => self.place = Place::Names,
-            Place::Captured => {}
-            Place::Names if line.is_empty() => {}
-            Place::Names if heading => self.listed.clear(),
-            Place::Names if line.starts_with("    ") => self.listed.push(line.trim().to_owned()),
-            Place::Names => {
+            Section::Captured if heading => self.place = Section::Names,
+            Section::Captured => {}
+            Section::Names if line.is_empty() => {}
+            Section::Names if heading => self.listed.clear(),
+            Section::Names if line.starts_with("    ") => self.listed.push(line.trim().to_owned()),
+            Section::Names => {
                 if !self.result(line) {
-                    self.place = Place::Captured;
+                    self.place = Section::Captured;
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Reader for Program {
     }
 
     fn ended(&self) -> bool {
-        self.place == Place::Ended
+        self.place == Section::Ended
     }
 
     fn finish(mut self: Box<Self>) -> Option<Part> {

@@ -1,5 +1,8 @@
 //! Shared by the tests: made-up secrets and wrappings.
 
+mod base64;
+
+pub(crate) use base64::base64;
 use segno_redact::Options;
 use segno_redact::Redactor;
 
@@ -108,19 +111,6 @@ pub(crate) fn coloured(text: &str) -> String {
         out.push(c);
         if run == 9 {
             out.push_str("\u{1b}[m\u{1b}[K");
-        }
-    }
-    out
-}
-
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let sum = (0..3).fold(0u32, |sum, i| sum << 8 | u32::from(chunk.get(i).copied().unwrap_or(0)));
-        for i in 0..4 {
-            let digit = digits[(sum >> (18 - 6 * i)) as usize & 63];
-            out.push(if i <= chunk.len() { char::from(digit) } else { '=' });
         }
     }
     out

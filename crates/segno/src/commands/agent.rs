@@ -19,7 +19,7 @@ const LIMIT: u64 = 1 << 20;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno agent switch reviewer")]
 pub struct Args {
-    /// What to do; lists the agents if nothing is said
+    /// What to do; without it, lists the agents
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -22,7 +22,7 @@ use crate::error::Outcome;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno artifact add docs/design.md created")]
 pub struct Args {
-    /// What to do; lists the artifacts if nothing is said
+    /// What to do; without it, lists the artifacts
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -56,7 +56,7 @@ pub enum Command {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno file add src/auth.rs modified")]
 pub struct FileArgs {
-    /// What to do; lists the files if nothing is said
+    /// What to do; without it, lists the files
     #[command(subcommand)]
     pub command: Option<FileCommand>,
 }

@@ -25,8 +25,9 @@ use crate::exit::ExitCode;
 
 /// Follow a run whose driver died
 ///
-/// An agent that outlives its driver goes on; this takes its driver's place, records everything it printed in the
-/// meantime, and follows it to its end. If the agent has ended too, what it printed last is recorded.
+/// An agent that outlives its driver keeps working. This command takes the driver's place, records everything the agent
+/// printed in the meantime, and follows it to its end, within the limits that the run was started with. If the agent has
+/// ended too, what it printed last is recorded.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno attach 804211")]
 pub struct Args {
@@ -48,7 +49,7 @@ pub struct StopArgs {
     /// Do not wait
     #[arg(long)]
     pub no_wait: bool,
-    /// Wait at most so long
+    /// Wait at most this long
     #[arg(long, value_name = "TIME", value_parser = age, default_value = "60s")]
     pub timeout: Duration,
 }

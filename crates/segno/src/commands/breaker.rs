@@ -21,14 +21,14 @@ use crate::output::units;
 /// Show or reset the circuit breaker of a loop
 ///
 /// The breaker counts iterations that bring nothing that can be measured, the same error, questions, starts that fail,
-/// identical calls, circles and dear iterations without progress. When it opens, the session is halted. It closes by
+/// identical calls, repeated states and expensive iterations without progress. When it opens, the session is halted. It closes by
 /// itself for one try after a while, or when what opened it is gone, or when you reset it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  segno breaker status\n  segno breaker reset last --because \"the server is up again\""
 )]
 pub struct Args {
-    /// What to do; shows the breaker if nothing is said
+    /// What to do; without it, shows the breaker
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -26,7 +26,7 @@ use crate::output::units;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno budget extend 50k\n  segno budget check 20k")]
 pub struct Args {
-    /// What to do; shows the budget if nothing is said
+    /// What to do; without it, shows the budget
     #[command(subcommand)]
     pub command: Option<Command>,
 }

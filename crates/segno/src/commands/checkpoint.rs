@@ -21,9 +21,9 @@ use super::args::Page;
 use super::doing::look;
 use super::doing::record;
 use super::lists;
-use super::undo::Going;
+use super::undo::RestoreFlags;
 use super::undo::changes;
-use super::undo::travel;
+use super::undo::preview_and_confirm;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -42,7 +42,7 @@ use crate::output::units;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno checkpoint create before-migration --reason \"risky\"")]
 pub struct Args {
-    /// What to do; lists the checkpoints if nothing is said
+    /// What to do; without it, lists the checkpoints
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -122,8 +122,8 @@ pub enum Command {
     Claim,
     /// Show a restore that was cut short, and decide about it
     ///
-    /// If nothing happened since, it is finished by itself. If somebody worked on since, it waits until one of these
-    /// is said; files that were changed since are left as they are.
+    /// If nothing happened since, it is finished automatically. If somebody changed files since, it waits until you pass
+    /// one of these flags; files that were changed since are left as they are.
     Pending {
         /// Bring the files to where it was going
         #[arg(long, conflicts_with_all = ["take_back", "leave"])]
@@ -152,7 +152,7 @@ pub enum Command {
         state: bool,
         /// How to go there
         #[command(flatten)]
-        going: Going,
+        flags: RestoreFlags,
     },
 }
 
@@ -250,17 +250,17 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             };
             pending(context, decision)
         }
-        Some(Command::Restore { name, paths, files, state, going }) => {
+        Some(Command::Restore { name, paths, files, state, flags }) => {
             let (ctx, now) = super::undo::session(context)?;
             let target = ctx.engine.find_checkpoint(now.session_id, name)?;
             let selection = super::undo::selection(&now, paths)?;
-            let way = RestoreRequest {
+            let request = RestoreRequest {
                 selection,
                 files: *files || !*state,
                 state: *state,
                 ..RestoreRequest::files_of(target.ordinal)
             };
-            travel(&ctx, now.session_id, way, going)
+            preview_and_confirm(&ctx, now.session_id, request, flags)
         }
     }
 }

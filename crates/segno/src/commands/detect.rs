@@ -23,8 +23,8 @@ use crate::output::style::Meaning;
 /// Say whether there is a session to resume
 ///
 /// Looks at the newest open session of the project, or the one that is named, and says what to do: create_new,
-/// offer_resume, offer_reset or attach. A session never expires by age; it counts no more if its circuit breaker is
-/// open, its work has ended, --file asks for other work, or its record is damaged. The session is left as it is.
+/// offer_resume, offer_reset or attach. A session never expires by age; it cannot be resumed if its circuit
+/// breaker is open, its work has ended, --file asks for other work, or its record is damaged. The session is not changed.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno detect --file docs/login.md --json")]
 pub struct Args {

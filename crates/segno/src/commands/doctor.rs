@@ -48,7 +48,7 @@ pub struct Args {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno backup /mnt/backup/segno.db")]
 pub struct BackupArgs {
-    /// Where to; a new file in the data directory if nothing is said
+    /// Where to write the copy; by default a new file in the data directory
     #[arg(value_name = "DEST")]
     pub destination: Option<PathBuf>,
 }

@@ -10,11 +10,11 @@ use clap::ValueEnum;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::event::Project;
-use segno_engine::transfer::Came;
 use segno_engine::transfer::Carried;
 use segno_engine::transfer::Options;
 use segno_engine::transfer::Packing;
 use segno_engine::transfer::Source;
+use segno_engine::transfer::Transferred;
 use segno_engine::transfer::export;
 use segno_engine::transfer::import_from as take_in;
 use segno_engine::transfer::{self};
@@ -146,7 +146,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         context.printer.talk(text);
     }
     if let Some((carried, bytes)) = &talks {
-        let there = carried.iter().filter(|one| matches!(one.came, Came::There(_))).count() as u64;
+        let there = carried.iter().filter(|one| matches!(one.came, Transferred::There(_))).count() as u64;
         let count = units::things(there, "conversation");
         let size = units::bytes(*bytes);
         context.printer.talk(format!("{count}, not redacted, in {}   {size}", talk.display()));
@@ -158,7 +158,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 /// Says which conversations stay behind, and why.
 fn warn_of_left(context: &Context, carried: &[Carried]) {
     for one in carried {
-        if let Came::Not(why) = &one.came {
+        if let Transferred::Not(why) = &one.came {
             let Carried { agent, conversation, .. } = one;
             context.printer.warn(format!("conversation {conversation} of {agent} stays behind: {why}"));
         }
@@ -167,9 +167,9 @@ fn warn_of_left(context: &Context, carried: &[Carried]) {
 
 fn carried_json(one: &Carried) -> serde_json::Value {
     let (came, path, why) = match &one.came {
-        Came::There(path) => ("there", Some(path), None),
-        Came::Already(path) => ("already", Some(path), None),
-        Came::Not(why) => ("not", None, Some(why)),
+        Transferred::There(path) => ("there", Some(path), None),
+        Transferred::Already(path) => ("already", Some(path), None),
+        Transferred::Not(why) => ("not", None, Some(why)),
     };
     json!({ "agent": one.agent, "conversation": one.conversation, "came": came, "path": path, "why": why })
 }
@@ -334,11 +334,13 @@ fn import_conversations(
     };
     for Carried { agent, conversation, came } in &carried {
         let said = match came {
-            Came::There(path) => format!("conversation {conversation} of {agent} is in {}", path.display()),
-            Came::Already(path) => {
+            Transferred::There(path) => {
+                format!("conversation {conversation} of {agent} is in {}", path.display())
+            }
+            Transferred::Already(path) => {
                 format!("conversation {conversation} of {agent} was here already, in {}", path.display())
             }
-            Came::Not(_) => continue,
+            Transferred::Not(_) => continue,
         };
         context.printer.talk(said);
     }

@@ -22,7 +22,7 @@ use crate::error::Outcome;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno gate\n  segno gate accept --because \"the old test was wrong\"")]
 pub struct Args {
-    /// What to do; shows the gate if nothing is said
+    /// What to do; without it, shows the gate
     #[command(subcommand)]
     pub command: Option<Command>,
 }

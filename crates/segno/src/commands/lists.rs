@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use segno_engine::EventRow;
 use segno_engine::Item;
-use segno_engine::ItemPlace;
+use segno_engine::ItemPosition;
 use segno_engine::Items;
 use segno_engine::core::Event;
 use segno_engine::core::List;
@@ -80,7 +80,7 @@ pub(super) fn show_at(ctx: &CommandContext<'_>, id: SessionId, list: List, page:
     // Without a place to start from, the newest rows are what people want; with one, what came after it.
     let asked = match page.after {
         Some(seq) => segno_engine::Page {
-            after: Some(ItemPlace { seq, key: start_key(list, seq) }),
+            after: Some(ItemPosition { seq, key: start_key(list, seq) }),
             limit,
             newest_first: false,
         },

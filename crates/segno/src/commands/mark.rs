@@ -26,7 +26,7 @@ pub struct MilestoneArgs {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno breakpoint wait \"review the plan\"")]
 pub struct BreakpointArgs {
-    /// What to do; shows the breakpoint if nothing is said
+    /// What to do; without it, shows the breakpoint
     #[command(subcommand)]
     pub command: Option<BreakpointCommand>,
 }

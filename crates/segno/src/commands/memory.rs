@@ -24,7 +24,7 @@ const LIMIT: u64 = 16 << 20;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno memory cache set api_version '\"v2\"'")]
 pub struct Args {
-    /// What to do; lists what was asked if nothing is said
+    /// What to do; without it, lists what was asked
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -17,7 +17,7 @@ use crate::output::table::Table;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno metric set test_coverage 87.5")]
 pub struct Args {
-    /// What to do; lists the metrics if nothing is said
+    /// What to do; without it, lists the metrics
     #[command(subcommand)]
     pub command: Option<Command>,
 }

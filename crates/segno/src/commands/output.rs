@@ -39,7 +39,7 @@ pub enum Kind {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno output set plan @plan.md --kind document")]
 pub struct Args {
-    /// What to do; lists the outputs if nothing is said
+    /// What to do; without it, lists the outputs
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -18,7 +18,7 @@ use crate::exit::ExitCode;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno task add \"handle expired tokens\"")]
 pub struct Args {
-    /// What to do; lists the tasks if nothing is said
+    /// What to do; without it, lists the tasks
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -35,7 +35,7 @@ const SHOWN: usize = 40;
 
 /// How to go somewhere.
 #[derive(ClapArgs, Clone, Debug, Default)]
-pub struct Going {
+pub struct RestoreFlags {
     /// Only show what would be done
     #[arg(long, short = 'n')]
     pub dry_run: bool,
@@ -44,12 +44,12 @@ pub struct Going {
     pub yes: bool,
 }
 
-/// Take back what the last turn did to the files
+/// Undo what the last turn did to the files
 ///
-/// Only what the session did and nobody changed since is touched: files that its calls name, and what changed while
-/// one of its commands was at work. The rest is listed and left alone. What is there now is kept in a checkpoint first,
-/// so an undo can be undone: `segno redo`. Not while a call is open in the same tree; an agent with hooks that is between
-/// two calls waits meanwhile, and is told what was taken back.
+/// Touches only what the session did and nobody changed since: files that its calls name, and what changed while one of
+/// its commands was running. The rest is listed and left alone. The present files are saved in a checkpoint first, so an
+/// undo can be undone: `segno redo`. It is refused while a call is open in the same tree; an agent with hooks that is
+/// between two calls is held meanwhile, and is told what was undone.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno undo\n  segno undo --turns 2 src/\n  segno undo --to cp-03-red")]
 pub struct UndoArgs {
@@ -66,7 +66,7 @@ pub struct UndoArgs {
     pub all: bool,
     /// How to go there
     #[command(flatten)]
-    pub going: Going,
+    pub flags: RestoreFlags,
 }
 
 /// Redo what was undone
@@ -78,7 +78,7 @@ pub struct RedoArgs {
     pub turns: u64,
     /// How to go there
     #[command(flatten)]
-    pub going: Going,
+    pub flags: RestoreFlags,
 }
 
 /// Show what was done to the files
@@ -102,8 +102,8 @@ pub struct DiffArgs {
 
 /// Roll a session back to a checkpoint or step
 ///
-/// Files, phase and values go back; later checkpoints count no more. A rollback goes back only, checks the checkpoint
-/// first, and keeps what is there now in another one.
+/// Restores files, phase and values; later checkpoints are invalidated. A rollback only goes back, checks the checkpoint
+/// first, and saves the present state in another one.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno rollback cp-02-red --git")]
 pub struct RollbackArgs {
@@ -115,7 +115,7 @@ pub struct RollbackArgs {
     pub git: bool,
     /// How to go there
     #[command(flatten)]
-    pub going: Going,
+    pub flags: RestoreFlags,
 }
 
 /// Runs `segno undo`.
@@ -125,12 +125,12 @@ pub struct RollbackArgs {
 pub fn undo(context: &Context, args: &UndoArgs) -> Outcome {
     let (ctx, state) = session(context)?;
     let selection = selection(&state, &args.paths)?;
-    let place = match &args.to {
+    let target = match &args.to {
         Some(to) => RestoreTarget::UndoTo(ctx.engine.find_checkpoint(state.session_id, to)?.ordinal),
         None => RestoreTarget::Undo(args.turns),
     };
-    let way = RestoreRequest { place, selection, all: args.all, ..RestoreRequest::files_of(0) };
-    travel(&ctx, state.session_id, way, &args.going)
+    let request = RestoreRequest { target, selection, all: args.all, ..RestoreRequest::files_of(0) };
+    preview_and_confirm(&ctx, state.session_id, request, &args.flags)
 }
 
 /// Runs `segno redo`.
@@ -139,8 +139,8 @@ pub fn undo(context: &Context, args: &UndoArgs) -> Outcome {
 /// If the command cannot do what it was asked.
 pub fn redo(context: &Context, args: &RedoArgs) -> Outcome {
     let (ctx, state) = session(context)?;
-    let way = RestoreRequest { place: RestoreTarget::Redo(args.turns), ..RestoreRequest::files_of(0) };
-    travel(&ctx, state.session_id, way, &args.going)
+    let request = RestoreRequest { target: RestoreTarget::Redo(args.turns), ..RestoreRequest::files_of(0) };
+    preview_and_confirm(&ctx, state.session_id, request, &args.flags)
 }
 
 /// Runs `segno rollback`.
@@ -154,13 +154,13 @@ pub fn rollback(context: &Context, args: &RollbackArgs) -> Outcome {
         [name] => ctx.engine.find_checkpoint(state.session_id, name)?,
         _ => return Err(CommandError::usage("say one checkpoint, or: step N")),
     };
-    let way = RestoreRequest {
+    let request = RestoreRequest {
         state: true,
         rollback: true,
         git: args.git,
         ..RestoreRequest::files_of(target.ordinal)
     };
-    travel(&ctx, state.session_id, way, &args.going)
+    preview_and_confirm(&ctx, state.session_id, request, &args.flags)
 }
 
 /// The checkpoint at the end of a step, which is made when work leaves it, to whichever step; for the step that work is
@@ -312,18 +312,18 @@ pub(super) fn selection(state: &State, paths: &[PathBuf]) -> Outcome<Selection> 
 }
 
 /// Looks, asks unless that is not wanted, and goes.
-pub(super) fn travel(
+pub(super) fn preview_and_confirm(
     ctx: &CommandContext<'_>,
     session: SessionId,
-    way: RestoreRequest,
-    going: &Going,
+    request: RestoreRequest,
+    flags: &RestoreFlags,
 ) -> Outcome {
     let context = ctx.context;
     let printer = &context.printer;
-    if going.dry_run {
-        return look(ctx, session, way);
+    if flags.dry_run {
+        return look(ctx, session, request);
     }
-    let (target, gone) = ctx.engine.go_back(session, &way, going.yes, &Terminal::new(context))?;
+    let (target, gone) = ctx.engine.go_back(session, &request, flags.yes, &Terminal::new(context))?;
     for notice in &gone.notices {
         printer.warn(notice.clone());
     }
@@ -331,9 +331,9 @@ pub(super) fn travel(
 }
 
 /// Only shows what would be done.
-fn look(ctx: &CommandContext<'_>, session: SessionId, way: RestoreRequest) -> Outcome {
+fn look(ctx: &CommandContext<'_>, session: SessionId, request: RestoreRequest) -> Outcome {
     let printer = &ctx.context.printer;
-    let mut preview = ctx.engine.preview(session, way)?;
+    let mut preview = ctx.engine.preview(session, request)?;
     for notice in std::mem::take(&mut preview.notices) {
         printer.warn(notice);
     }

@@ -18,7 +18,7 @@ const LIMIT: u64 = 1 << 20;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno workflow-state set '{\"round\": 2}'")]
 pub struct Args {
-    /// What to do; prints the state if nothing is said
+    /// What to do; without it, prints the state
     #[command(subcommand)]
     pub command: Option<Command>,
 }

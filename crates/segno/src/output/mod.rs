@@ -9,6 +9,7 @@ pub mod loop_words;
 pub mod pager;
 pub mod phase_words;
 pub mod printer;
+mod reported_words;
 pub mod sanitize;
 pub mod style;
 pub mod table;

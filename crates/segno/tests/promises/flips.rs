@@ -198,6 +198,7 @@ promise!(
             }
             if whole.tokens() != Some(777) {
                 assert!(is_named, "{what}: {:?} tokens, and nobody said so: {found}", whole.tokens());
+                // None if the session itself cannot be read any more, zero if only what it used is lost; never another sum.
                 assert!(matches!(whole.tokens(), None | Some(0)), "{what}: {:?} tokens", whole.tokens());
             }
             let (code, restored) = whole
@@ -220,6 +221,7 @@ promise!(
             // What was said once is known; whatever is left works.
             whole.doctor(&what, "--deep");
             let said = whole.env.run(&["new", "life goes on", "--parallel"]);
+            // 11 if the flip made it a newer program's store: that one is left alone for good.
             assert!(matches!(said.code, 0 | 11), "{what}: {}\n{repaired}", said.stderr);
         }
         // Shown with --no-capture, for the long version.

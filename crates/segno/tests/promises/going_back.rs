@@ -150,6 +150,7 @@ fn undo_cut_short(env: &TestEnv) {
             return;
         }
         let settled = env.run(&["checkpoint", "pending", "--take-back"]);
+        // 5 if it was cut before the first change was noted: then nothing is pending.
         assert!(settled.code == 0 || settled.code == 5, "{}", settled.stderr);
         assert_eq!(env.read("project/f3"), "agent\n");
     }

@@ -153,6 +153,7 @@ fn a_destroyed_middle() {
             let mut all = vec!["--store", &url];
             all.extend(args);
             let said = env.run(&all);
+            // 3 if the page held the row by which the session is found.
             assert!(matches!(said.code, 0 | 3 | 10), "page {page} {args:?}: {} {}", said.code, said.stderr);
             if said.code == 10 {
                 assert!(said.stderr.contains("hint: segno doctor"), "{}", said.stderr);
@@ -163,6 +164,7 @@ fn a_destroyed_middle() {
             "page {page}: looking changed the file"
         );
         let repaired = env.run(&["--store", &url, "doctor", "--repair"]);
+        // 10 if the page held something that nothing else tells of: then the repair names what is lost.
         assert!(matches!(repaired.code, 0 | 10), "page {page}: {}", repaired.stderr);
         if repaired.stdout.contains("salvaged") {
             assert_kept(&env.path(&name), &bytes);

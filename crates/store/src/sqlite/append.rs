@@ -43,8 +43,8 @@ const LATE: &str = "late_recorded";
 pub(super) fn append(direct: &mut Direct, batch: &mut [Append]) -> Vec<Result<Appended, Error>> {
     match attempt(direct, batch) {
         Ok(results) => results,
-        Err(Error::Busy { place }) => {
-            batch.iter().map(|_| Err(Error::Busy { place: place.clone() })).collect()
+        Err(Error::Busy { location }) => {
+            batch.iter().map(|_| Err(Error::Busy { location: location.clone() })).collect()
         }
         Err(failed) if batch.len() == 1 => vec![Err(failed)],
         Err(failed) => one_by_one(direct, batch, failed.certainty()),
@@ -59,13 +59,13 @@ fn one_by_one(
     together: Certainty,
 ) -> Vec<Result<Appended, Error>> {
     let mut stopped: HashSet<SessionId> = HashSet::new();
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let mut results = Vec::with_capacity(batch.len());
     for one in batch {
         let session = one.session;
         let result = if stopped.contains(&session) {
             let what = "an append before it could not be written".to_owned();
-            Err(Error::Failed { place: place.clone(), what, certainty: Certainty::NotWritten })
+            Err(Error::Failed { location: location.clone(), what, certainty: Certainty::NotWritten })
         } else {
             attempt(direct, std::slice::from_mut(one))
                 .and_then(|mut results| results.pop().unwrap_or(Err(Error::NotFound(session))))
@@ -78,7 +78,7 @@ fn one_by_one(
             // All of them may be there already, if that is what the first attempt came to.
             match together {
                 Certainty::Unknown => {
-                    Error::Failed { place: place.clone(), what: why.to_string(), certainty: together }
+                    Error::Failed { location: location.clone(), what: why.to_string(), certainty: together }
                 }
                 Certainty::NotWritten => why,
             }
@@ -101,18 +101,19 @@ fn is_answer(why: &Error) -> bool {
 
 fn attempt(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appended, Error>>, Error> {
     let results = together(direct, batch);
-    direct.distrust_after(&results);
+    direct.invalidate_after(&results);
     results
 }
 
 fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appended, Error>>, Error> {
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let path = direct.path.clone();
     let (connection, cache, file) = direct.for_writing()?;
-    let tx =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(&place, e))?;
-    check_form(&tx, &place, file)?;
-    let mut work = Work { connection: &tx, place: &place, cache, sessions: HashMap::new() };
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|e| fault(&location, e))?;
+    check_form(&tx, &location, file)?;
+    let mut work = Work { connection: &tx, location: &location, cache, sessions: HashMap::new() };
     let mut results = Vec::with_capacity(batch.len());
     for append in batch {
         match work.stage(append) {
@@ -141,7 +142,7 @@ fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appe
 
 struct Work<'a> {
     connection: &'a Connection,
-    place: &'a str,
+    location: &'a str,
     cache: &'a Cache,
     sessions: HashMap<SessionId, Working>,
 }
@@ -193,7 +194,7 @@ impl Work<'_> {
 
     fn lost_key(&self, append: &Append) -> Error {
         Error::Failed {
-            place: self.place.to_owned(),
+            location: self.location.to_owned(),
             what: format!("the key {} is known, but not found", append.key),
             certainty: Certainty::NotWritten,
         }
@@ -203,10 +204,10 @@ impl Work<'_> {
         if let Some(working) = self.sessions.remove(&id) {
             return Ok(working);
         }
-        let mut row = session::find_row(self.connection, self.place, id)?;
-        let newest = session::newest(self.connection, self.place, id, &row, self.cache)?;
+        let mut row = session::find_row(self.connection, self.location, id)?;
+        let newest = session::newest(self.connection, self.location, id, &row, self.cache)?;
         // The chain goes on from the event itself: a damaged session row must not break it.
-        if let Some(hash) = session::hash_at(self.connection, self.place, row.pk, row.head_seq)? {
+        if let Some(hash) = session::hash_at(self.connection, self.location, row.pk, row.head_seq)? {
             row.head_hash = hash;
         }
         Ok(Working {
@@ -221,7 +222,7 @@ impl Work<'_> {
 
     /// The first answer again, if the key is known.
     fn repeated(&self, append: &Append, working: &Working) -> Result<Option<Appended>, Error> {
-        let find = |key: &EventKey| find_key(self.connection, self.place, working.row.pk, key);
+        let find = |key: &EventKey| find_key(self.connection, self.location, working.row.pk, key);
         let mut known = find(&append.key)?.map(|first| (&append.key, first));
         if let (None, Some(former)) = (known, &append.former_key) {
             known = find(former)?.map(|first| (former, first));
@@ -246,7 +247,8 @@ impl Work<'_> {
     /// What was said the first time, read back from the journal.
     fn recall(&self, append: &Append, working: &Working, appended: &mut Appended) -> Result<(), Error> {
         let count = usize::try_from(appended.last - appended.first + 1).unwrap_or(usize::MAX);
-        for found in journal::events(self.connection, self.place, &working.row, appended.first - 1, count)? {
+        for found in journal::events(self.connection, self.location, &working.row, appended.first - 1, count)?
+        {
             let EventRow::Whole(stored) = found else { continue };
             if stored.seq == appended.first && append.epoch.is_some() {
                 appended.late = stored.kind == LATE || is_first_of(append.if_late.as_deref(), &stored);
@@ -292,7 +294,7 @@ impl Work<'_> {
                 forgotten: None,
             };
             let Working { row, state, changes, .. } = &mut *working;
-            match write_event(self.connection, self.place, row, state, changes, &written, redacted)? {
+            match write_event(self.connection, self.location, row, state, changes, &written, redacted)? {
                 Inserted::Yes => working.changed = true,
                 Inserted::KeyKnown if part == 0 => return Ok(Staged::KeyKnown),
                 // What was written of it before goes with the transaction.
@@ -318,7 +320,7 @@ impl Work<'_> {
     /// The sessions that a filter finds, as they will be after this transaction as far as it is known now.
     fn others(&self, filter: &Filter) -> Result<Vec<Summary>, Error> {
         let filter = Filter { limit: None, ..filter.clone() };
-        let mut found = super::read::list(self.connection, self.place, &filter)?.sessions;
+        let mut found = super::pages::list(self.connection, self.location, &filter)?.sessions;
         // What appends before this one changed is written at the end.
         for working in self.sessions.values().filter(|working| working.changed) {
             found.retain(|one| one.session_id != working.state.session_id);
@@ -334,7 +336,7 @@ impl Work<'_> {
         let Some(given) = append.epoch else { return Ok(false) };
         let current = match working.epoch {
             Some(known) => known,
-            None => *working.epoch.insert(lease::epoch(self.connection, self.place, working.row.pk)?),
+            None => *working.epoch.insert(lease::epoch(self.connection, self.location, working.row.pk)?),
         };
         if given == current {
             return Ok(false);
@@ -352,8 +354,8 @@ impl Work<'_> {
         let mut cached = Vec::with_capacity(self.sessions.len());
         for mut working in self.sessions.into_values() {
             if working.changed {
-                working.changes.write(self.connection, self.place, working.row.pk)?;
-                write_folded(self.connection, self.place, &working.row, &working.state, working.keep)?;
+                working.changes.write(self.connection, self.location, working.row.pk)?;
+                write_folded(self.connection, self.location, &working.row, &working.state, working.keep)?;
             }
             let entry = Cached { head_hash: working.row.head_hash, state: working.state, keep: working.keep };
             cached.push((working.row.pk, entry, working.changed));
@@ -369,12 +371,12 @@ fn is_first_of(if_late: Option<&[Redacted]>, stored: &StoredEvent) -> bool {
         .is_some_and(|late| late.event().kind() == stored.kind && late.body() == stored.body)
 }
 
-fn find_key(connection: &Connection, place: &str, pk: i64, key: &EventKey) -> Result<Option<u64>, Error> {
+fn find_key(connection: &Connection, location: &str, pk: i64, key: &EventKey) -> Result<Option<u64>, Error> {
     let mut statement = connection
         .prepare_cached("SELECT id FROM events WHERE session = ?1 AND key = ?2")
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     statement
         .query_row((pk, key.as_str()), |row| Ok(session::seq_of(row.get(0)?)))
         .optional()
-        .map_err(|e| fault(place, e))
+        .map_err(|e| fault(location, e))
 }

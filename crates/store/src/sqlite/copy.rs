@@ -21,17 +21,22 @@ const MOST_COPIES: u32 = 1_000;
 
 /// Copies a database before it is brought to the form `to`. A copy that is there counts only if it is of this database
 /// as it is now: one of an earlier time is kept, and the new one goes beside it.
-pub(super) fn before_form(connection: &Connection, path: &Path, place: &str, to: u32) -> Result<(), Error> {
+pub(super) fn before_form(
+    connection: &Connection,
+    path: &Path,
+    location: &str,
+    to: u32,
+) -> Result<(), Error> {
     // One moment for the look and the copy.
-    let moment = connection.unchecked_transaction().map_err(|e| fault(place, e))?;
-    let now = heads(&moment).map_err(|e| fault(place, e))?;
+    let moment = connection.unchecked_transaction().map_err(|e| fault(location, e))?;
+    let now = heads(&moment).map_err(|e| fault(location, e))?;
     for number in 1..=MOST_COPIES {
         let suffix = if number == 1 { String::new() } else { format!(".{number}") };
         let copy = beside(path, &format!(".before-form-{to}{suffix}"));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let same = || Connection::open_with_flags(&copy, flags).and_then(|there| heads(&there));
         if !copy.exists() {
-            match backup(&moment, place, &copy) {
+            match backup(&moment, location, &copy) {
                 // Another process may have been quicker, with this database or another one that was there.
                 Err(why) if !copy.exists() => return Err(why),
                 Err(_) => {}
@@ -43,7 +48,7 @@ pub(super) fn before_form(connection: &Connection, path: &Path, place: &str, to:
         }
     }
     Err(Error::BadPlace {
-        place: place.to_owned(),
+        location: location.to_owned(),
         why: "there are too many copies of earlier forms beside it".to_owned(),
     })
 }
@@ -66,15 +71,22 @@ fn put_in_place(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Copies the database as it is at one moment, while others go on writing. The copy is whole or not there.
-pub(super) fn backup(connection: &Connection, place: &str, to: &Path) -> Result<u64, Error> {
-    let failed =
-        |what: String| Error::Failed { place: place.to_owned(), what, certainty: Certainty::NotWritten };
-    let io = |why: std::io::Error| Error::BadPlace { place: to.display().to_string(), why: why.to_string() };
+pub(super) fn backup(connection: &Connection, location: &str, to: &Path) -> Result<u64, Error> {
+    let failed = |what: String| Error::Failed {
+        location: location.to_owned(),
+        what,
+        certainty: Certainty::NotWritten,
+    };
+    let io =
+        |why: std::io::Error| Error::BadPlace { location: to.display().to_string(), why: why.to_string() };
     if to.exists() {
-        return Err(Error::BadPlace { place: to.display().to_string(), why: "it exists already".to_owned() });
+        return Err(Error::BadPlace {
+            location: to.display().to_string(),
+            why: "it exists already".to_owned(),
+        });
     }
     let partial = Partial::make(to).map_err(io)?;
-    copy_into(connection, place, &partial.path)?;
+    copy_into(connection, location, &partial.path)?;
     partial.file.sync_all().map_err(io)?;
     let bytes = partial.file.metadata().map_err(io)?.len();
     put_in_place(&partial.path, to).map_err(io)?;
@@ -129,9 +141,9 @@ impl Drop for Partial {
     }
 }
 
-fn copy_into(connection: &Connection, place: &str, to: &Path) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
-    let mut copy = super::open::scratch(to, place)?;
+fn copy_into(connection: &Connection, location: &str, to: &Path) -> Result<(), Error> {
+    let sql = |e| fault(location, e);
+    let mut copy = super::open::scratch(to, location)?;
     {
         // Reading once fixes the moment that is copied. Otherwise every write of another process would make the copy
         // begin anew, and beside a busy writer it would never end.
@@ -142,11 +154,11 @@ fn copy_into(connection: &Connection, place: &str, to: &Path) -> Result<(), Erro
     // Not a write-ahead-log database, so that the copy is one file.
     let mode: String =
         copy.pragma_update_and_check(None, "journal_mode", "delete", |row| row.get(0)).map_err(sql)?;
-    let problems = integrity(&copy, place, false)?;
+    let problems = integrity(&copy, location, false)?;
     if mode != "delete" || !problems.is_empty() {
         let what =
             problems.into_iter().next().unwrap_or_else(|| format!("the copy's journal mode is {mode}"));
-        return Err(Error::Damaged { place: to.display().to_string(), what });
+        return Err(Error::Damaged { location: to.display().to_string(), what });
     }
     copy.close().map_err(|(_, e)| sql(e))
 }

@@ -28,13 +28,13 @@ use crate::types::Create;
 use crate::types::Loaded;
 
 pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, Error> {
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let path = direct.path.clone();
     let (connection, cache, file) = direct.for_writing()?;
-    let sql = |e| fault(&place, e);
+    let sql = |e| fault(&location, e);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
-    check_form(&tx, &place, file)?;
-    let id = free_name(&tx, &place, create.wish)?;
+    check_form(&tx, &location, file)?;
+    let id = free_name(&tx, &location, create.wish)?;
     let events = (create.first)(id)?;
     let Some((first, rest)) = events.split_first() else {
         return Err(Error::SessionDamaged { session: id, what: "it has no first event".to_owned() });
@@ -49,11 +49,11 @@ pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, 
             });
         }
     };
-    if let Some(known) = find_uid(&tx, &place, uid.as_bytes())? {
-        return made_already(&tx, &place, cache, known, &create);
+    if let Some(known) = find_uid(&tx, &location, uid.as_bytes())? {
+        return made_already(&tx, &location, cache, known, &create);
     }
     if let Some(project) = &create.alone_in {
-        refuse_beside(&tx, &place, project)?;
+        refuse_beside(&tx, &location, project)?;
     }
     let mark = Mark { seq: 1, at: create.at, run: None };
     let mut state = State::begin(&mark, first.event())
@@ -77,19 +77,19 @@ pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, 
         forgotten: None,
     };
     let mut changes = lists::Changes::default();
-    let mut inserted = vec![insert_event(&tx, &place, &mut row, &written(0), first)?];
+    let mut inserted = vec![insert_event(&tx, &location, &mut row, &written(0), first)?];
     changes
         .add(&mark, segno_core::project(&state, &mark, first.event(), segno_core::state::Applied::Counted));
     for (index, event) in rest.iter().enumerate() {
         let written = written(index + 1);
-        inserted.push(write_event(&tx, &place, &mut row, &mut state, &mut changes, &written, event)?);
+        inserted.push(write_event(&tx, &location, &mut row, &mut state, &mut changes, &written, event)?);
     }
     if inserted.contains(&Inserted::KeyKnown) {
         let what = "two of its first events have one key".to_owned();
         return Err(Error::SessionDamaged { session: id, what });
     }
-    changes.write(&tx, &place, row.pk)?;
-    write_folded(&tx, &place, &row, &state, false)?;
+    changes.write(&tx, &location, row.pk)?;
+    write_folded(&tx, &location, &row, &state, false)?;
     match tx.commit() {
         Ok(()) => {
             super::heads::note(&path, &[(id, row.head_seq)]);
@@ -103,20 +103,20 @@ pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, 
 /// The identity is known. Whoever asks again with the key it was made with did not hear the first answer.
 fn made_already(
     connection: &Connection,
-    place: &str,
+    location: &str,
     cache: &Cache,
     known: SessionId,
     create: &Create,
 ) -> Result<Loaded, Error> {
-    let row = session::find_row(connection, place, known)?;
+    let row = session::find_row(connection, location, known)?;
     let key: Option<String> = connection
         .query_row("SELECT key FROM events WHERE id = ?1", [session::event_id(row.pk, 1)], |row| row.get(0))
         .optional()
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     if key.as_deref() != Some(create.key.as_str()) {
         return Err(Error::AlreadyOpen(known));
     }
-    let newest = session::newest(connection, place, known, &row, cache)?;
+    let newest = session::newest(connection, location, known, &row, cache)?;
     Ok(Loaded { state: newest.state, notices: newest.notices })
 }
 
@@ -135,7 +135,7 @@ pub(super) fn maker_of(word: &str) -> Maker {
     [Maker::Run, Maker::Import, Maker::Loop].into_iter().find(|one| maker(*one) == word).unwrap_or(Maker::New)
 }
 
-fn refuse_beside(connection: &Connection, place: &str, project: &str) -> Result<(), Error> {
+fn refuse_beside(connection: &Connection, location: &str, project: &str) -> Result<(), Error> {
     let open: Option<String> = connection
         .query_row(
             "SELECT id FROM sessions WHERE project = ?1 AND made_by = 'new'
@@ -144,7 +144,7 @@ fn refuse_beside(connection: &Connection, place: &str, project: &str) -> Result<
             |row| row.get(0),
         )
         .optional()
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     match open.and_then(|id| id.parse().ok()) {
         Some(id) => Err(Error::AlreadyOpen(id)),
         None => Ok(()),
@@ -153,23 +153,27 @@ fn refuse_beside(connection: &Connection, place: &str, project: &str) -> Result<
 
 pub(super) fn find_uid(
     connection: &Connection,
-    place: &str,
+    location: &str,
     uid: &[u8; 16],
 ) -> Result<Option<SessionId>, Error> {
     let found: Option<String> = connection
         .query_row("SELECT id FROM sessions WHERE uid = ?1", [uid], |row| row.get(0))
         .optional()
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     Ok(found.and_then(|id| id.parse().ok()))
 }
 
 /// The wished name, or the next one that nobody has.
-pub(super) fn free_name(connection: &Connection, place: &str, wish: SessionId) -> Result<SessionId, Error> {
+pub(super) fn free_name(
+    connection: &Connection,
+    location: &str,
+    wish: SessionId,
+) -> Result<SessionId, Error> {
     let mut taken = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)")
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     let mut id = wish;
-    while taken.query_row([id.to_string()], |row| row.get::<_, bool>(0)).map_err(|e| fault(place, e))? {
+    while taken.query_row([id.to_string()], |row| row.get::<_, bool>(0)).map_err(|e| fault(location, e))? {
         id = id.next();
     }
     Ok(id)

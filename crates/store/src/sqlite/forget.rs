@@ -38,28 +38,32 @@ pub(super) fn forget(direct: &mut Direct, forget: Forget) -> Result<Loaded, Erro
     overwrite_what_goes(direct)?;
     let path = direct.path.clone();
     let id = forget.session;
-    let loaded = upkeep::transact(direct, |tx, place| {
-        let mut row = session::find_row(tx, place, id)?;
+    let loaded = upkeep::transact(direct, |tx, location| {
+        let mut row = session::find_row(tx, location, id)?;
         if row.head_seq != forget.at_seq {
             return Err(Error::Conflict { expected: forget.at_seq, actual: row.head_seq });
         }
-        super::lease::refuse_held(tx, place, row.pk, forget.over)?;
-        schema::allow_seals(tx).map_err(|e| fault(place, e))?;
-        let own = texts::of_session(tx, place, row.pk)?;
+        super::lease::refuse_held(tx, location, row.pk, forget.over)?;
+        schema::allow_seals(tx).map_err(|e| fault(location, e))?;
+        let own = texts::of_session(tx, location, row.pk)?;
         for rewritten in &forget.events {
-            rewrite(tx, place, &row, id, rewritten)?;
+            rewrite(tx, location, &row, id, rewritten)?;
         }
-        if let Some(hash) = session::hash_at(tx, place, row.pk, row.head_seq)? {
+        if let Some(hash) = session::hash_at(tx, location, row.pk, row.head_seq)? {
             row.head_hash = hash;
         }
         let written =
             Written { key: forget.key.clone(), at: forget.at, run: None, epoch: None, forgotten: None };
-        if insert_event(tx, place, &mut row, &written, &forget.note)? == Inserted::KeyKnown {
+        if insert_event(tx, location, &mut row, &written, &forget.note)? == Inserted::KeyKnown {
             let what = format!("the key {} is known", forget.key);
-            return Err(Error::Failed { place: place.to_owned(), what, certainty: Certainty::NotWritten });
+            return Err(Error::Failed {
+                location: location.to_owned(),
+                what,
+                certainty: Certainty::NotWritten,
+            });
         }
-        let loaded = upkeep::refold(tx, place, id, &row)?;
-        texts::drop_unused(tx, place, &own)?;
+        let loaded = upkeep::refold(tx, location, id, &row)?;
+        texts::drop_unused(tx, location, &own)?;
         Ok(loaded)
     })?;
     heads::note(&path, &[(id, loaded.state.seq)]);
@@ -69,12 +73,12 @@ pub(super) fn forget(direct: &mut Direct, forget: Forget) -> Result<Loaded, Erro
 /// Replaces what an event says. Its hash stays, for what follows is chained to it.
 fn rewrite(
     tx: &Connection,
-    place: &str,
+    location: &str,
     row: &session::Row,
     session: segno_core::SessionId,
     rewritten: &Rewritten,
 ) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     let damaged =
         |what: &str| Error::SessionDamaged { session, what: format!("event {} {what}", rewritten.seq) };
     let id = session::event_id(row.pk, rewritten.seq);
@@ -89,7 +93,7 @@ fn rewrite(
         .ok_or_else(|| damaged("is not there"))?;
     let before = match rewritten.seq {
         1 => Some(chain::start(&row.uid)),
-        seq => session::hash_at(tx, place, row.pk, seq - 1)?,
+        seq => session::hash_at(tx, location, row.pk, seq - 1)?,
     };
     let before = before.ok_or_else(|| damaged("follows one that cannot be read"))?;
     let key = rewritten.key.as_ref().map_or(stored.key.as_str(), |key| key.as_str());
@@ -103,29 +107,29 @@ fn rewrite(
     )
     .map_err(sql)?;
     for blob in rewritten.event.blobs() {
-        lists::write_blob(tx, place, row.pk, rewritten.seq, blob)?;
+        lists::write_blob(tx, location, row.pk, rewritten.seq, blob)?;
     }
     Ok(())
 }
 
 /// From now on this connection writes zeros over what it removes.
 fn overwrite_what_goes(direct: &mut Direct) -> Result<(), Error> {
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let (connection, _, _) = direct.for_writing()?;
     let on: bool = connection
         .pragma_update_and_check(None, "secure_delete", true, |row| row.get(0))
-        .map_err(|e| fault(&place, e))?;
+        .map_err(|e| fault(&location, e))?;
     if on {
         return Ok(());
     }
     let what = "what is removed cannot be overwritten".to_owned();
-    Err(Error::Failed { place, what, certainty: Certainty::NotWritten })
+    Err(Error::Failed { location, what, certainty: Certainty::NotWritten })
 }
 
 pub(super) fn scrub(direct: &mut Direct, holds: &Holds) -> Result<(), Error> {
     overwrite_what_goes(direct)?;
-    upkeep::transact(direct, |tx, place| {
-        let sql = |e| fault(place, e);
+    upkeep::transact(direct, |tx, location| {
+        let sql = |e| fault(location, e);
         let mut ask = tx.prepare("SELECT id, what, content FROM damage").map_err(sql)?;
         let mut rows = ask.query([]).map_err(sql)?;
         let mut found = Vec::new();
@@ -141,25 +145,25 @@ pub(super) fn scrub(direct: &mut Direct, holds: &Holds) -> Result<(), Error> {
             tx.execute("UPDATE damage SET what = 'forgotten', content = NULL WHERE id = ?1", [id])
                 .map_err(sql)?;
         }
-        texts::collect(tx, place)
+        texts::collect(tx, location)
     })?;
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let patience = direct.options.busy;
     let (connection, cache, _) = direct.for_writing()?;
     cache.clear();
     // Free pages, and the room between rows, may hold what was there before anything was overwritten.
-    connection.execute_batch("VACUUM").map_err(|e| fault(&place, e))?;
-    empty_log(connection, &place, patience)
+    connection.execute_batch("VACUUM").map_err(|e| fault(&location, e))?;
+    empty_log(connection, &location, patience)
 }
 
 /// Copies the log into the database and cuts it to nothing. Waits for who reads.
-fn empty_log(connection: &Connection, place: &str, patience: Duration) -> Result<(), Error> {
+fn empty_log(connection: &Connection, location: &str, patience: Duration) -> Result<(), Error> {
     let began = Instant::now();
     loop {
         let busy =
             match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)) {
                 Ok(busy) => busy,
-                Err(e) => match fault(place, e) {
+                Err(e) => match fault(location, e) {
                     Error::Busy { .. } => true,
                     other => return Err(other),
                 },
@@ -168,7 +172,7 @@ fn empty_log(connection: &Connection, place: &str, patience: Duration) -> Result
             return Ok(());
         }
         if began.elapsed() > patience {
-            return Err(Error::Busy { place: place.to_owned() });
+            return Err(Error::Busy { location: location.to_owned() });
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -177,10 +181,10 @@ fn empty_log(connection: &Connection, place: &str, patience: Duration) -> Result
 /// Looks into every value of every table.
 pub(super) fn search(
     connection: &Connection,
-    place: &str,
+    location: &str,
     holds: &Holds,
 ) -> Result<BTreeMap<String, u64>, Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     let mut tables =
         connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").map_err(sql)?;
     let tables: Vec<String> =
@@ -221,13 +225,13 @@ fn value_holds(value: ValueRef<'_>, holds: &Holds) -> bool {
 /// # Errors
 /// If it cannot be told: the file cannot be read, or its rows cannot.
 pub fn file_holds(path: &Path, holds: &Holds) -> Result<bool, Error> {
-    let place = path.display().to_string();
-    let bytes =
-        std::fs::read(path).map_err(|why| Error::BadPlace { place: place.clone(), why: why.to_string() })?;
+    let location = path.display().to_string();
+    let bytes = std::fs::read(path)
+        .map_err(|why| Error::BadPlace { location: location.clone(), why: why.to_string() })?;
     if holds(&bytes) {
         return Ok(true);
     }
     drop(bytes);
-    let connection = open::peek(path, &place)?;
-    Ok(!search(&connection, &place, holds)?.is_empty())
+    let connection = open::peek(path, &location)?;
+    Ok(!search(&connection, &location, holds)?.is_empty())
 }

@@ -20,13 +20,13 @@ use crate::types::Standing;
 
 /// A file, told apart from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seat {
+struct FileIdentity {
     path: PathBuf,
     device: i64,
     inode: i64,
 }
 
-impl Seat {
+impl FileIdentity {
     /// Where a file is now.
     fn of(path: &Path) -> Option<Self> {
         let path = std::fs::canonicalize(path).ok()?;
@@ -42,16 +42,16 @@ impl Seat {
 }
 
 /// Who a database is; nothing is noted.
-pub(super) fn look(connection: &Connection, path: &Path, place: &str) -> Result<Identity, Error> {
-    let (id, noted) = read(connection, place)?;
-    Ok(Identity { id, standing: standing(id, noted.as_ref(), Seat::of(path).as_ref()) })
+pub(super) fn look(connection: &Connection, path: &Path, location: &str) -> Result<Identity, Error> {
+    let (id, noted) = read(connection, location)?;
+    Ok(Identity { id, standing: standing(id, noted.as_ref(), FileIdentity::of(path).as_ref()) })
 }
 
 /// Reads who a database is, and notes where it is if that has changed.
-pub(super) fn settle(connection: &mut Connection, path: &Path, place: &str) -> Result<Identity, Error> {
-    let sql = |e| fault(place, e);
-    let (id, noted) = read(connection, place)?;
-    let here = Seat::of(path);
+pub(super) fn settle(connection: &mut Connection, path: &Path, location: &str) -> Result<Identity, Error> {
+    let sql = |e| fault(location, e);
+    let (id, noted) = read(connection, location)?;
+    let here = FileIdentity::of(path);
     let identity = Identity { id, standing: standing(id, noted.as_ref(), here.as_ref()) };
     let Some(here) = here.filter(|here| noted.as_ref() != Some(here)) else { return Ok(identity) };
     // What a newer program keeps there is not ours to change.
@@ -60,7 +60,7 @@ pub(super) fn settle(connection: &mut Connection, path: &Path, place: &str) -> R
         return Ok(identity);
     }
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
-    if read(&tx, place)?.1 != noted {
+    if read(&tx, location)?.1 != noted {
         // Another process has noted it meanwhile, and says so.
         return Ok(Identity { id, standing: Standing::Original });
     }
@@ -70,12 +70,12 @@ pub(super) fn settle(connection: &mut Connection, path: &Path, place: &str) -> R
 }
 
 /// What a file is that says `noted` of where the store is, and is `here` itself.
-fn standing(id: StoreId, noted: Option<&Seat>, here: Option<&Seat>) -> Standing {
+fn standing(id: StoreId, noted: Option<&FileIdentity>, here: Option<&FileIdentity>) -> Standing {
     let (Some(noted), Some(here)) = (noted, here) else { return Standing::Original };
     if noted.is_same_file(here) {
         return Standing::Original;
     }
-    let there = Seat::of(&noted.path).filter(|there| !there.is_same_file(here));
+    let there = FileIdentity::of(&noted.path).filter(|there| !there.is_same_file(here));
     let is_still_there = there.is_some_and(|there| there.is_same_file(noted) || !is_another(&noted.path, id));
     if is_still_there {
         Standing::Copy { of: noted.path.clone() }
@@ -86,19 +86,19 @@ fn standing(id: StoreId, noted: Option<&Seat>, here: Option<&Seat>) -> Standing 
 
 /// Whether a file is known to be another store than this. One that cannot be read may be the same.
 fn is_another(path: &Path, id: StoreId) -> bool {
-    let place = path.display().to_string();
-    let found = super::open::peek(path, &place).and_then(|connection| read(&connection, &place));
+    let location = path.display().to_string();
+    let found = super::open::peek(path, &location).and_then(|connection| read(&connection, &location));
     found.is_ok_and(|(found, _)| found != id)
 }
 
 /// Makes a copy a store of its own.
-pub(super) fn adopt(connection: &mut Connection, path: &Path, place: &str) -> Result<Identity, Error> {
-    let sql = |e| fault(place, e);
-    let here = Seat::of(path).ok_or_else(|| Error::NoStore(place.to_owned()))?;
+pub(super) fn adopt(connection: &mut Connection, path: &Path, location: &str) -> Result<Identity, Error> {
+    let sql = |e| fault(location, e);
+    let here = FileIdentity::of(path).ok_or_else(|| Error::NoStore(location.to_owned()))?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
     let fresh: String =
         tx.query_row("SELECT lower(hex(randomblob(16)))", [], |row| row.get(0)).map_err(sql)?;
-    let id = parse(&fresh, place)?;
+    let id = parse(&fresh, location)?;
     write(&tx, id, &here).map_err(sql)?;
     tx.commit().map_err(sql)?;
     Ok(Identity { id, standing: Standing::Original })
@@ -107,7 +107,7 @@ pub(super) fn adopt(connection: &mut Connection, path: &Path, place: &str) -> Re
 /// What a database that is built anew says of itself.
 pub(super) struct Kept {
     id: StoreId,
-    seat: Seat,
+    seat: FileIdentity,
 }
 
 impl Kept {
@@ -118,52 +118,58 @@ impl Kept {
 
 /// The identity that passes from the damaged database at `path`, read as `old`, to the new one at `fresh`, which will
 /// take its place: the store stays the store, and a copy a copy. One that cannot be read is not kept.
-pub(super) fn kept(old: &Connection, path: &Path, fresh: &Path, place: &str) -> Result<Option<Kept>, Error> {
+pub(super) fn kept(
+    old: &Connection,
+    path: &Path,
+    fresh: &Path,
+    location: &str,
+) -> Result<Option<Kept>, Error> {
     const FIRST_WITH_IDENTITY: u32 = 3;
-    if super::schema::version(old).map_err(|e| fault(place, e))? < FIRST_WITH_IDENTITY {
+    if super::schema::version(old).map_err(|e| fault(location, e))? < FIRST_WITH_IDENTITY {
         return Ok(None);
     }
-    let (id, noted) = match read(old, place) {
+    let (id, noted) = match read(old, location) {
         Ok(found) => found,
         Err(Error::Damaged { .. }) => return Ok(None),
         Err(fault) => return Err(fault),
     };
-    let is_itself =
-        noted.as_ref().is_none_or(|noted| Seat::of(path).is_some_and(|damaged| noted.is_same_file(&damaged)));
+    let is_itself = noted
+        .as_ref()
+        .is_none_or(|noted| FileIdentity::of(path).is_some_and(|damaged| noted.is_same_file(&damaged)));
     // The file keeps its number when it is moved to its place.
-    let seat = if is_itself { Seat::of(fresh) } else { noted };
+    let seat = if is_itself { FileIdentity::of(fresh) } else { noted };
     Ok(seat.map(|seat| Kept { id, seat }))
 }
 
 /// A database's row about itself: its id, and the path, device and number of its file.
 type Noted = (String, Option<String>, Option<i64>, Option<i64>);
 
-fn read(connection: &Connection, place: &str) -> Result<(StoreId, Option<Seat>), Error> {
+fn read(connection: &Connection, location: &str) -> Result<(StoreId, Option<FileIdentity>), Error> {
     let row: Option<Noted> = connection
         .query_row("SELECT id, path, device, inode FROM identity WHERE one = 1", [], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })
         .optional()
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     let missing =
-        || Error::Damaged { place: place.to_owned(), what: "it does not say which store it is".into() };
+        || Error::Damaged { location: location.to_owned(), what: "it does not say which store it is".into() };
     let (id, path, device, inode) = row.ok_or_else(missing)?;
-    let seat = path.zip(device).zip(inode).map(|((path, device), inode)| Seat {
+    let seat = path.zip(device).zip(inode).map(|((path, device), inode)| FileIdentity {
         path: PathBuf::from(path),
         device,
         inode,
     });
-    Ok((parse(&id, place)?, seat))
+    Ok((parse(&id, location)?, seat))
 }
 
-fn parse(id: &str, place: &str) -> Result<StoreId, Error> {
+fn parse(id: &str, location: &str) -> Result<StoreId, Error> {
     id.parse().map_err(|_| Error::Damaged {
-        place: place.to_owned(),
+        location: location.to_owned(),
         what: "what it says of which store it is cannot be read".to_owned(),
     })
 }
 
-fn write(connection: &Connection, id: StoreId, seat: &Seat) -> rusqlite::Result<()> {
+fn write(connection: &Connection, id: StoreId, seat: &FileIdentity) -> rusqlite::Result<()> {
     connection
         .execute(
             "UPDATE identity SET id = ?1, path = ?2, device = ?3, inode = ?4 WHERE one = 1",

@@ -54,7 +54,7 @@ impl Before {
 /// Events after one with their chain checked. Damaged ones are told apart, never left out.
 pub(super) fn events(
     connection: &Connection,
-    place: &str,
+    location: &str,
     row: &Row,
     after: u64,
     limit: usize,
@@ -62,8 +62,8 @@ pub(super) fn events(
     if limit == 0 || after >= row.head_seq {
         return Ok(Vec::new());
     }
-    let sql = |e| fault(place, e);
-    let mut before = before(connection, place, row, after)?;
+    let sql = |e| fault(location, e);
+    let mut before = before(connection, location, row, after)?;
     let mut statement = connection
         .prepare_cached(
             "SELECT id, key, at_us, run, epoch, kind, version, body, hash FROM events
@@ -79,7 +79,7 @@ pub(super) fn events(
             Ok(Some(next)) => next,
             Ok(None) => break,
             // A page of this session cannot be read; what came before it can.
-            Err(e) => match fault(place, e) {
+            Err(e) => match fault(location, e) {
                 Error::Damaged { what, .. } => {
                     found.push(EventRow::Damaged { seq: expected, what });
                     return Ok(found);
@@ -128,13 +128,13 @@ fn tell_missing(found: &mut Vec<EventRow>, expected: &mut u64, seq: u64, limit: 
 }
 
 /// What the event after `seq` is chained to.
-fn before(connection: &Connection, place: &str, row: &Row, seq: u64) -> Result<Before, Error> {
+fn before(connection: &Connection, location: &str, row: &Row, seq: u64) -> Result<Before, Error> {
     if seq == 0 {
         return Ok(Before::start(row));
     }
     let mut before = match seq {
         1 => Before::start(row),
-        _ => Before { stored: session::hash_at(connection, place, row.pk, seq - 1)?, computed: None },
+        _ => Before { stored: session::hash_at(connection, location, row.pk, seq - 1)?, computed: None },
     };
     let found = connection
         .prepare_cached(
@@ -143,7 +143,7 @@ fn before(connection: &Connection, place: &str, row: &Row, seq: u64) -> Result<B
         .and_then(|mut ask| {
             ask.query_row([session::event_id(row.pk, seq)], |row| read_event(row, seq)).optional()
         });
-    match found.map_err(|e| fault(place, e)) {
+    match found.map_err(|e| fault(location, e)) {
         Ok(Some(stored)) => {
             before.take(&stored);
             Ok(before)

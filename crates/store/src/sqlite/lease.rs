@@ -33,30 +33,30 @@ fn steady_now() -> u64 {
 }
 
 /// The epoch that a session is or was last driven under; 0 if never.
-pub(super) fn epoch(connection: &Connection, place: &str, pk: i64) -> Result<u64, Error> {
+pub(super) fn epoch(connection: &Connection, location: &str, pk: i64) -> Result<u64, Error> {
     connection
         .prepare_cached("SELECT epoch FROM leases WHERE session = ?1")
         .and_then(|mut ask| ask.query_row([pk], |row| row.get(0)).optional())
         .map(|found: Option<u64>| found.unwrap_or(0))
-        .map_err(|e| fault(place, e))
+        .map_err(|e| fault(location, e))
 }
 
-pub(super) fn read(connection: &Connection, place: &str, pk: i64) -> Result<Option<Lease>, Error> {
+pub(super) fn read(connection: &Connection, location: &str, pk: i64) -> Result<Option<Lease>, Error> {
     let sql = format!(
         "SELECT epoch, holder, acquired_us, heartbeat_us, {NOW} FROM leases WHERE session = ?1 AND holder IS NOT NULL"
     );
     connection
         .prepare_cached(&sql)
         .and_then(|mut ask| ask.query_row([pk], lease).optional())
-        .map_err(|e| fault(place, e))
+        .map_err(|e| fault(location, e))
 }
 
-pub(super) fn all(connection: &Connection, place: &str) -> Result<Vec<(SessionId, Lease)>, Error> {
+pub(super) fn all(connection: &Connection, location: &str) -> Result<Vec<(SessionId, Lease)>, Error> {
     let sql = format!(
         "SELECT l.epoch, l.holder, l.acquired_us, l.heartbeat_us, {NOW}, s.id FROM leases l
          JOIN sessions s ON s.pk = l.session WHERE l.holder IS NOT NULL ORDER BY l.session"
     );
-    let sql_fault = |e| fault(place, e);
+    let sql_fault = |e| fault(location, e);
     let mut statement = connection.prepare_cached(&sql).map_err(sql_fault)?;
     let rows =
         statement.query_map([], |row| Ok((row.get::<_, String>(5)?, lease(row)?))).map_err(sql_fault)?;
@@ -94,16 +94,16 @@ pub(super) fn acquire(
     over: Option<Over>,
 ) -> Result<Lease, Error> {
     let holder = serde_json::to_string(holder).unwrap_or_default();
-    in_transaction(direct, session, |tx, place, pk| {
-        refuse_held(tx, place, pk, over)?;
+    in_transaction(direct, session, |tx, location, pk| {
+        refuse_held(tx, location, pk, over)?;
         let sql = format!(
             "INSERT INTO leases (session, epoch, holder, acquired_us, heartbeat_us)
              VALUES (?1, 1, json_set(?2, '{STEADY}', ?3), {NOW}, {NOW})
              ON CONFLICT (session) DO UPDATE SET epoch = epoch + 1, holder = json_set(?2, '{STEADY}', ?3),
              acquired_us = {NOW}, heartbeat_us = {NOW}"
         );
-        tx.execute(&sql, (pk, holder, number(steady_now()))).map_err(|e| fault(place, e))?;
-        read(tx, place, pk)?.ok_or(Error::NotFound(session))
+        tx.execute(&sql, (pk, holder, number(steady_now()))).map_err(|e| fault(location, e))?;
+        read(tx, location, pk)?.ok_or(Error::NotFound(session))
     })
 }
 
@@ -111,11 +111,11 @@ pub(super) fn acquire(
 /// looked before may have looked too early.
 pub(super) fn refuse_held(
     connection: &Connection,
-    place: &str,
+    location: &str,
     pk: i64,
     over: Option<Over>,
 ) -> Result<(), Error> {
-    match read(connection, place, pk)? {
+    match read(connection, location, pk)? {
         Some(lease) if !over.is_some_and(|over| over.is(&lease)) => Err(Error::Held(Box::new(lease))),
         _ => Ok(()),
     }
@@ -123,32 +123,32 @@ pub(super) fn refuse_held(
 
 /// How many sessions are driven by somebody who was heard of within this time. On one boot of a machine a clock counts
 /// that stands still while the machine sleeps.
-pub(super) fn count_driven(connection: &Connection, place: &str, within: Duration) -> Result<u64, Error> {
+pub(super) fn count_driven(connection: &Connection, location: &str, within: Duration) -> Result<u64, Error> {
     let boot = crate::boot_id();
     let within = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
-    let leases = all(connection, place)?;
+    let leases = all(connection, location)?;
     Ok(leases.iter().filter(|(_, lease)| lease.silent_for(&boot) < within).count() as u64)
 }
 
 pub(super) fn renew(direct: &mut Direct, session: SessionId, given: u64) -> Result<(), Error> {
-    in_transaction(direct, session, |tx, place, pk| {
+    in_transaction(direct, session, |tx, location, pk| {
         let sql = format!(
             "UPDATE leases SET heartbeat_us = {NOW}, holder = json_set(holder, '{STEADY}', ?3)
              WHERE session = ?1 AND epoch = ?2 AND holder IS NOT NULL"
         );
         let changed =
-            tx.execute(&sql, (pk, number(given), number(steady_now()))).map_err(|e| fault(place, e))?;
+            tx.execute(&sql, (pk, number(given), number(steady_now()))).map_err(|e| fault(location, e))?;
         if changed == 0 {
-            return Err(Error::StaleEpoch { given, current: epoch(tx, place, pk)? });
+            return Err(Error::StaleEpoch { given, current: epoch(tx, location, pk)? });
         }
         Ok(())
     })
 }
 
 pub(super) fn release(direct: &mut Direct, session: SessionId, given: u64) -> Result<(), Error> {
-    in_transaction(direct, session, |tx, place, pk| {
+    in_transaction(direct, session, |tx, location, pk| {
         tx.execute("UPDATE leases SET holder = NULL WHERE session = ?1 AND epoch = ?2", (pk, number(given)))
-            .map_err(|e| fault(place, e))?;
+            .map_err(|e| fault(location, e))?;
         Ok(())
     })
 }
@@ -163,13 +163,14 @@ fn in_transaction<T>(
     session: SessionId,
     job: impl FnOnce(&Transaction<'_>, &str, i64) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let (connection, _, file) = direct.for_writing()?;
-    let tx =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(&place, e))?;
-    check_form(&tx, &place, file)?;
-    let row = session::find_row(&tx, &place, session)?;
-    let done = job(&tx, &place, row.pk)?;
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|e| fault(&location, e))?;
+    check_form(&tx, &location, file)?;
+    let row = session::find_row(&tx, &location, session)?;
+    let done = job(&tx, &location, row.pk)?;
     match tx.commit() {
         Ok(()) => Ok(done),
         Err(e) => Err(direct.commit_failed(e)),

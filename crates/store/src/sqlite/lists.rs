@@ -35,30 +35,30 @@ impl Changes {
     /// Adds what follows from one event.
     pub(super) fn add(&mut self, mark: &Mark, changes: Vec<ItemChange>) {
         for ItemChange { list, key, fields } in changes {
-            let place = (list, key);
-            if let Some(row) = self.places.get(&place).and_then(|index| self.rows.get_mut(*index)) {
+            let location = (list, key);
+            if let Some(row) = self.places.get(&location).and_then(|index| self.rows.get_mut(*index)) {
                 row.fields.extend(fields);
                 continue;
             }
-            let key = place.1.clone();
-            self.places.insert(place, self.rows.len());
+            let key = location.1.clone();
+            self.places.insert(location, self.rows.len());
             self.rows.push(Changed { list, key, seq: mark.seq, fields });
         }
     }
 
     /// Lays them over the rows.
-    pub(super) fn write(&mut self, connection: &Connection, place: &str, pk: i64) -> Result<(), Error> {
+    pub(super) fn write(&mut self, connection: &Connection, location: &str, pk: i64) -> Result<(), Error> {
         self.places.clear();
         for row in self.rows.drain(..) {
-            row.write(connection, place, pk)?;
+            row.write(connection, location, pk)?;
         }
         Ok(())
     }
 }
 
 impl Changed {
-    fn write(self, connection: &Connection, place: &str, pk: i64) -> Result<(), Error> {
-        let sql = |e| fault(place, e);
+    fn write(self, connection: &Connection, location: &str, pk: i64) -> Result<(), Error> {
+        let sql = |e| fault(location, e);
         let list = self.list.as_str();
         let found: Option<(i64, Vec<u8>)> = connection
             .prepare_cached("SELECT id, body FROM items WHERE session = ?1 AND list = ?2 AND key = ?3")
@@ -92,19 +92,19 @@ impl Changed {
 /// Keeps a text under its hash, once however often it comes.
 pub(super) fn write_blob(
     connection: &Connection,
-    place: &str,
+    location: &str,
     pk: i64,
     seq: u64,
     blob: &Blob,
 ) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     let known: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM blobs WHERE hash = ?1)")
         .and_then(|mut ask| ask.query_row([blob.hash], |row| row.get(0)))
         .map_err(sql)?;
     if !known {
         let content = codec::compress(&blob.content).map_err(|why| Error::Failed {
-            place: place.to_owned(),
+            location: location.to_owned(),
             what: format!("a text cannot be compressed: {why}"),
             certainty: Certainty::NotWritten,
         })?;

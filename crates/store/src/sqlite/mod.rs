@@ -11,6 +11,7 @@ mod journal;
 mod lease;
 mod lists;
 mod open;
+mod pages;
 mod read;
 mod restore;
 pub mod salvage;
@@ -74,7 +75,7 @@ impl Default for Options {
 /// A store in one SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
-    place: String,
+    location: String,
     reader: Mutex<Direct>,
     writer: Option<Writer>,
     purpose: Purpose,
@@ -84,7 +85,7 @@ pub struct SqliteStore {
 /// A connection with what is remembered about it.
 pub(crate) struct Direct {
     path: PathBuf,
-    place: String,
+    location: String,
     options: Options,
     connection: Option<Connection>,
     file: open::OpenFile,
@@ -98,7 +99,7 @@ impl Direct {
         let (connection, file) = open::open(path, options.create, &options)?;
         Ok(Self {
             path: path.to_owned(),
-            place: path.display().to_string(),
+            location: path.display().to_string(),
             options,
             connection: Some(connection),
             file,
@@ -121,7 +122,7 @@ impl Direct {
         }
         match &mut self.connection {
             Some(connection) => Ok((connection, &mut self.cache, &self.file)),
-            None => Err(Error::NoStore(self.place.clone())),
+            None => Err(Error::NoStore(self.location.clone())),
         }
     }
 
@@ -130,9 +131,9 @@ impl Direct {
         // Whoever was in doubt may have been another process: the mark says so to all.
         let mark = open::beside(&self.path, IN_DOUBT);
         if self.in_doubt || mark.exists() {
-            let place = self.place.clone();
+            let location = self.location.clone();
             let (connection, _, _) = self.connection()?;
-            upkeep::settle_doubt(connection, &place)?;
+            upkeep::settle_doubt(connection, &location)?;
             self.in_doubt = false;
             let _ = std::fs::remove_file(mark);
         }
@@ -141,9 +142,9 @@ impl Direct {
 
     /// Makes a copy a store of its own.
     fn adopt(&mut self) -> Result<Identity, Error> {
-        let (path, place) = (self.path.clone(), self.place.clone());
+        let (path, location) = (self.path.clone(), self.location.clone());
         let (connection, _, _) = self.connection()?;
-        let adopted = identity::adopt(connection, &path, &place)?;
+        let adopted = identity::adopt(connection, &path, &location)?;
         self.file.becomes(adopted.clone());
         Ok(adopted)
     }
@@ -156,7 +157,7 @@ impl Direct {
 
     /// A commit failed. What it was to write may be there or not; only looking tells.
     fn commit_failed(&mut self, error: rusqlite::Error) -> Error {
-        let error = commit_fault(&self.place, error);
+        let error = commit_fault(&self.location, error);
         self.in_doubt = error.certainty() == Certainty::Unknown;
         if self.in_doubt {
             // Where even that cannot be written, this process still knows.
@@ -167,7 +168,7 @@ impl Direct {
     }
 
     /// An error that nobody expected may have left anything behind, an open transaction too.
-    fn distrust_after<T>(&mut self, result: &Result<T, Error>) {
+    fn invalidate_after<T>(&mut self, result: &Result<T, Error>) {
         if matches!(result, Err(Error::Failed { .. })) {
             self.invalidate_connection();
         }
@@ -183,9 +184,9 @@ impl SqliteStore {
             Purpose::LongLived => Some(Writer::start(Direct::open(path, options)?)?),
             Purpose::OneShot | Purpose::Inspect => None,
         };
-        let place = path.display().to_string();
+        let location = path.display().to_string();
         let identity = Mutex::new(reader.file.identity().clone());
-        Ok(Self { path: path.to_owned(), place, reader: Mutex::new(reader), writer, purpose, identity })
+        Ok(Self { path: path.to_owned(), location, reader: Mutex::new(reader), writer, purpose, identity })
     }
 
     /// The database file.
@@ -205,11 +206,11 @@ impl SqliteStore {
         F: FnOnce(&mut Direct) -> Result<T, Error> + Send + 'static,
     {
         if self.purpose == Purpose::Inspect {
-            return Err(Error::ReadOnly { place: self.place.clone() });
+            return Err(Error::ReadOnly { location: self.location.clone() });
         }
         let job = |direct: &mut Direct| {
             let result = job(direct);
-            direct.distrust_after(&result);
+            direct.invalidate_after(&result);
             result
         };
         match &self.writer {
@@ -221,49 +222,51 @@ impl SqliteStore {
 
 /// Refuses to write a database that a newer segno has changed, or that is no longer the one at its place. Asked in
 /// every write transaction: whoever moves a database away holds its lock meanwhile.
-fn check_form(connection: &Connection, place: &str, file: &open::OpenFile) -> Result<(), Error> {
+fn check_form(connection: &Connection, location: &str, file: &open::OpenFile) -> Result<(), Error> {
     if file.has_moved() {
-        return Err(Error::Busy { place: place.to_owned() });
+        return Err(Error::Busy { location: location.to_owned() });
     }
     if let Standing::Copy { of } = &file.identity().standing {
-        return Err(Error::Copy { place: place.to_owned(), of: of.display().to_string() });
+        return Err(Error::Copy { location: location.to_owned(), of: of.display().to_string() });
     }
-    let found = schema::version(connection).map_err(|e| fault(place, e))?;
+    let found = schema::version(connection).map_err(|e| fault(location, e))?;
     if found > schema::SEALED {
-        return Err(Error::Newer { place: place.to_owned(), found, known: schema::SEALED });
+        return Err(Error::Newer { location: location.to_owned(), found, known: schema::SEALED });
     }
     Ok(())
 }
 
 /// What an error of SQLite means. Before a commit nothing is written; [`commit_fault`] is for the commit itself.
-pub(crate) fn fault(place: &str, error: rusqlite::Error) -> Error {
-    let place = place.to_owned();
+pub(crate) fn fault(location: &str, error: rusqlite::Error) -> Error {
+    let location = location.to_owned();
     let what = error.to_string();
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
-            Error::Busy { place }
+            Error::Busy { location }
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Damaged { place, what },
-        Some(ErrorCode::DiskFull) => Error::Full { place },
-        Some(ErrorCode::ReadOnly) => Error::ReadOnly { place },
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Error::BadPlace { place, why: what },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Damaged { location, what },
+        Some(ErrorCode::DiskFull) => Error::Full { location },
+        Some(ErrorCode::ReadOnly) => Error::ReadOnly { location },
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Error::BadPlace { location, why: what },
         _ => match error {
             // A stored value of the wrong type is damage, not a fault of the machine.
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
-            | rusqlite::Error::Utf8Error(..) => Error::Damaged { place, what },
-            _ => Error::Failed { place, what, certainty: Certainty::NotWritten },
+            | rusqlite::Error::Utf8Error(..) => Error::Damaged { location, what },
+            _ => Error::Failed { location, what, certainty: Certainty::NotWritten },
         },
     }
 }
 
 /// A commit that failed may have happened: only reading it back tells.
-fn commit_fault(place: &str, error: rusqlite::Error) -> Error {
-    match fault(place, error) {
+fn commit_fault(location: &str, error: rusqlite::Error) -> Error {
+    match fault(location, error) {
         busy @ Error::Busy { .. } => busy,
-        other => {
-            Error::Failed { place: place.to_owned(), what: other.to_string(), certainty: Certainty::Unknown }
-        }
+        other => Error::Failed {
+            location: location.to_owned(),
+            what: other.to_string(),
+            certainty: Certainty::Unknown,
+        },
     }
 }

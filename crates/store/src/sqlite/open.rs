@@ -108,15 +108,15 @@ pub(super) fn open(
     options: &super::Options,
 ) -> Result<(Connection, OpenFile), Error> {
     let purpose = options.purpose;
-    let place = path.display().to_string();
+    let location = path.display().to_string();
     check_sqlite()?;
     if purpose == Purpose::Inspect {
-        return inspect(path, &place);
+        return inspect(path, &location);
     }
     super::busy::patience_of(options);
     let begun = Instant::now();
     loop {
-        match open_once(path, &place, purpose, create) {
+        match open_once(path, &location, purpose, create) {
             // Some of the locks that opening takes are not waited for by SQLite: two that open a new database.
             Err(Error::Busy { .. }) if !super::busy::left(begun.elapsed()).is_zero() => {
                 std::thread::sleep(Duration::from_millis(2));
@@ -128,59 +128,59 @@ pub(super) fn open(
 
 fn open_once(
     path: &Path,
-    place: &str,
+    location: &str,
     purpose: Purpose,
     create: bool,
 ) -> Result<(Connection, OpenFile), Error> {
-    let bad = |why: String| Error::BadPlace { place: place.to_owned(), why };
+    let bad = |why: String| Error::BadPlace { location: location.to_owned(), why };
     if super::salvage::is_under_way(path) {
         let what = "saving it was cut short, and must be done again first".to_owned();
-        return Err(Error::Damaged { place: place.to_owned(), what });
+        return Err(Error::Damaged { location: location.to_owned(), what });
     }
     let mode = match std::fs::symlink_metadata(path) {
         Ok(meta) => {
-            check_directory(path, place)?;
-            check_file(&meta, path, place)?;
+            check_directory(path, location)?;
+            check_file(&meta, path, location)?;
             Some(meta.mode())
         }
         Err(why) if why.kind() == std::io::ErrorKind::NotFound && create => {
-            make_file(path, place)?;
+            make_file(path, location)?;
             None
         }
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Error::NoStore(place.to_owned()));
+            return Err(Error::NoStore(location.to_owned()));
         }
         Err(why) => return Err(bad(why.to_string())),
     };
-    refuse_network(path, place)?;
+    refuse_network(path, location)?;
     // Before SQLite sees it: it gives the files beside a database the database's own mode.
     if mode.is_some_and(|mode| mode & 0o077 != 0) {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
             .map_err(|why| bad(format!("it can be read by others, and that cannot be changed: {why}")))?;
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| fault(place, e))?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(|e| fault(location, e))?;
     let mut file = OpenFile::at(path);
-    super::busy::wait(&mut connection).map_err(|e| fault(place, e))?;
-    if let Err(why) = check_ours(&connection, place) {
+    super::busy::wait(&mut connection).map_err(|e| fault(location, e))?;
+    if let Err(why) = check_ours(&connection, location) {
         // What is not ours is left as it was.
         if let Some(mode) = mode {
             let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o7777));
         }
         return Err(why);
     }
-    settle(&mut connection, place, purpose)?;
-    let found = schema::version(&connection).map_err(|e| fault(place, e))?;
+    settle(&mut connection, location, purpose)?;
+    let found = schema::version(&connection).map_err(|e| fault(location, e))?;
     if found < schema::NEWEST {
-        bring_up(&mut connection, path, place, found)?;
+        bring_up(&mut connection, path, location, found)?;
     }
-    file.becomes(super::identity::settle(&mut connection, path, place)?);
+    file.becomes(super::identity::settle(&mut connection, path, location)?);
     Ok((connection, file))
 }
 
 /// Another program's database must not get our tables.
-fn check_ours(connection: &Connection, place: &str) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+fn check_ours(connection: &Connection, location: &str) -> Result<(), Error> {
+    let sql = |e| fault(location, e);
     // The last process to close a database would copy the whole log into it and delete the log: slow for a short
     // process, a hazard when another is just opening it, and not ours to do if the database is not ours.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(sql)?;
@@ -202,10 +202,10 @@ fn check_ours(connection: &Connection, place: &str) -> Result<(), Error> {
         _ if is_marked()? => Ok(()),
         (_, true) => {
             let what = "its header does not say that it is ours, but its tables do".to_owned();
-            Err(Error::Damaged { place: place.to_owned(), what })
+            Err(Error::Damaged { location: location.to_owned(), what })
         }
         (_, false) => Err(Error::BadPlace {
-            place: place.to_owned(),
+            location: location.to_owned(),
             why: "it is the database of another program".to_owned(),
         }),
     }
@@ -215,15 +215,15 @@ fn check_sqlite() -> Result<(), Error> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let why =
             format!("SQLite {} can corrupt it; 3.51.3 is the oldest that does not", rusqlite::version());
-        return Err(Error::BadPlace { place: "this machine".to_owned(), why });
+        return Err(Error::BadPlace { location: "this machine".to_owned(), why });
     }
     Ok(())
 }
 
 /// What we rely on is set and then read back: a setting that did not take is an error, not a hope.
-fn settle(connection: &mut Connection, place: &str, purpose: Purpose) -> Result<(), Error> {
-    let bad = |what: String| Error::BadPlace { place: place.to_owned(), why: what };
-    let sql = |e| fault(place, e);
+fn settle(connection: &mut Connection, location: &str, purpose: Purpose) -> Result<(), Error> {
+    let bad = |what: String| Error::BadPlace { location: location.to_owned(), why: what };
+    let sql = |e| fault(location, e);
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(sql)?;
     if mode != "wal" {
         let mode: String =
@@ -262,25 +262,25 @@ fn settle(connection: &mut Connection, place: &str, purpose: Purpose) -> Result<
 }
 
 /// An older database is copied before its form changes, and is left alone while somebody works with it.
-fn bring_up(connection: &mut Connection, path: &Path, place: &str, found: u32) -> Result<(), Error> {
+fn bring_up(connection: &mut Connection, path: &Path, location: &str, found: u32) -> Result<(), Error> {
     if found > 0 {
-        let drivers = schema::drivers(connection, place)?;
+        let drivers = schema::drivers(connection, location)?;
         if drivers > 0 {
-            return Err(Error::DriversAlive { place: place.to_owned(), to: schema::NEWEST, drivers });
+            return Err(Error::DriversAlive { location: location.to_owned(), to: schema::NEWEST, drivers });
         }
-        super::copy::before_form(connection, path, place, schema::NEWEST)?;
+        super::copy::before_form(connection, path, location, schema::NEWEST)?;
     }
-    schema::migrate(connection, place, schema::NEWEST)
+    schema::migrate(connection, location, schema::NEWEST)
 }
 
-fn inspect(path: &Path, place: &str) -> Result<(Connection, OpenFile), Error> {
+fn inspect(path: &Path, location: &str) -> Result<(Connection, OpenFile), Error> {
     if !path.exists() {
-        return Err(Error::NoStore(place.to_owned()));
+        return Err(Error::NoStore(location.to_owned()));
     }
-    let connection = peek(path, place)?;
+    let connection = peek(path, location)?;
     let mut file = OpenFile::at(path);
     // An older one, or a damaged one, may not say.
-    if let Ok(identity) = super::identity::look(&connection, path, place) {
+    if let Ok(identity) = super::identity::look(&connection, path, location) {
         file.becomes(identity);
     }
     Ok((connection, file))
@@ -288,28 +288,28 @@ fn inspect(path: &Path, place: &str) -> Result<(Connection, OpenFile), Error> {
 
 /// A look at a database that takes no lock and leaves no file beside it, so that it works on read-only media. What is in
 /// its log only is not seen.
-pub(super) fn peek(path: &Path, place: &str) -> Result<Connection, Error> {
+pub(super) fn peek(path: &Path, location: &str) -> Result<Connection, Error> {
     let readable = path.to_str().ok_or_else(|| Error::BadPlace {
-        place: place.to_owned(),
+        location: location.to_owned(),
         why: "its path is not valid UTF-8".to_owned(),
     })?;
     let encoded = readable.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(format!("file:{encoded}?immutable=1"), flags)
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     connection
         .execute_batch(
             "PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;",
         )
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     Ok(connection)
 }
 
 /// What can be seen without opening the file. Only SQLite may open it: closing it once more would let go of every lock
 /// that this process holds on it.
-fn check_file(meta: &std::fs::Metadata, path: &Path, place: &str) -> Result<(), Error> {
-    let bad = |why: &str| Error::BadPlace { place: place.to_owned(), why: why.to_owned() };
+fn check_file(meta: &std::fs::Metadata, path: &Path, location: &str) -> Result<(), Error> {
+    let bad = |why: &str| Error::BadPlace { location: location.to_owned(), why: why.to_owned() };
     if meta.file_type().is_symlink() {
         return Err(bad("it is a symbolic link"));
     }
@@ -321,25 +321,25 @@ fn check_file(meta: &std::fs::Metadata, path: &Path, place: &str) -> Result<(), 
     }
     if meta.len() == 0 && std::fs::metadata(beside(path, "-wal")).is_ok_and(|wal| wal.len() > 0) {
         return Err(Error::Damaged {
-            place: place.to_owned(),
+            location: location.to_owned(),
             what: "it is empty, but its log is not".to_owned(),
         });
     }
     // SQLite takes a file of one byte for an empty one, and would write over it.
     if (1..SMALLEST_DATABASE).contains(&meta.len()) {
         let what = "it is too small for a database".to_owned();
-        return Err(Error::Damaged { place: place.to_owned(), what });
+        return Err(Error::Damaged { location: location.to_owned(), what });
     }
     Ok(())
 }
 
 /// The database's own file is made first, private whatever the umask: SQLite gives its log the same mode.
-fn make_file(path: &Path, place: &str) -> Result<(), Error> {
-    let bad = |why: std::io::Error| Error::BadPlace { place: place.to_owned(), why: why.to_string() };
+fn make_file(path: &Path, location: &str) -> Result<(), Error> {
+    let bad = |why: std::io::Error| Error::BadPlace { location: location.to_owned(), why: why.to_string() };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         segno_files::make_directory(parent).map_err(bad)?;
     }
-    check_directory(path, place)?;
+    check_directory(path, location)?;
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(bad),
         // Another process was quicker, and made it just so.
@@ -354,8 +354,8 @@ pub(super) fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
 }
 
 /// Whoever may write the directory may replace the database in it.
-fn check_directory(path: &Path, place: &str) -> Result<(), Error> {
-    let bad = |why: String| Error::BadPlace { place: place.to_owned(), why };
+fn check_directory(path: &Path, location: &str) -> Result<(), Error> {
+    let bad = |why: String| Error::BadPlace { location: location.to_owned(), why };
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -368,15 +368,15 @@ fn check_directory(path: &Path, place: &str) -> Result<(), Error> {
 }
 
 /// Refuses where a store cannot be kept safely.
-fn refuse_network(path: &Path, place: &str) -> Result<(), Error> {
+fn refuse_network(path: &Path, location: &str) -> Result<(), Error> {
     let Ok(stat) = rustix::fs::statfs(path) else { return Ok(()) };
     let free = stat.f_bavail.saturating_mul(block_size(stat.f_bsize));
     if block_size(stat.f_bsize) < SHARED_PAGE && free < SHARED_ROOM {
-        return Err(Error::Full { place: place.to_owned() });
+        return Err(Error::Full { location: location.to_owned() });
     }
     match network(number(stat.f_type)) {
         Some(name) => Err(Error::BadPlace {
-            place: place.to_owned(),
+            location: location.to_owned(),
             why: format!("it is on a network or shared file system ({name}), where file locks may not hold"),
         }),
         None => Ok(()),
@@ -405,8 +405,8 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// A database of our own making that nobody else has: a copy, or one that is being rebuilt.
-pub(super) fn scratch(path: &Path, place: &str) -> Result<Connection, Error> {
-    try_scratch(path).map_err(|e| fault(place, e))
+pub(super) fn scratch(path: &Path, location: &str) -> Result<Connection, Error> {
+    try_scratch(path).map_err(|e| fault(location, e))
 }
 
 /// The same, with SQLite's own word for what went wrong.

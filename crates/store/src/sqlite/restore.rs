@@ -34,16 +34,16 @@ const MOST_EPOCHS: u64 = 1 << 40;
 
 pub(super) fn restore(direct: &mut Direct, restore: Restore) -> Result<Loaded, Error> {
     let Restore { uid, wish, pieces, check, last, key, at } = restore;
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let (connection, _, file) = direct.for_writing()?;
-    let sql = |e| fault(&place, e);
+    let sql = |e| fault(&location, e);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
-    check_form(&tx, &place, file)?;
-    if let Some(known) = create::find_uid(&tx, &place, uid.as_bytes())? {
+    check_form(&tx, &location, file)?;
+    if let Some(known) = create::find_uid(&tx, &location, uid.as_bytes())? {
         return Err(Error::AlreadyOpen(known));
     }
-    let id = create::free_name(&tx, &place, wish)?;
-    let mut journal = Journal::begin(&tx, &place, id, uid)?;
+    let id = create::free_name(&tx, &location, wish)?;
+    let mut journal = Journal::begin(&tx, &location, id, uid)?;
     pieces(&mut |piece| match piece {
         Piece::Event(event) => {
             let written = Written {
@@ -80,7 +80,7 @@ pub(super) fn restore(direct: &mut Direct, restore: Restore) -> Result<Loaded, E
 /// A journal in the making.
 struct Journal<'a> {
     connection: &'a Connection,
-    place: &'a str,
+    location: &'a str,
     id: SessionId,
     row: Row,
     state: Option<State>,
@@ -89,7 +89,7 @@ struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    fn begin(connection: &'a Connection, place: &'a str, id: SessionId, uid: Uid) -> Result<Self, Error> {
+    fn begin(connection: &'a Connection, location: &'a str, id: SessionId, uid: Uid) -> Result<Self, Error> {
         connection
             .execute(
                 "INSERT INTO sessions
@@ -97,10 +97,10 @@ impl<'a> Journal<'a> {
                  VALUES (?1, ?2, 'active', '', 'import', 0, zeroblob(32), 0, '{}')",
                 (id.to_string(), uid.as_bytes()),
             )
-            .map_err(|e| fault(place, e))?;
+            .map_err(|e| fault(location, e))?;
         let pk = connection.last_insert_rowid();
         let row = Row { pk, uid, head_seq: 0, head_hash: chain::start(&uid) };
-        Ok(Self { connection, place, id, row, state: None, changes: lists::Changes::default(), epoch: 0 })
+        Ok(Self { connection, location, id, row, state: None, changes: lists::Changes::default(), epoch: 0 })
     }
 
     /// What is wrong with a journal is wrong with the session it would become.
@@ -117,7 +117,7 @@ impl<'a> Journal<'a> {
         let inserted = match &mut self.state {
             Some(state) => {
                 let changes = &mut self.changes;
-                write_event(self.connection, self.place, &mut self.row, state, changes, written, event)?
+                write_event(self.connection, self.location, &mut self.row, state, changes, written, event)?
             }
             None => {
                 let mark = Mark { seq: 1, at: written.at, run: written.run.clone() };
@@ -125,7 +125,7 @@ impl<'a> Journal<'a> {
                 let counted = segno_core::state::Applied::Counted;
                 self.changes.add(&mark, segno_core::project(&state, &mark, event.event(), counted));
                 self.state = Some(state);
-                insert_event(self.connection, self.place, &mut self.row, written, event)?
+                insert_event(self.connection, self.location, &mut self.row, written, event)?
             }
         };
         if inserted == Inserted::KeyKnown {
@@ -135,10 +135,10 @@ impl<'a> Journal<'a> {
             self.connection
                 .prepare_cached("INSERT OR IGNORE INTO blob_refs (hash, session, seq) VALUES (?1, ?2, ?3)")
                 .and_then(|mut insert| insert.execute((hash, self.row.pk, self.row.head_seq)))
-                .map_err(|e| fault(self.place, e))?;
+                .map_err(|e| fault(self.location, e))?;
         }
         if self.row.head_seq.is_multiple_of(LOOK_EVERY) {
-            self.changes.write(self.connection, self.place, self.row.pk)?;
+            self.changes.write(self.connection, self.location, self.row.pk)?;
         }
         Ok(())
     }
@@ -149,16 +149,16 @@ impl<'a> Journal<'a> {
             .connection
             .prepare_cached("SELECT min(seq) FROM blob_refs WHERE hash = ?1 AND session = ?2")
             .and_then(|mut ask| ask.query_row((text.hash, self.row.pk), |row| row.get(0)))
-            .map_err(|e| fault(self.place, e))?;
+            .map_err(|e| fault(self.location, e))?;
         match seq {
-            Some(seq) => lists::write_blob(self.connection, self.place, self.row.pk, seq, text),
+            Some(seq) => lists::write_blob(self.connection, self.location, self.row.pk, seq, text),
             None => Ok(()),
         }
     }
 
     fn finish(mut self) -> Result<State, Error> {
-        let sql = |e| fault(self.place, e);
-        self.changes.write(self.connection, self.place, self.row.pk)?;
+        let sql = |e| fault(self.location, e);
+        self.changes.write(self.connection, self.location, self.row.pk)?;
         let Some(state) = self.state else {
             return Err(Error::SessionDamaged { session: self.id, what: "it has no events".to_owned() });
         };
@@ -173,7 +173,7 @@ impl<'a> Journal<'a> {
                 (self.row.pk, self.epoch),
             )
             .map_err(sql)?;
-        write_folded(self.connection, self.place, &self.row, &state, false)?;
+        write_folded(self.connection, self.location, &self.row, &state, false)?;
         self.connection
             .execute(
                 "UPDATE sessions SET made_by = ?2 WHERE pk = ?1",

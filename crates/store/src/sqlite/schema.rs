@@ -79,25 +79,26 @@ fn checksum(migration: &Migration) -> String {
 }
 
 /// Sessions that somebody drives.
-pub(super) fn drivers(connection: &Connection, place: &str) -> Result<u64, Error> {
-    super::lease::count_driven(connection, place, Duration::from_secs(60))
+pub(super) fn drivers(connection: &Connection, location: &str) -> Result<u64, Error> {
+    super::lease::count_driven(connection, location, Duration::from_secs(60))
 }
 
 /// Brings an older database to the form `to`, one transaction for all steps: it has the old form or the new one.
-pub fn migrate(connection: &mut Connection, place: &str, to: u32) -> Result<(), Error> {
-    let wrong = |what: String| Error::Damaged { place: place.to_owned(), what };
-    let tx =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(place, e))?;
+pub fn migrate(connection: &mut Connection, location: &str, to: u32) -> Result<(), Error> {
+    let wrong = |what: String| Error::Damaged { location: location.to_owned(), what };
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|e| fault(location, e))?;
     // Asked again under the lock: another process may have done it meanwhile.
-    let from = version(&tx).map_err(|e| fault(place, e))?;
+    let from = version(&tx).map_err(|e| fault(location, e))?;
     if from >= to {
         return Ok(());
     }
     // So may a driver have come.
     if from > 0 {
-        let drivers = drivers(&tx, place)?;
+        let drivers = drivers(&tx, location)?;
         if drivers > 0 {
-            return Err(Error::DriversAlive { place: place.to_owned(), to, drivers });
+            return Err(Error::DriversAlive { location: location.to_owned(), to, drivers });
         }
     }
     tx.execute_batch(
@@ -105,7 +106,7 @@ pub fn migrate(connection: &mut Connection, place: &str, to: u32) -> Result<(), 
             version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_us INTEGER NOT NULL
         ) STRICT;",
     )
-    .map_err(|e| fault(place, e))?;
+    .map_err(|e| fault(location, e))?;
     for migration in MIGRATIONS.iter().filter(|m| m.version <= to) {
         let checksum = checksum(migration);
         let applied: Option<String> = tx
@@ -113,7 +114,7 @@ pub fn migrate(connection: &mut Connection, place: &str, to: u32) -> Result<(), 
                 row.get(0)
             })
             .optional()
-            .map_err(|e| fault(place, e))?;
+            .map_err(|e| fault(location, e))?;
         match applied {
             Some(known) if known == checksum => {}
             Some(_) => {
@@ -123,16 +124,16 @@ pub fn migrate(connection: &mut Connection, place: &str, to: u32) -> Result<(), 
                 return Err(wrong(format!("migration {} was never applied", migration.name)));
             }
             None => {
-                tx.execute_batch(migration.sql).map_err(|e| fault(place, e))?;
+                tx.execute_batch(migration.sql).map_err(|e| fault(location, e))?;
                 tx.execute(
                     "INSERT INTO migrations VALUES (?1, ?2, ?3, CAST(unixepoch('subsec') * 1000000 AS INTEGER))",
                     (migration.version, migration.name, checksum),
                 )
-                .map_err(|e| fault(place, e))?;
+                .map_err(|e| fault(location, e))?;
             }
         }
     }
-    tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(|e| fault(place, e))?;
-    tx.pragma_update(None, "user_version", to).map_err(|e| fault(place, e))?;
-    tx.commit().map_err(|e| fault(place, e))
+    tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(|e| fault(location, e))?;
+    tx.pragma_update(None, "user_version", to).map_err(|e| fault(location, e))?;
+    tx.commit().map_err(|e| fault(location, e))
 }

@@ -76,10 +76,10 @@ impl Cache {
     }
 }
 
-pub(super) fn find_row(connection: &Connection, place: &str, session: SessionId) -> Result<Row, Error> {
+pub(super) fn find_row(connection: &Connection, location: &str, session: SessionId) -> Result<Row, Error> {
     let mut statement = connection
         .prepare_cached("SELECT pk, uid, head_seq, head_hash FROM sessions WHERE id = ?1")
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     let found = statement
         .query_row([session.to_string()], |row| {
             Ok((
@@ -90,7 +90,7 @@ pub(super) fn find_row(connection: &Connection, place: &str, session: SessionId)
             ))
         })
         .optional()
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     let (pk, uid, head_seq, head_hash) = found.ok_or(Error::NotFound(session))?;
     Ok(Row { pk, uid: Uid::new(uuid::Uuid::from_bytes(uid)), head_seq, head_hash })
 }
@@ -98,14 +98,14 @@ pub(super) fn find_row(connection: &Connection, place: &str, session: SessionId)
 /// The hash that an event is stored with, if it can be read.
 pub(super) fn hash_at(
     connection: &Connection,
-    place: &str,
+    location: &str,
     pk: i64,
     seq: u64,
 ) -> Result<Option<[u8; 32]>, Error> {
     let found = connection
         .prepare_cached("SELECT hash FROM events WHERE id = ?1")
         .and_then(|mut ask| ask.query_row([event_id(pk, seq)], |row| row.get(0)).optional());
-    match found.map_err(|e| fault(place, e)) {
+    match found.map_err(|e| fault(location, e)) {
         Err(Error::Damaged { .. }) => Ok(None),
         other => Ok(other?.map(|journal::Hashes { hash, .. }| hash)),
     }
@@ -122,7 +122,7 @@ pub(super) struct Newest {
 /// The state at the journal's head: the stored one, brought up by the events after it, or a fresh fold.
 pub(super) fn newest(
     connection: &Connection,
-    place: &str,
+    location: &str,
     session: SessionId,
     row: &Row,
     cache: &Cache,
@@ -132,7 +132,7 @@ pub(super) fn newest(
     }
     let mut statement = connection
         .prepare_cached("SELECT seq, fold, body, digest FROM states WHERE session = ?1")
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     let stored = statement
         .query_row([row.pk], |found| {
             Ok((
@@ -154,7 +154,7 @@ pub(super) fn newest(
             (decoded.filter(|_| fold >= FOLD_VERSION), fold > FOLD_VERSION)
         }
         Ok(None) => (None, false),
-        Err(e) => match fault(place, e) {
+        Err(e) => match fault(location, e) {
             Error::Damaged { what, .. } => {
                 notices.push(format!(
                     "the stored state cannot be read ({what}) and was folded anew from the journal"
@@ -169,22 +169,22 @@ pub(super) fn newest(
     {
         return Ok(Newest { state: state.clone(), keep, notices });
     }
-    let state = fold_on(connection, place, session, row, start, &mut notices)?;
+    let state = fold_on(connection, location, session, row, start, &mut notices)?;
     Ok(Newest { state, keep, notices })
 }
 
 /// Folds the journal from where `start` ends to its head. Damaged events are skipped and named.
 pub(super) fn fold_on(
     connection: &Connection,
-    place: &str,
+    location: &str,
     session: SessionId,
     row: &Row,
     start: Option<State>,
     notices: &mut Vec<String>,
 ) -> Result<State, Error> {
-    let mut fold = Fold::new(session, start, known(connection, place, session)?);
+    let mut fold = Fold::new(session, start, known(connection, location, session)?);
     loop {
-        let rows = journal::events(connection, place, row, fold.after(), PAGE)?;
+        let rows = journal::events(connection, location, row, fold.after(), PAGE)?;
         if rows.is_empty() {
             break;
         }
@@ -202,7 +202,7 @@ pub(super) fn fold_on(
 /// What a session's own row says of it, if it can be read.
 pub(super) fn known(
     connection: &Connection,
-    place: &str,
+    location: &str,
     session: SessionId,
 ) -> Result<Option<Known>, Error> {
     let found = connection
@@ -213,7 +213,7 @@ pub(super) fn known(
             })
             .optional()
         });
-    match found.map_err(|e| fault(place, e)) {
+    match found.map_err(|e| fault(location, e)) {
         Ok(found) => Ok(found.map(|(uid, project, made_by)| Known {
             uid: Uid::new(uuid::Uuid::from_bytes(uid)),
             project,

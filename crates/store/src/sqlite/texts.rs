@@ -20,8 +20,8 @@ type Hash = [u8; 32];
 const UNUSED: &str = "NOT EXISTS (SELECT 1 FROM blob_refs r WHERE r.hash = blobs.hash)";
 
 /// The texts that a session refers to.
-pub(super) fn of_session(connection: &Connection, place: &str, pk: i64) -> Result<Vec<Vec<u8>>, Error> {
-    let sql = |e| fault(place, e);
+pub(super) fn of_session(connection: &Connection, location: &str, pk: i64) -> Result<Vec<Vec<u8>>, Error> {
+    let sql = |e| fault(location, e);
     let mut ask =
         connection.prepare("SELECT DISTINCT hash FROM blob_refs WHERE session = ?1").map_err(sql)?;
     let rows = ask.query_map([pk], |row| row.get(0)).map_err(sql)?;
@@ -29,8 +29,8 @@ pub(super) fn of_session(connection: &Connection, place: &str, pk: i64) -> Resul
 }
 
 /// Removes those of these texts that nobody refers to any more.
-pub(super) fn drop_unused(tx: &Transaction<'_>, place: &str, hashes: &[Vec<u8>]) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+pub(super) fn drop_unused(tx: &Transaction<'_>, location: &str, hashes: &[Vec<u8>]) -> Result<(), Error> {
+    let sql = |e| fault(location, e);
     let mut drop = tx.prepare(&format!("DELETE FROM blobs WHERE hash = ?1 AND {UNUSED}")).map_err(sql)?;
     for hash in hashes {
         drop.execute([hash]).map_err(sql)?;
@@ -40,10 +40,10 @@ pub(super) fn drop_unused(tx: &Transaction<'_>, place: &str, hashes: &[Vec<u8>])
 
 /// Removes texts that nobody refers to. One that is not what its hash says stays, for what is damaged may be the hash;
 /// so does one that an event speaks of although the note of it is gone, and the note is made again.
-pub(super) fn collect(tx: &Transaction<'_>, place: &str) -> Result<Garbage, Error> {
-    let sql = |e| fault(place, e);
+pub(super) fn collect(tx: &Transaction<'_>, location: &str) -> Result<Garbage, Error> {
+    let sql = |e| fault(location, e);
     let mut unused: BTreeMap<Hash, (i64, u64)> = BTreeMap::new();
-    each_unused(tx, place, |id, hash, bytes, content| {
+    each_unused(tx, location, |id, hash, bytes, content| {
         if let Ok(hash) = <Hash>::try_from(hash)
             && codec::decompress(content, bytes, &hash).is_some()
         {
@@ -53,8 +53,8 @@ pub(super) fn collect(tx: &Transaction<'_>, place: &str) -> Result<Garbage, Erro
     if unused.is_empty() {
         return Ok(Garbage::default());
     }
-    let mut note = note_reference(tx, place)?;
-    each_reference(tx, place, None, |id, hash| {
+    let mut note = note_reference(tx, location)?;
+    each_reference(tx, location, None, |id, hash| {
         if unused.remove(&hash).is_some() {
             note.execute((hash, session::pk_of(id), session::seq_of(id)))?;
         }
@@ -71,13 +71,13 @@ pub(super) fn collect(tx: &Transaction<'_>, place: &str) -> Result<Garbage, Erro
 }
 
 /// Makes the notes of what a session refers to anew, and gives texts whose own hash was damaged the right one again.
-pub(super) fn mend(tx: &Transaction<'_>, place: &str, pk: i64) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+pub(super) fn mend(tx: &Transaction<'_>, location: &str, pk: i64) -> Result<(), Error> {
+    let sql = |e| fault(location, e);
     let mut missing: BTreeSet<Hash> = BTreeSet::new();
     tx.execute("DELETE FROM blob_refs WHERE session = ?1", [pk]).map_err(sql)?;
-    let mut note = note_reference(tx, place)?;
+    let mut note = note_reference(tx, location)?;
     let mut exists = tx.prepare("SELECT 1 FROM blobs WHERE hash = ?1").map_err(sql)?;
-    each_reference(tx, place, Some(pk), |id, hash| {
+    each_reference(tx, location, Some(pk), |id, hash| {
         note.execute((hash, pk, session::seq_of(id)))?;
         if exists.query_row([hash], |_| Ok(())).optional()?.is_none() {
             missing.insert(hash);
@@ -88,7 +88,7 @@ pub(super) fn mend(tx: &Transaction<'_>, place: &str, pk: i64) -> Result<(), Err
         return Ok(());
     }
     let mut found: BTreeMap<i64, Hash> = BTreeMap::new();
-    each_unused(tx, place, |id, _, bytes, content| {
+    each_unused(tx, location, |id, _, bytes, content| {
         let own = codec::unpack(content, bytes).map(|text| *blake3::hash(&text).as_bytes());
         if let Some(hash) = own.filter(|hash| missing.remove(hash)) {
             found.insert(id, hash);
@@ -102,19 +102,19 @@ pub(super) fn mend(tx: &Transaction<'_>, place: &str, pk: i64) -> Result<(), Err
 
 pub(super) fn note_reference<'a>(
     tx: &'a Transaction<'_>,
-    place: &str,
+    location: &str,
 ) -> Result<rusqlite::Statement<'a>, Error> {
     tx.prepare("INSERT OR IGNORE INTO blob_refs (hash, session, seq) VALUES (?1, ?2, ?3)")
-        .map_err(|e| fault(place, e))
+        .map_err(|e| fault(location, e))
 }
 
 /// Every text that nobody is noted to refer to: its row, hash, length and content.
 fn each_unused(
     connection: &Connection,
-    place: &str,
+    location: &str,
     mut take: impl FnMut(i64, &[u8], u64, &[u8]),
 ) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     let mut ask = connection
         .prepare(&format!("SELECT rowid, hash, bytes, content FROM blobs WHERE {UNUSED}"))
         .map_err(sql)?;
@@ -133,11 +133,11 @@ fn each_unused(
 /// Every reference of an event, of one session or of all, to a text: the event's row id and the text's hash.
 pub(super) fn each_reference(
     connection: &Connection,
-    place: &str,
+    location: &str,
     pk: Option<i64>,
     mut take: impl FnMut(i64, Hash) -> rusqlite::Result<()>,
 ) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     let (from, to) = match pk {
         Some(pk) => (session::event_id(pk, 0), session::event_id(pk + 1, 0)),
         None => (i64::MIN, i64::MAX),

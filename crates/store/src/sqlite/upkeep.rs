@@ -35,13 +35,13 @@ pub(super) fn maintain(direct: &mut Direct, path: &Path) -> Result<(), Error> {
     if log < LOG_OVER {
         return Ok(());
     }
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let (connection, _, _) = direct.connection()?;
     super::busy::patience(TEND_PATIENCE);
     // Truncating gives the room back; if somebody reads or writes just now, the next command does it.
     match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         Ok(()) => Ok(()),
-        Err(e) => match fault(&place, e) {
+        Err(e) => match fault(&location, e) {
             Error::Busy { .. } => Ok(()),
             other => Err(other),
         },
@@ -51,12 +51,12 @@ pub(super) fn maintain(direct: &mut Direct, path: &Path) -> Result<(), Error> {
 /// Makes sure of what a failed commit may have left in the log. After a failed sync the system may take the log's bytes
 /// for written although they are not, and a later sync of it proves nothing; copied into the database they are
 /// written again, and that is synced.
-pub(super) fn settle_doubt(connection: &Connection, place: &str) -> Result<(), Error> {
+pub(super) fn settle_doubt(connection: &Connection, location: &str) -> Result<(), Error> {
     let (busy, log, copied): (bool, i64, i64) = connection
         .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .map_err(|e| super::commit_fault(place, e))?;
+        .map_err(|e| super::commit_fault(location, e))?;
     if busy || copied < log {
-        return Err(Error::Busy { place: place.to_owned() });
+        return Err(Error::Busy { location: location.to_owned() });
     }
     Ok(())
 }
@@ -68,13 +68,14 @@ pub(super) fn transact<T>(
     direct: &mut Direct,
     job: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let place = direct.place.clone();
+    let location = direct.location.clone();
     let (connection, cache, file) = direct.for_writing()?;
     cache.clear();
-    let tx =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|e| fault(&place, e))?;
-    check_form(&tx, &place, file)?;
-    let done = job(&tx, &place)?;
+    let tx = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(|e| fault(&location, e))?;
+    check_form(&tx, &location, file)?;
+    let done = job(&tx, &location)?;
     match tx.commit() {
         Ok(()) => Ok(done),
         Err(e) => Err(direct.commit_failed(e)),
@@ -88,8 +89,8 @@ pub(super) fn delete(
     over: Option<Over>,
 ) -> Result<bool, Error> {
     let path = direct.path.clone();
-    let deleted = transact(direct, |tx, place| {
-        let row = match session::find_row(tx, place, session) {
+    let deleted = transact(direct, |tx, location| {
+        let row = match session::find_row(tx, location, session) {
             Ok(row) => row,
             Err(Error::NotFound(_)) => return Ok(false),
             Err(other) => return Err(other),
@@ -97,9 +98,9 @@ pub(super) fn delete(
         if let Some(expected) = at.filter(|at| *at != row.head_seq) {
             return Err(Error::Conflict { expected, actual: row.head_seq });
         }
-        super::lease::refuse_held(tx, place, row.pk, over)?;
-        let sql = |e| fault(place, e);
-        let own = texts::of_session(tx, place, row.pk)?;
+        super::lease::refuse_held(tx, location, row.pk, over)?;
+        let sql = |e| fault(location, e);
+        let own = texts::of_session(tx, location, row.pk)?;
         let range = (session::event_id(row.pk, 0), session::event_id(row.pk + 1, 0));
         tx.execute("DELETE FROM events WHERE id >= ?1 AND id < ?2", range).map_err(sql)?;
         for table in ["items", "states", "leases", "blob_refs"] {
@@ -108,7 +109,7 @@ pub(super) fn delete(
         tx.execute("DELETE FROM sessions WHERE pk = ?1", [row.pk]).map_err(sql)?;
         tx.execute("DELETE FROM damage WHERE session = ?1", [session.to_string()]).map_err(sql)?;
         // Only its own texts can have become nobody's: looking at all of them would hold up every writer.
-        texts::drop_unused(tx, place, &own)?;
+        texts::drop_unused(tx, location, &own)?;
         Ok(true)
     })?;
     if deleted {
@@ -123,25 +124,25 @@ pub(super) fn collect_garbage(direct: &mut Direct) -> Result<Garbage, Error> {
 
 /// Folds a session anew and writes everything that follows from its journal.
 pub(super) fn rebuild(direct: &mut Direct, session: SessionId) -> Result<Loaded, Error> {
-    transact(direct, |tx, place| {
-        let row = session::find_row(tx, place, session)?;
-        refold(tx, place, session, &row)
+    transact(direct, |tx, location| {
+        let row = session::find_row(tx, location, session)?;
+        refold(tx, location, session, &row)
     })
 }
 
 /// The same within a transaction.
 pub(super) fn refold(
     tx: &Transaction<'_>,
-    place: &str,
+    location: &str,
     session: SessionId,
     row: &session::Row,
 ) -> Result<Loaded, Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     tx.execute("DELETE FROM items WHERE session = ?1", [row.pk]).map_err(sql)?;
     tx.execute("DELETE FROM states WHERE session = ?1", [row.pk]).map_err(sql)?;
-    let mut fold = Fold::new(session, None, session::known(tx, place, session)?);
+    let mut fold = Fold::new(session, None, session::known(tx, location, session)?);
     loop {
-        let rows = journal::events(tx, place, row, fold.after(), PAGE)?;
+        let rows = journal::events(tx, location, row, fold.after(), PAGE)?;
         if rows.is_empty() {
             break;
         }
@@ -152,23 +153,23 @@ pub(super) fn refold(
                 changes.add(&mark, segno_core::project(state, &mark, &event, applied));
             }
         }
-        changes.write(tx, place, row.pk)?;
+        changes.write(tx, location, row.pk)?;
     }
     let (mut state, notices) = fold.finish()?;
     state.seq = row.head_seq;
-    write_folded(tx, place, row, &state, false)?;
+    write_folded(tx, location, row, &state, false)?;
     // It never changes, so appending leaves it alone; a saved session may have it wrong.
     tx.execute(
         "UPDATE sessions SET made_by = ?2 WHERE pk = ?1",
         (row.pk, super::create::maker(state.made_by)),
     )
     .map_err(sql)?;
-    texts::mend(tx, place, row.pk)?;
+    texts::mend(tx, location, row.pk)?;
     Ok(Loaded { state, notices })
 }
 
-pub(super) fn integrity(connection: &Connection, place: &str, deep: bool) -> Result<Vec<String>, Error> {
-    match look_for_damage(connection, deep).map_err(|e| fault(place, e)) {
+pub(super) fn integrity(connection: &Connection, location: &str, deep: bool) -> Result<Vec<String>, Error> {
+    match look_for_damage(connection, deep).map_err(|e| fault(location, e)) {
         // A check that cannot go on for damage has found it.
         Err(Error::Damaged { what, .. }) => Ok(vec![what]),
         other => other,
@@ -207,8 +208,8 @@ fn wrong_heads(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 pub(super) fn quarantine(direct: &mut Direct, session: SessionId, seq: u64, what: &str) -> Result<(), Error> {
-    transact(direct, |tx, place| {
-        let sql = |e| fault(place, e);
+    transact(direct, |tx, location| {
+        let sql = |e| fault(location, e);
         let known: bool = tx
             .query_row(
                 "SELECT EXISTS (SELECT 1 FROM damage WHERE session = ?1 AND seq = ?2)",
@@ -221,7 +222,7 @@ pub(super) fn quarantine(direct: &mut Direct, session: SessionId, seq: u64, what
         }
         // The row's own bytes are kept as they were found; a row that is gone or unreadable leaves nothing to keep.
         let bytes = || {
-            let row = session::find_row(tx, place, session)?;
+            let row = session::find_row(tx, location, session)?;
             tx.query_row(
                 "SELECT CAST(key || char(10) || kind || char(10) || body AS BLOB) FROM events WHERE id = ?1",
                 [session::event_id(row.pk, seq)],
@@ -245,8 +246,8 @@ pub(super) fn quarantine(direct: &mut Direct, session: SessionId, seq: u64, what
     })
 }
 
-pub(super) fn quarantined(connection: &Connection, place: &str) -> Result<Vec<Damage>, Error> {
-    let sql = |e| fault(place, e);
+pub(super) fn quarantined(connection: &Connection, location: &str) -> Result<Vec<Damage>, Error> {
+    let sql = |e| fault(location, e);
     let mut statement = connection
         .prepare("SELECT session, seq, found_us, what, coalesce(length(content), 0) FROM damage ORDER BY id")
         .map_err(sql)?;

@@ -8,8 +8,8 @@ use crate::Error;
 use crate::types::Usage;
 
 /// Every session with what it takes. Whoever asks wants all of them, so every row is looked at once.
-pub(super) fn usage(connection: &Connection, place: &str) -> Result<Vec<Usage>, Error> {
-    let sql = |e| fault(place, e);
+pub(super) fn usage(connection: &Connection, location: &str) -> Result<Vec<Usage>, Error> {
+    let sql = |e| fault(location, e);
     let mut sessions = connection.prepare("SELECT pk, id, project FROM sessions ORDER BY pk").map_err(sql)?;
     let mut journal = connection
         .prepare(

@@ -40,7 +40,7 @@ pub(super) enum Inserted {
 /// Writes one event with its texts, and folds it in. What follows for the lists is added to `changes`.
 pub(super) fn write_event(
     connection: &Connection,
-    place: &str,
+    location: &str,
     row: &mut Row,
     state: &mut State,
     changes: &mut lists::Changes,
@@ -48,7 +48,7 @@ pub(super) fn write_event(
     redacted: &Redacted,
 ) -> Result<Inserted, Error> {
     let seq = row.head_seq + 1;
-    if insert_event(connection, place, row, written, redacted)? == Inserted::KeyKnown {
+    if insert_event(connection, location, row, written, redacted)? == Inserted::KeyKnown {
         return Ok(Inserted::KeyKnown);
     }
     let mark = Mark { seq, at: written.at, run: written.run.clone() };
@@ -61,7 +61,7 @@ pub(super) fn write_event(
 /// Writes the event's own row and its texts, chained to the head.
 pub(super) fn insert_event(
     connection: &Connection,
-    place: &str,
+    location: &str,
     row: &mut Row,
     written: &Written,
     redacted: &Redacted,
@@ -82,7 +82,7 @@ pub(super) fn insert_event(
     let mut hashes = hash.to_vec();
     if written.forgotten.is_some() {
         hashes.extend_from_slice(&chain::seal(&row.head_hash, &hash, &link));
-        super::schema::allow_seals(connection).map_err(|e| fault(place, e))?;
+        super::schema::allow_seals(connection).map_err(|e| fault(location, e))?;
     }
     let inserted = connection
         .prepare_cached(
@@ -106,10 +106,10 @@ pub(super) fn insert_event(
     match inserted {
         Ok(_) => {}
         Err(why) if is_known_key(&why) => return Ok(Inserted::KeyKnown),
-        Err(why) => return Err(fault(place, why)),
+        Err(why) => return Err(fault(location, why)),
     }
     for blob in redacted.blobs() {
-        lists::write_blob(connection, place, row.pk, seq, blob)?;
+        lists::write_blob(connection, location, row.pk, seq, blob)?;
     }
     row.head_seq = seq;
     row.head_hash = hash;
@@ -124,20 +124,20 @@ fn is_known_key(why: &rusqlite::Error) -> bool {
 /// Writes what is folded from the journal: the state, and the session in one line.
 pub(super) fn write_folded(
     connection: &Connection,
-    place: &str,
+    location: &str,
     row: &Row,
     state: &State,
     keep: bool,
 ) -> Result<(), Error> {
     if !keep {
-        let (body, digest) = codec::encode_state(state, place)?;
+        let (body, digest) = codec::encode_state(state, location)?;
         connection
             .prepare_cached(
                 "INSERT INTO states (session, seq, fold, body, digest) VALUES (?1, ?2, ?3, ?4, ?5)
                  ON CONFLICT (session) DO UPDATE SET seq = ?2, fold = ?3, body = ?4, digest = ?5",
             )
             .and_then(|mut put| put.execute((row.pk, state.seq, FOLD_VERSION, body, digest)))
-            .map_err(|e| fault(place, e))?;
+            .map_err(|e| fault(location, e))?;
     }
     let summary = Summary::from(state);
     let json = serde_json::to_string(&summary).unwrap_or_default();
@@ -157,6 +157,6 @@ pub(super) fn write_folded(
                 json,
             ))
         })
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     Ok(())
 }

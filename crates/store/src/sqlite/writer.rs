@@ -27,22 +27,22 @@ enum Job {
 pub(super) struct Writer {
     jobs: Option<mpsc::SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
-    place: String,
+    location: String,
 }
 
 impl Writer {
     pub(super) fn start(mut direct: Direct) -> Result<Self, Error> {
-        let place = direct.place.clone();
+        let location = direct.location.clone();
         let (jobs, inbox) = mpsc::sync_channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("segno-writer".to_owned())
             .spawn(move || work(&mut direct, &inbox))
             .map_err(|why| Error::Failed {
-                place: place.clone(),
+                location: location.clone(),
                 what: format!("no thread to write with: {why}"),
                 certainty: Certainty::NotWritten,
             })?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread), place })
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), location })
     }
 
     pub(super) fn append(&self, batch: Vec<Append>) -> Results {
@@ -51,8 +51,9 @@ impl Writer {
 
     pub(super) fn append_soon(&self, batch: Vec<Append>) -> Answer {
         let count = batch.len();
-        let place = self.place.clone();
-        let lost = move |certainty| -> Results { (0..count).map(|_| Err(gone(&place, certainty))).collect() };
+        let location = self.location.clone();
+        let lost =
+            move |certainty| -> Results { (0..count).map(|_| Err(gone(&location, certainty))).collect() };
         let (reply, answer) = mpsc::sync_channel(1);
         if self.send(Job::Append(batch, reply)).is_err() {
             return Answer::new(move || lost(Certainty::NotWritten));
@@ -70,8 +71,8 @@ impl Writer {
             // Nobody listens any more: then nobody misses the answer.
             let _ = reply.send(job(direct));
         }));
-        self.send(job).map_err(|()| gone(&self.place, Certainty::NotWritten))?;
-        answer.recv().unwrap_or_else(|_| Err(gone(&self.place, Certainty::Unknown)))
+        self.send(job).map_err(|()| gone(&self.location, Certainty::NotWritten))?;
+        answer.recv().unwrap_or_else(|_| Err(gone(&self.location, Certainty::Unknown)))
     }
 
     fn send(&self, job: Job) -> Result<(), ()> {
@@ -79,8 +80,8 @@ impl Writer {
     }
 }
 
-fn gone(place: &str, certainty: Certainty) -> Error {
-    Error::Failed { place: place.to_owned(), what: "the writer thread is gone".to_owned(), certainty }
+fn gone(location: &str, certainty: Certainty) -> Error {
+    Error::Failed { location: location.to_owned(), what: "the writer thread is gone".to_owned(), certainty }
 }
 
 impl Drop for Writer {

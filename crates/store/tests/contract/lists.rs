@@ -6,7 +6,7 @@ use segno_core::SessionId;
 use segno_core::event::CallEnd;
 use segno_core::event::Change;
 use segno_core::event::Source;
-use segno_store::ItemPlace;
+use segno_store::ItemPosition;
 use segno_store::Page;
 use segno_store::Store;
 
@@ -53,7 +53,7 @@ fn walk(store: &dyn Store, session: SessionId, list: List, size: usize, newest_f
             assert_eq!(items.total, found.len() as u64);
             return found;
         };
-        page.after = Some(ItemPlace { seq: last.seq, key: last.key.clone() });
+        page.after = Some(ItemPosition { seq: last.seq, key: last.key.clone() });
         found.extend(items.items.into_iter().map(|item| item.key));
     }
 }
@@ -163,7 +163,7 @@ fn a_page_past_the_end_is_empty(backend: &dyn Backend) {
                 store.items(session, list, &Page { after: None, limit: usize::MAX, newest_first }).unwrap();
             assert_eq!(all.items.len() as u64, total, "{list:?}");
             let edge = if newest_first { (0, String::new()) } else { (u64::MAX, "~".repeat(300)) };
-            let after = Some(ItemPlace { seq: edge.0, key: edge.1 });
+            let after = Some(ItemPosition { seq: edge.0, key: edge.1 });
             let past = store.items(session, list, &Page { after, limit: 10, newest_first }).unwrap();
             assert_eq!((past.items.len(), past.total), (0, total), "{list:?}");
         }

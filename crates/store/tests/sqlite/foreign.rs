@@ -4,7 +4,6 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 
 use segno_store::Error;
-use segno_store::Store;
 use segno_store::sqlite::Purpose;
 
 use crate::common::*;
@@ -116,8 +115,8 @@ fn damage_under_an_open_store_is_an_error_not_a_loss() {
     let mut broken = whole.clone();
     broken[100..4096].fill(0xA5);
     std::fs::write(home.db(), &broken).unwrap();
-    let refused = home.try_open().map(|store| store.load(session));
-    assert!(matches!(refused, Err(Error::Damaged { .. }) | Ok(Err(Error::Damaged { .. }))), "damage unseen");
+    let refused = home.try_open().err();
+    assert!(matches!(refused, Some(Error::Damaged { .. })), "{refused:?}");
     assert_eq!(home.bytes(), broken);
     std::fs::write(home.db(), &whole).unwrap();
     assert_whole(&home.open(), session);

@@ -271,7 +271,7 @@ impl Engine {
             let rows = self.store().page(session, T::LIST, &page)?;
             lines.extend(rows.iter().filter_map(|row| line(row.seq, row.row())));
             let full = rows.len() == limits.entries;
-            after = rows.last().map(|row| segno_store::ItemPlace { seq: row.seq, key: row.key.clone() });
+            after = rows.last().map(|row| segno_store::ItemPosition { seq: row.seq, key: row.key.clone() });
             if lines.len() >= limits.entries || !full || after.is_none() {
                 break;
             }

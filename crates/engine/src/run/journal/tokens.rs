@@ -33,13 +33,13 @@ impl LiveTokens {
                 if self.messages.len() > MESSAGES {
                     self.messages.pop_front();
                 }
-                let news = minus(*tokens, before);
+                let news = tokens.minus(before);
                 self.ahead = self.ahead.plus(news);
                 (news, true)
             }
             AgentEvent::Tokens { delta: Some(delta), .. } => {
-                let news = minus(*delta, self.ahead);
-                self.ahead = minus(self.ahead, *delta);
+                let news = delta.minus(self.ahead);
+                self.ahead = self.ahead.minus(*delta);
                 (news, false)
             }
             _ => return None,
@@ -49,7 +49,7 @@ impl LiveTokens {
     }
 
     pub(super) fn missing(&mut self, whole: TokenCounts) -> Option<TokenUse> {
-        let news = minus(whole, self.recorded);
+        let news = whole.minus(self.recorded);
         (news.total() > 0).then(|| token_use(news))
     }
 }
@@ -57,17 +57,6 @@ impl LiveTokens {
 fn used(tokens: TokenCounts, estimated: bool) -> Option<Fact> {
     let source = Source::Stream;
     (tokens.total() > 0).then(|| Fact::TokensRecorded { tokens: token_use(tokens), estimated, source })
-}
-
-/// Kind by kind, never below zero.
-fn minus(a: TokenCounts, b: TokenCounts) -> TokenCounts {
-    TokenCounts {
-        input: a.input.saturating_sub(b.input),
-        cache_read: a.cache_read.saturating_sub(b.cache_read),
-        cache_write: a.cache_write.saturating_sub(b.cache_write),
-        output: a.output.saturating_sub(b.output),
-        reasoning: a.reasoning.saturating_sub(b.reasoning),
-    }
 }
 
 /// The same counts as the journal has them.

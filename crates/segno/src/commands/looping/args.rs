@@ -26,7 +26,7 @@ use crate::commands::args::dollars;
     segno loop prp/login.md --workflow prp --until 'cargo test'\n  segno loop status"
 )]
 pub struct Args {
-    /// What to do with a loop that is there; begins one if nothing is said
+    /// What to do with an existing loop; without it, begins one
     #[command(subcommand)]
     pub command: Option<Command>,
     /// The loop to begin

@@ -50,11 +50,11 @@ use crate::exit::ExitCode;
 
 /// Resume a session
 ///
-/// Without a name, the last session of the project that waits. On a terminal it shows where the work stands and asks
-/// how to go on; with flags or without a terminal it never asks. An agent that still runs without its driver is stopped
-/// first, and all it said is taken in; one that has finished meanwhile is not started again. If an agent worked in the
-/// session, it goes on in the same conversation where it can, and is told what was done, what is in doubt, what changed
-/// and what is still to do. A session without an agent only becomes active again.
+/// Without a name, the newest session of the project that is paused, interrupted or halted. On a terminal it shows where
+/// the work stands and asks how to continue; with flags or without a terminal it never asks. An agent that still runs
+/// without its driver is stopped first, and everything it said is recorded; one that has finished meanwhile is not started
+/// again. If an agent worked in the session, it continues in the same conversation where possible, and is told what was
+/// done, what is in doubt, what changed and what is still to do. A session without an agent only becomes active again.
 #[derive(ClapArgs, Clone, Debug, Default)]
 #[command(after_help = "Examples:\n  segno resume\n  segno resume 804211 --from live\n  \
     segno resume --agent codex\n  segno resume --all\n  segno resume --show-brief")]
@@ -65,16 +65,16 @@ pub struct Args {
     /// Where to resume from
     #[arg(long, value_name = "WHERE")]
     pub from: Option<From>,
-    /// Go on from this checkpoint
+    /// Resume from this checkpoint
     #[arg(long, value_name = "CP", conflicts_with = "from")]
     pub checkpoint: Option<String>,
     /// Only make the session active again; start no agent
     #[arg(long)]
     pub no_run: bool,
-    /// Go on with this agent instead of the last one: same session, same files, and the brief
+    /// Continue with this agent instead of the last one: same session, same files, and the brief
     #[arg(long, value_name = "NAME", conflicts_with = "no_run")]
     pub agent: Option<String>,
-    /// What the agent shall do, beside going on
+    /// What the agent should do in addition
     #[arg(long, short, value_name = "TEXT")]
     pub prompt: Option<String>,
     /// Give the terminal to the agent's own interface, also if it had none before
@@ -83,10 +83,10 @@ pub struct Args {
     /// Check out the session's branch first, if the repository is on another one
     #[arg(long, conflicts_with = "any_branch")]
     pub checkout_branch: bool,
-    /// Go on also if the repository is on another branch
+    /// Resume even if the repository is on another branch
     #[arg(long)]
     pub any_branch: bool,
-    /// Everything that was cut off, in every project: each in the background. What was stopped on purpose stays stopped
+    /// Resume every interrupted session of every project, each in the background. What was stopped on purpose stays stopped
     #[arg(long, conflicts_with_all = ["id", "from", "checkpoint", "no_run", "agent", "prompt", "interactive",
         "show_brief", "options", "reset_breaker", "file", "args", "same_args"])]
     pub all: bool,
@@ -102,7 +102,7 @@ pub struct Args {
     /// Close the breaker of a halted session
     #[arg(long)]
     pub reset_breaker: bool,
-    /// The session about this file, and no other
+    /// Only the session about this file
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// One more argument for the agent; may be repeated
@@ -114,7 +114,7 @@ pub struct Args {
     /// Leave the terminal first, for --all
     #[arg(long, hide = true)]
     pub background: bool,
-    /// Take the agent up again by itself when it dies, at most N times (default: resume.attempts; 0: never)
+    /// Restart the agent after a crash, at most N times (default: resume.attempts; 0: never)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     pub auto_resume: Option<Option<u32>>,
 }
@@ -171,7 +171,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let mut wish = wish(&ctx, args, &state)?;
     if asks(context, args, &state) {
         match panel::ask(context, &state, &options)? {
-            Answer::RestoreRequest(recovery) => wish.from = Some(recovery),
+            Answer::ResumeFrom(recovery) => wish.from = Some(recovery),
             Answer::New => return new_beside(&ctx, args, &state),
             Answer::GiveUp => return give_up(&ctx, &state),
         }
@@ -466,10 +466,10 @@ fn is_unknown_conversation(report: &Report) -> bool {
         .iter()
         .any(|words| said.contains(words));
     // What it says at its own terminal, only the person reads; there, whoever fails at once has not found it.
-    let attended = report.state.run.as_ref().is_some_and(|run| run.interactive) && outcome.turns == 0;
-    let failed = match attended {
+    let interactive = report.state.run.as_ref().is_some_and(|run| run.interactive) && outcome.turns == 0;
+    let failed = match interactive {
         true => outcome.outcome == OutcomeKind::Failed,
         false => matches!(outcome.outcome, OutcomeKind::Failed | OutcomeKind::Interrupted),
     };
-    failed && outcome.tool_calls == 0 && outcome.tokens.total() == 0 && (setup || unknown || attended)
+    failed && outcome.tool_calls == 0 && outcome.tokens.total() == 0 && (setup || unknown || interactive)
 }

@@ -24,7 +24,7 @@ const NARROWEST: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// Go on from there.
-    RestoreRequest(Recovery),
+    ResumeFrom(Recovery),
     /// Begin a new session, and leave this one as it is.
     New,
     /// Give this one up.
@@ -80,13 +80,13 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
         panel.row("in doubt", &format!("{tool} {input} started, no result recorded"), Meaning::Waiting);
     }
     panel.framed("", "", Meaning::Plain);
-    for (number, way) in options.ways.iter().enumerate() {
-        let recommended = if way.recommended { "   recommended" } else { "" };
-        let text = format!("{:<36} {}{recommended}", way.text, way.loses);
-        let meaning = if way.recommended { Meaning::Strong } else { Meaning::Plain };
+    for (number, option) in options.offered.iter().enumerate() {
+        let recommended = if option.recommended { "   recommended" } else { "" };
+        let text = format!("{:<36} {}{recommended}", option.text, option.loses);
+        let meaning = if option.recommended { Meaning::Strong } else { Meaning::Plain };
         panel.framed(&format!("[{}] ", number + 1), &text, meaning);
     }
-    let numbers: Vec<String> = (1..=options.ways.len()).map(|number| number.to_string()).collect();
+    let numbers: Vec<String> = (1..=options.offered.len()).map(|number| number.to_string()).collect();
     let keys =
         format!(" [{}] resume   [n] new session   [a] abort this one   [q] nothing ", numbers.join("/"));
     panel.edge("└", &keys, "┘");
@@ -139,15 +139,16 @@ pub(super) fn ask(context: &Context, state: &State, options: &Options) -> Outcom
         "a" | "abort" => Ok(Answer::GiveUp),
         "q" | "quit" => Err(cancelled("nothing was done")),
         "" | "r" | "resume" => {
-            let way = options.ways.iter().find(|way| way.recommended).or(options.ways.first());
-            way.map(|way| Answer::RestoreRequest(way.recovery))
+            let option = options.offered.iter().find(|option| option.recommended).or(options.offered.first());
+            option
+                .map(|option| Answer::ResumeFrom(option.recovery))
                 .ok_or_else(|| cancelled("there is no way to go on"))
         }
         number => number
             .parse::<usize>()
             .ok()
-            .and_then(|number| options.ways.get(number.checked_sub(1)?))
-            .map(|way| Answer::RestoreRequest(way.recovery))
+            .and_then(|number| options.offered.get(number.checked_sub(1)?))
+            .map(|option| Answer::ResumeFrom(option.recovery))
             .ok_or_else(|| cancelled("that is none of the answers; nothing was done")),
     }
 }

@@ -35,8 +35,7 @@ pub struct Args {
     /// A work item as a tracker prints it (JSON); - is standard input
     #[arg(long, value_name = "FILE")]
     pub work_item: Option<PathBuf>,
-    /// Give the terminal to the agent's own interface; this is so by itself without a prompt. A prompt is what it begins
-    /// with
+    /// Give the terminal to the agent's own interface; the default without a prompt. With a prompt, it starts with that
     #[arg(long, short, conflicts_with_all = ["detach", "raw"])]
     pub interactive: bool,
     /// What the session is about, in a few words
@@ -81,7 +80,7 @@ pub struct Args {
     /// One more argument for the agent; may be repeated
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub args: Vec<String>,
-    /// Take the agent up again by itself when it dies, at most N times (default: resume.attempts; 0: never)
+    /// Restart the agent after a crash, at most N times (default: resume.attempts; 0: never)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     pub auto_resume: Option<Option<u32>>,
     /// Go on in the background, also after the terminal is gone

@@ -33,12 +33,12 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     let directory = context.paths.state.join(DETACHED);
     files::private_directory(&directory)
         .map_err(|why| CommandError::io(format_args!("cannot make {}", directory.display()), why))?;
-    let place = tempfile::Builder::new()
+    let folder = tempfile::Builder::new()
         .prefix(PREFIX)
         .tempdir_in(&directory)
         .map_err(|why| CommandError::io(format_args!("cannot write to {}", directory.display()), why))?
         .keep();
-    let (told, log) = (place.join("session"), place.join("log"));
+    let (told, log) = (folder.join("session"), folder.join("log"));
     let open = |path: &Path| {
         std::fs::File::create(path)
             .map_err(|why| CommandError::io(format_args!("cannot write {}", path.display()), why))
@@ -75,7 +75,7 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     };
     let Some(session): Option<SessionId> = session else {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
-        let _ = std::fs::remove_dir_all(&place);
+        let _ = std::fs::remove_dir_all(&folder);
         // Why it did not is what its own exit code says.
         let exit = ExitCode::ALL.iter().copied().find(|exit| Some(i32::from(exit.number())) == ended);
         let exit = exit.filter(|exit| *exit != ExitCode::Ok).unwrap_or(ExitCode::Failure);
@@ -108,17 +108,17 @@ pub(super) fn leave_terminal(args: &Args) {
 
 /// In the background process, in the end: nothing need be kept of a run that is recorded.
 pub(super) fn forget(args: &Args) {
-    let Some(place) = args.tell.as_deref().and_then(Path::parent) else { return };
+    let Some(folder) = args.tell.as_deref().and_then(Path::parent) else { return };
     let name = |path: Option<&Path>| {
         path.and_then(Path::file_name).and_then(|name| name.to_str().map(ToOwned::to_owned))
     };
     // Only what was made for it goes: the flag may name any place.
-    let ours = name(place.parent()).as_deref() == Some(DETACHED)
-        && name(Some(place)).is_some_and(|name| name.starts_with(PREFIX));
+    let ours = name(folder.parent()).as_deref() == Some(DETACHED)
+        && name(Some(folder)).is_some_and(|name| name.starts_with(PREFIX));
     if ours {
-        let _ = std::fs::remove_file(place.join("session"));
-        let _ = std::fs::remove_file(place.join("log"));
-        let _ = std::fs::remove_dir(place);
+        let _ = std::fs::remove_file(folder.join("session"));
+        let _ = std::fs::remove_file(folder.join("log"));
+        let _ = std::fs::remove_dir(folder);
     }
 }
 

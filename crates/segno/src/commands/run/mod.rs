@@ -289,15 +289,15 @@ pub(super) fn report(ctx: &CommandContext<'_>, session: SessionId, raw: bool, re
     if printer.is_json() && !raw {
         printer.json_line(&document(&report, &ctx.engine.redactor()))?;
     } else if !raw {
-        let attended = report.state.run.as_ref().is_some_and(|run| run.interactive);
+        let interactive = report.state.run.as_ref().is_some_and(|run| run.interactive);
         let text = report.outcome.text.as_deref().filter(|text| !text.trim().is_empty());
         // Who had the agent's terminal has read its last words there.
-        if let Some(text) = text.filter(|_| !attended) {
+        if let Some(text) = text.filter(|_| !interactive) {
             let text = ctx.engine.redactor().text(text).into_owned();
             printer.data(text)?;
         }
         view::summary(context, &report);
-        if attended && report.outcome.outcome == OutcomeKind::Completed {
+        if interactive && report.outcome.outcome == OutcomeKind::Completed {
             printer.hint(format!(
                 "segno resume {}   goes on in this conversation",
                 crate::command_context::tail(session)

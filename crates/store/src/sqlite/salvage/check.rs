@@ -30,21 +30,21 @@ impl Look {
 /// Refuses a saved database that is not sound, or that holds less than can be read of the damaged one and was not
 /// said to.
 pub(super) fn saved(saved: &Path, copy: &Path, salvaged: &Salvaged) -> Result<(), Error> {
-    let place = saved.display().to_string();
+    let location = saved.display().to_string();
     let refuse = |what: String| Error::Damaged {
-        place: place.clone(),
+        location: location.clone(),
         what: format!("{what}; the damaged store was left as it was"),
     };
-    let connection = open::scratch(saved, &place)?;
-    if let Some(problem) = upkeep::integrity(&connection, &place, true)?.into_iter().next() {
+    let connection = open::scratch(saved, &location)?;
+    if let Some(problem) = upkeep::integrity(&connection, &location, true)?.into_iter().next() {
         return Err(refuse(format!("what was saved is not sound: {problem}")));
     }
-    let there = count(&connection, "events").map_err(|e| fault(&place, e))?;
+    let there = count(&connection, "events").map_err(|e| fault(&location, e))?;
     if there != salvaged.events {
         let events = salvaged.events;
         return Err(refuse(format!("{events} events were saved, and {there} are there")));
     }
-    connection.close().map_err(|(_, e)| fault(&place, e))?;
+    connection.close().map_err(|(_, e)| fault(&location, e))?;
     if salvaged.is_complete() {
         let old = copy.display().to_string();
         let readable = open::try_scratch(copy).and_then(|connection| count(&connection, "events"));

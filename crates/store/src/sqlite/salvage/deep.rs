@@ -21,34 +21,34 @@ const LEAF: u8 = 13;
 /// looking everywhere.
 pub(super) fn rows(
     old: &Connection,
-    place: &str,
+    location: &str,
     table: &str,
     columns: &str,
     mut take: impl FnMut(Vec<Sql>) -> Result<(), Error>,
 ) -> Result<bool, Error> {
     // It is a copy, and written to for each page: no need for the disk to keep up.
-    old.execute_batch("PRAGMA synchronous=OFF").map_err(|e| fault(place, e))?;
+    old.execute_batch("PRAGMA synchronous=OFF").map_err(|e| fault(location, e))?;
     let root: rusqlite::Result<i64> =
         old.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?1", [table], |row| row.get(0));
-    let Some(root) = unless_damaged(place, root)? else { return Ok(false) };
+    let Some(root) = unless_damaged(location, root)? else { return Ok(false) };
     // What is in the log goes into the file, where the pages are looked at.
     let emptied = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    let mut everywhere = unless_damaged(place, emptied)?.is_some();
-    for page in leaves(old, place)? {
-        if unless_damaged(place, begin_at(old, table, page))?.is_none() {
+    let mut everywhere = unless_damaged(location, emptied)?.is_some();
+    for page in leaves(old, location)? {
+        if unless_damaged(location, begin_at(old, table, page))?.is_none() {
             everywhere = false;
             continue;
         }
-        read(old, place, table, columns, &mut take)?;
+        read(old, location, table, columns, &mut take)?;
     }
-    Ok(unless_damaged(place, begin_at(old, table, root))?.is_some() && everywhere)
+    Ok(unless_damaged(location, begin_at(old, table, root))?.is_some() && everywhere)
 }
 
-fn leaves(old: &Connection, place: &str) -> Result<Vec<i64>, Error> {
-    let pragma = |name| old.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| fault(place, e));
+fn leaves(old: &Connection, location: &str) -> Result<Vec<i64>, Error> {
+    let pragma = |name| old.pragma_query_value(None, name, |row| row.get(0)).map_err(|e| fault(location, e));
     let size: i64 = pragma("page_size")?;
     let count: i64 = pragma("page_count")?;
-    let io = |why: std::io::Error| io_fault(place, &why);
+    let io = |why: std::io::Error| io_fault(location, &why);
     let file = std::fs::File::open(old.path().unwrap_or_default()).map_err(io)?;
     let mut leaves = Vec::new();
     // The first page is the list of tables.
@@ -74,18 +74,18 @@ fn begin_at(old: &Connection, table: &str, page: i64) -> rusqlite::Result<()> {
 
 fn read(
     old: &Connection,
-    place: &str,
+    location: &str,
     table: &str,
     columns: &str,
     take: &mut impl FnMut(Vec<Sql>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let sql = format!("SELECT {columns} FROM {table} NOT INDEXED");
-    let Some(mut ask) = unless_damaged(place, old.prepare(&sql))? else { return Ok(()) };
+    let Some(mut ask) = unless_damaged(location, old.prepare(&sql))? else { return Ok(()) };
     let count = ask.column_count();
-    let Some(mut rows) = unless_damaged(place, ask.query([]))? else { return Ok(()) };
-    while let Some(Some(row)) = unless_damaged(place, rows.next())? {
+    let Some(mut rows) = unless_damaged(location, ask.query([]))? else { return Ok(()) };
+    while let Some(Some(row)) = unless_damaged(location, rows.next())? {
         let values = (0..count).map(|index| row.get(index)).collect();
-        if let Some(values) = unless_damaged(place, values)? {
+        if let Some(values) = unless_damaged(location, values)? {
             take(values)?;
         }
     }

@@ -68,11 +68,11 @@ impl Salvaged {
 }
 
 /// The answer to a question to a damaged database; none if damage is why there is no answer.
-fn unless_damaged<T>(place: &str, answer: rusqlite::Result<T>) -> Result<Option<T>, Error> {
+fn unless_damaged<T>(location: &str, answer: rusqlite::Result<T>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(e) if is_damage(&e) => Ok(None),
-        Err(e) => Err(fault(place, e)),
+        Err(e) => Err(fault(location, e)),
     }
 }
 
@@ -119,14 +119,14 @@ fn mark(path: &Path) -> PathBuf {
 ///
 /// This process should have no store open on it: reading the files as files lets go of the locks that it holds on them.
 pub fn salvage(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
-    let place = path.display().to_string();
-    let io = |why: std::io::Error| Error::BadPlace { place: place.clone(), why: why.to_string() };
+    let location = path.display().to_string();
+    let io = |why: std::io::Error| Error::BadPlace { location: location.clone(), why: why.to_string() };
     if let Some(begun) = begun(path).map_err(io)? {
         finish(path, &begun).map_err(io)?;
         return Ok(begun);
     }
     if !path.exists() && !open::beside(path, "-wal").exists() {
-        return Err(Error::NoStore(place));
+        return Err(Error::NoStore(location));
     }
     let kept_in = make_folder(path, stamp).map_err(io)?;
     let done = save_into(path, &kept_in);
@@ -140,8 +140,8 @@ pub fn salvage(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
 }
 
 fn save_into(path: &Path, kept_in: &Path) -> Result<Salvaged, Error> {
-    let place = path.display().to_string();
-    let io = |why: std::io::Error| io_fault(&place, &why);
+    let location = path.display().to_string();
+    let io = |why: std::io::Error| io_fault(&location, &why);
     // Writers that have it open wait, and see afterwards that it is another.
     let lock = lock(path)?;
     let before = check::Look::at(path).map_err(io)?;
@@ -159,7 +159,7 @@ fn save_into(path: &Path, kept_in: &Path) -> Result<Salvaged, Error> {
     check::saved(&saved, &copy, &salvaged)?;
     // Where there is no lock to be had somebody may have written meanwhile.
     if lock.is_none() && check::Look::at(path).map_err(io)? != before {
-        return Err(Error::Busy { place });
+        return Err(Error::Busy { location });
     }
     set_mark(path, &salvaged).map_err(io)?;
     finish(path, &salvaged).map_err(io)?;
@@ -168,12 +168,12 @@ fn save_into(path: &Path, kept_in: &Path) -> Result<Salvaged, Error> {
 }
 
 /// What an error of the file system means for the repair.
-fn io_fault(place: &str, why: &std::io::Error) -> Error {
+fn io_fault(location: &str, why: &std::io::Error) -> Error {
     match why.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            Error::Full { place: place.to_owned() }
+            Error::Full { location: location.to_owned() }
         }
-        _ => Error::BadPlace { place: place.to_owned(), why: why.to_string() },
+        _ => Error::BadPlace { location: location.to_owned(), why: why.to_string() },
     }
 }
 
@@ -195,7 +195,7 @@ fn parent(path: &Path) -> &Path {
 
 /// The right to write the damaged database; none if it is too damaged to give it.
 fn lock(path: &Path) -> Result<Option<Connection>, Error> {
-    let place = path.display().to_string();
+    let location = path.display().to_string();
     // SQLite removes the log of an empty database.
     if std::fs::metadata(path).map_or(0, |meta| meta.len()) == 0 {
         return Ok(None);
@@ -212,7 +212,7 @@ fn lock(path: &Path) -> Result<Option<Connection>, Error> {
     match locked() {
         // A damaged header can make a database read-only.
         Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) => Ok(None),
-        other => unless_damaged(&place, other),
+        other => unless_damaged(&location, other),
     }
 }
 
@@ -266,34 +266,34 @@ fn sync_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 fn build(copy: &Path, fresh_path: &Path, path: &Path, salvaged: &mut Salvaged) -> Result<(), Error> {
-    let place = fresh_path.display().to_string();
+    let location = fresh_path.display().to_string();
     let mut fresh = empty(fresh_path)?;
     let mut kept = None;
     match readable(copy, salvaged) {
         Ok(old) => {
-            kept = identity::kept(&old, path, fresh_path, &place)?;
-            rows::copy(&old, &mut fresh, &place, salvaged)?;
+            kept = identity::kept(&old, path, fresh_path, &location)?;
+            rows::copy(&old, &mut fresh, &location, salvaged)?;
         }
         Err(Unreadable::Damaged(why)) => {
             salvaged.lose(format!("the database cannot be read at all: {why}"));
         }
         Err(Unreadable::Fault(why)) => return Err(why),
     }
-    fresh.close().map_err(|(_, e)| fault(&place, e))?;
+    fresh.close().map_err(|(_, e)| fault(&location, e))?;
     refold(fresh_path, kept, salvaged)
 }
 
 /// A new database of the newest form.
 fn empty(path: &Path) -> Result<Connection, Error> {
-    let place = path.display().to_string();
+    let location = path.display().to_string();
     std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(|why| Error::BadPlace { place: place.clone(), why: why.to_string() })?;
-    let mut fresh = open::scratch(path, &place)?;
-    schema::migrate(&mut fresh, &place, schema::NEWEST)?;
+        .map_err(|why| Error::BadPlace { location: location.clone(), why: why.to_string() })?;
+    let mut fresh = open::scratch(path, &location)?;
+    schema::migrate(&mut fresh, &location, schema::NEWEST)?;
     Ok(fresh)
 }
 
@@ -307,7 +307,7 @@ enum Unreadable {
 
 /// The copy, with another beginning if its own is destroyed.
 fn readable(copy: &Path, salvaged: &mut Salvaged) -> Result<Connection, Unreadable> {
-    let place = copy.display().to_string();
+    let location = copy.display().to_string();
     let mut why = "it is empty".to_owned();
     for attempt in [None, Some(header::Part::Header), Some(header::Part::Page)] {
         if let Some(part) = attempt {
@@ -327,7 +327,7 @@ fn readable(copy: &Path, salvaged: &mut Salvaged) -> Result<Connection, Unreadab
             Err(e) if is_damage(&e) || e.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) => {
                 why = e.to_string();
             }
-            Err(e) => return Err(Unreadable::Fault(fault(&place, e))),
+            Err(e) => return Err(Unreadable::Fault(fault(&location, e))),
         }
     }
     Err(Unreadable::Damaged(why))
@@ -390,14 +390,16 @@ fn refold(path: &Path, kept: Option<identity::Kept>, salvaged: &mut Salvaged) ->
     }
     drop(store);
     // The log goes into the file, so that moving the file moves everything.
-    let place = path.display().to_string();
-    let connection = open::scratch(path, &place)?;
+    let location = path.display().to_string();
+    let connection = open::scratch(path, &location)?;
     // Last of all: what was saved from a copy is a copy, and could not be written to from here on.
     if let Some(kept) = kept {
-        kept.write(&connection).map_err(|e| fault(&place, e))?;
+        kept.write(&connection).map_err(|e| fault(&location, e))?;
     }
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(|e| fault(&place, e))?;
-    connection.close().map_err(|(_, e)| fault(&place, e))?;
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .map_err(|e| fault(&location, e))?;
+    connection.close().map_err(|(_, e)| fault(&location, e))?;
     for suffix in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(open::beside(path, suffix));
     }

@@ -32,42 +32,42 @@ const EVENT: &str = "id, session, key, at_us, run, epoch, kind, version, body, h
 pub(super) fn copy(
     old: &Connection,
     fresh: &mut Connection,
-    place: &str,
+    location: &str,
     salvaged: &mut Salvaged,
 ) -> Result<(), Error> {
-    let tx = fresh.transaction().map_err(|e| fault(place, e))?;
-    let old_rows = old_rows(old, place)?;
-    let lost = copy_events(old, &tx, place, &old_rows, salvaged)?;
-    if copy_table(old, &tx, place, "blobs", "rowid, hash, bytes, content", &["hash"])? {
-        dig_for_blobs(old, &tx, place)?;
+    let tx = fresh.transaction().map_err(|e| fault(location, e))?;
+    let old_rows = old_rows(old, location)?;
+    let lost = copy_events(old, &tx, location, &old_rows, salvaged)?;
+    if copy_table(old, &tx, location, "blobs", "rowid, hash, bytes, content", &["hash"])? {
+        dig_for_blobs(old, &tx, location)?;
     }
-    if copy_table(old, &tx, place, "damage", "id, session, seq, found_us, what, content", &[])? {
+    if copy_table(old, &tx, location, "damage", "id, session, seq, found_us, what, content", &[])? {
         salvaged.lose("a part of what was set apart earlier".to_owned());
     }
-    if copy_table(old, &tx, place, "leases", "session, epoch, holder, acquired_us, heartbeat_us", &[])? {
+    if copy_table(old, &tx, location, "leases", "session, epoch, holder, acquired_us, heartbeat_us", &[])? {
         salvaged.lose("who drove some of the sessions".to_owned());
     }
-    make_sessions(&tx, place, old_rows, &lost, salvaged)?;
-    make_references(&tx, place, salvaged)?;
+    make_sessions(&tx, location, old_rows, &lost, salvaged)?;
+    make_references(&tx, location, salvaged)?;
     // Epochs only grow: a lost row must not let a replaced driver back in.
     tx.execute(
         "INSERT OR IGNORE INTO leases SELECT session, max(epoch), NULL, 0, 0 FROM events
          WHERE epoch IS NOT NULL GROUP BY session",
         [],
     )
-    .map_err(|e| fault(place, e))?;
-    tx.commit().map_err(|e| fault(place, e))
+    .map_err(|e| fault(location, e))?;
+    tx.commit().map_err(|e| fault(location, e))
 }
 
 /// Copies events, and tells which are known to have been there and cannot be read.
 fn copy_events(
     old: &Connection,
     fresh: &Transaction<'_>,
-    place: &str,
+    location: &str,
     old_rows: &BTreeMap<i64, Old>,
     salvaged: &mut Salvaged,
 ) -> Result<BTreeSet<i64>, Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     let mut ask = old.prepare(&format!("SELECT {EVENT} FROM events WHERE id = ?1")).map_err(sql)?;
     let mut insert = fresh
         .prepare(&format!(
@@ -75,14 +75,14 @@ fn copy_events(
         ))
         .map_err(sql)?;
     // What there should be, as far as anything says so.
-    let mut wanted = scan::row_ids(old, place, "events", &["session", "key"])?.0;
+    let mut wanted = scan::row_ids(old, location, "events", &["session", "key"])?.0;
     for (pk, old) in old_rows {
         wanted.extend((1..=old.head_seq).map(|seq| session::event_id(*pk, seq)));
     }
     let mut missing = BTreeSet::new();
     for id in wanted {
-        let saved = match columns(&mut ask, place, id)? {
-            Some(values) => put(&mut insert, place, id, values)?,
+        let saved = match columns(&mut ask, location, id)? {
+            Some(values) => put(&mut insert, location, id, values)?,
             None => false,
         };
         if saved {
@@ -95,10 +95,10 @@ fn copy_events(
     // Behind a new beginning that does not fit, everything is on pages that nothing leads to.
     let all = salvaged.events == 0 && missing.is_empty() && !salvaged.lost.is_empty();
     if all || !missing.is_empty() {
-        let everywhere = deep::rows(old, place, "events", EVENT, |values| {
+        let everywhere = deep::rows(old, location, "events", EVENT, |values| {
             let Some(Sql::Integer(id)) = values.first() else { return Ok(()) };
             let id = *id;
-            if (all || missing.contains(&id)) && put(&mut insert, place, id, values)? {
+            if (all || missing.contains(&id)) && put(&mut insert, location, id, values)? {
                 missing.remove(&id);
                 salvaged.events += 1;
             }
@@ -112,31 +112,31 @@ fn copy_events(
 }
 
 /// Writes an event's row, if it is one: a row of another session than its number says is none of ours.
-fn put(insert: &mut Statement<'_>, place: &str, id: i64, values: Vec<Sql>) -> Result<bool, Error> {
+fn put(insert: &mut Statement<'_>, location: &str, id: i64, values: Vec<Sql>) -> Result<bool, Error> {
     if values.get(1) != Some(&Sql::Integer(session::pk_of(id))) {
         return Ok(false);
     }
-    let rows = unless_damaged(place, insert.execute(rusqlite::params_from_iter(values)))?;
+    let rows = unless_damaged(location, insert.execute(rusqlite::params_from_iter(values)))?;
     Ok(rows.is_some_and(|rows| rows > 0))
 }
 
 /// Texts prove themselves: what has the hash it is stored under is what was stored.
-fn dig_for_blobs(old: &Connection, fresh: &Transaction<'_>, place: &str) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+fn dig_for_blobs(old: &Connection, fresh: &Transaction<'_>, location: &str) -> Result<(), Error> {
+    let sql = |e| fault(location, e);
     let mut wanted = BTreeSet::new();
     let mut insert = fresh
         .prepare("INSERT OR IGNORE INTO blobs (hash, bytes, content) VALUES (?1, ?2, ?3)")
         .map_err(sql)?;
-    texts::each_reference(fresh, place, None, |_, hash| {
+    texts::each_reference(fresh, location, None, |_, hash| {
         wanted.insert(hash);
         Ok(())
     })?;
     // What cannot be found again is told with the references to it.
-    deep::rows(old, place, "blobs", "hash, bytes, content", |values| {
+    deep::rows(old, location, "blobs", "hash, bytes, content", |values| {
         let [Sql::Blob(hash), Sql::Integer(bytes), Sql::Blob(content)] = &values[..] else { return Ok(()) };
         let known = <[u8; 32]>::try_from(hash.as_slice()).is_ok_and(|hash| wanted.contains(&hash));
         if known && codec::decompress(content, u64::try_from(*bytes).unwrap_or(0), hash).is_some() {
-            unless_damaged(place, insert.execute(rusqlite::params_from_iter(values)))?;
+            unless_damaged(location, insert.execute(rusqlite::params_from_iter(values)))?;
         }
         Ok(())
     })?;
@@ -144,16 +144,16 @@ fn dig_for_blobs(old: &Connection, fresh: &Transaction<'_>, place: &str) -> Resu
 }
 
 /// A row as it is stored, if it is there and can be read.
-fn columns(ask: &mut Statement<'_>, place: &str, id: i64) -> Result<Option<Vec<Sql>>, Error> {
+fn columns(ask: &mut Statement<'_>, location: &str, id: i64) -> Result<Option<Vec<Sql>>, Error> {
     let count = ask.column_count();
-    unless_damaged(place, ask.query_row([id], |row| (0..count).map(|index| row.get(index)).collect()))
+    unless_damaged(location, ask.query_row([id], |row| (0..count).map(|index| row.get(index)).collect()))
 }
 
 /// Copies the rows of a table that can be read. True if some cannot.
 fn copy_table(
     old: &Connection,
     fresh: &Transaction<'_>,
-    place: &str,
+    location: &str,
     table: &str,
     names: &str,
     order: &[&str],
@@ -161,13 +161,13 @@ fn copy_table(
     let marks = (1..=names.split(',').count()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
     let mut insert = fresh
         .prepare(&format!("INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})"))
-        .map_err(|e| fault(place, e))?;
+        .map_err(|e| fault(location, e))?;
     let ask = old.prepare(&format!("SELECT {names} FROM {table} WHERE rowid = ?1"));
-    let Some(mut ask) = unless_damaged(place, ask)? else { return Ok(true) };
-    let (ids, mut damaged) = scan::row_ids(old, place, table, order)?;
+    let Some(mut ask) = unless_damaged(location, ask)? else { return Ok(true) };
+    let (ids, mut damaged) = scan::row_ids(old, location, table, order)?;
     for id in ids {
-        let saved = match columns(&mut ask, place, id)? {
-            Some(values) => unless_damaged(place, insert.execute(rusqlite::params_from_iter(values)))?,
+        let saved = match columns(&mut ask, location, id)? {
+            Some(values) => unless_damaged(location, insert.execute(rusqlite::params_from_iter(values)))?,
             None => None,
         };
         damaged |= saved.is_none();
@@ -183,20 +183,20 @@ struct Old {
     head_hash: [u8; 32],
 }
 
-fn old_rows(old: &Connection, place: &str) -> Result<BTreeMap<i64, Old>, Error> {
+fn old_rows(old: &Connection, location: &str) -> Result<BTreeMap<i64, Old>, Error> {
     let mut rows = BTreeMap::new();
     let pragma = |name: &str| {
         let value = old.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
-        value.map_err(|e| fault(place, e))
+        value.map_err(|e| fault(location, e))
     };
     let most = pragma("page_count")? * pragma("page_size")? / SMALLEST_EVENT;
     let ask = old.prepare("SELECT id, uid, head_seq, head_hash FROM sessions WHERE pk = ?1");
-    let Some(mut ask) = unless_damaged(place, ask)? else { return Ok(rows) };
-    for pk in scan::row_ids(old, place, "sessions", &["id"])?.0 {
+    let Some(mut ask) = unless_damaged(location, ask)? else { return Ok(rows) };
+    for pk in scan::row_ids(old, location, "sessions", &["id"])?.0 {
         let found = ask.query_row([pk], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, [u8; 16]>(1)?, row.get(2)?, row.get(3)?))
         });
-        let Some((id, uid, head_seq, head_hash)) = unless_damaged(place, found)? else { continue };
+        let Some((id, uid, head_seq, head_hash)) = unless_damaged(location, found)? else { continue };
         if let Ok(id) = id.parse()
             && head_seq <= most
         {
@@ -209,12 +209,12 @@ fn old_rows(old: &Connection, place: &str) -> Result<BTreeMap<i64, Old>, Error> 
 /// Session rows follow from the events: the first event of each carries its name and identity.
 fn make_sessions(
     fresh: &Transaction<'_>,
-    place: &str,
+    location: &str,
     mut old_rows: BTreeMap<i64, Old>,
     lost: &BTreeSet<i64>,
     salvaged: &mut Salvaged,
 ) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
+    let sql = |e| fault(location, e);
     let mut ask = fresh.prepare("SELECT session, max(id) FROM events GROUP BY session").map_err(sql)?;
     let heads: Vec<(i64, i64)> = ask
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -223,7 +223,7 @@ fn make_sessions(
         .map_err(sql)?;
     for (pk, head) in heads {
         let known = old_rows.remove(&pk);
-        let Some((id, uid)) = identity(fresh, place, pk)?.or(known.as_ref().map(|old| (old.id, old.uid)))
+        let Some((id, uid)) = identity(fresh, location, pk)?.or(known.as_ref().map(|old| (old.id, old.uid)))
         else {
             // Its number must be free for the next session.
             let count = forget(fresh, pk).map_err(sql)?;
@@ -289,33 +289,33 @@ fn runs(lost: &BTreeSet<i64>, pk: i64, end: std::ops::RangeInclusive<u64>) -> Ve
     runs
 }
 
-fn identity(fresh: &Connection, place: &str, pk: i64) -> Result<Option<(SessionId, Uid)>, Error> {
+fn identity(fresh: &Connection, location: &str, pk: i64) -> Result<Option<(SessionId, Uid)>, Error> {
     let first = fresh.query_row(
         "SELECT kind, version, body FROM events WHERE id = ?1",
         [session::event_id(pk, 1)],
         |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, row.get::<_, String>(2)?)),
     );
-    let Some((kind, version, body)) = unless_damaged(place, first)? else { return Ok(None) };
+    let Some((kind, version, body)) = unless_damaged(location, first)? else { return Ok(None) };
     let begun = match Event::decode(&kind, version, &body) {
         Ok(Event::SessionCreated(created)) => Some((created.id, created.uid)),
         Ok(Event::SessionImported(imported)) => Some((imported.state.session_id, imported.state.uid)),
         _ => None,
     };
     Ok(match begun {
-        Some((id, uid)) => Some((name_here(fresh, place, pk)?.unwrap_or(id), uid)),
+        Some((id, uid)) => Some((name_here(fresh, location, pk)?.unwrap_or(id), uid)),
         None => None,
     })
 }
 
 /// A journal that came from another store begins with the name that the session had there.
-fn name_here(fresh: &Connection, place: &str, pk: i64) -> Result<Option<SessionId>, Error> {
+fn name_here(fresh: &Connection, location: &str, pk: i64) -> Result<Option<SessionId>, Error> {
     let last = fresh.query_row(
         "SELECT version, body FROM events WHERE session = ?1 AND kind = 'journal_imported'
          ORDER BY id DESC LIMIT 1",
         [pk],
         |row| Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?)),
     );
-    let Some((version, body)) = unless_damaged(place, last)? else { return Ok(None) };
+    let Some((version, body)) = unless_damaged(location, last)? else { return Ok(None) };
     Ok(match Event::decode("journal_imported", version, &body) {
         Ok(Event::JournalImported(imported)) => Some(imported.id),
         _ => None,
@@ -324,11 +324,11 @@ fn name_here(fresh: &Connection, place: &str, pk: i64) -> Result<Option<SessionI
 
 /// Which session refers to which text follows from the events too. A reference that went missing would let the text
 /// be cleared away.
-fn make_references(fresh: &Transaction<'_>, place: &str, salvaged: &mut Salvaged) -> Result<(), Error> {
-    let sql = |e| fault(place, e);
-    let mut insert = texts::note_reference(fresh, place)?;
+fn make_references(fresh: &Transaction<'_>, location: &str, salvaged: &mut Salvaged) -> Result<(), Error> {
+    let sql = |e| fault(location, e);
+    let mut insert = texts::note_reference(fresh, location)?;
     let mut exists = fresh.prepare("SELECT 1 FROM blobs WHERE hash = ?1").map_err(sql)?;
-    texts::each_reference(fresh, place, None, |id, hash| {
+    texts::each_reference(fresh, location, None, |id, hash| {
         let (pk, seq) = (session::pk_of(id), session::seq_of(id));
         insert.execute((hash, pk, seq))?;
         if exists.query_row([hash], |_| Ok(())).optional()?.is_none() {

@@ -14,7 +14,7 @@ use crate::Error;
 /// Answers too whether anything could not be read on the way.
 pub(super) fn row_ids(
     old: &Connection,
-    place: &str,
+    location: &str,
     table: &str,
     index_order: &[&str],
 ) -> Result<(BTreeSet<i64>, bool), Error> {
@@ -25,7 +25,7 @@ pub(super) fn row_ids(
             let order: Vec<String> =
                 index_order.iter().map(|column| format!("{column} {direction}")).collect();
             let sql = format!("SELECT rowid FROM {table} ORDER BY {}", order.join(", "));
-            if unless_damaged(place, collect(old, &sql, &mut ids))?.is_some() {
+            if unless_damaged(location, collect(old, &sql, &mut ids))?.is_some() {
                 // From one end to the other: the way back shows nothing new.
                 break;
             }
@@ -33,9 +33,9 @@ pub(super) fn row_ids(
         }
     }
     let mut after = 0;
-    while let Some(next) = walk(old, place, table, after, &mut ids)? {
+    while let Some(next) = walk(old, location, table, after, &mut ids)? {
         damaged = true;
-        match past(old, place, table, next)? {
+        match past(old, location, table, next)? {
             Some(further) => after = further,
             None => break,
         }
@@ -56,7 +56,7 @@ fn collect(old: &Connection, sql: &str, ids: &mut BTreeSet<i64>) -> rusqlite::Re
 /// were passed already; that is damage too, or this would go round in a circle for ever.
 fn walk(
     old: &Connection,
-    place: &str,
+    location: &str,
     table: &str,
     after: i64,
     ids: &mut BTreeSet<i64>,
@@ -75,19 +75,19 @@ fn walk(
         }
         Ok(true)
     });
-    let whole = unless_damaged(place, walked)?.unwrap_or(false);
+    let whole = unless_damaged(location, walked)?.unwrap_or(false);
     Ok((!whole).then_some(last))
 }
 
 /// The smallest row id after which reading works again: a later row is there, or none any more. Row ids are far apart
 /// where one session ends and the next begins, so the step is doubled until it is past the damage and then halved until
 /// it is just past it.
-fn past(old: &Connection, place: &str, table: &str, bad: i64) -> Result<Option<i64>, Error> {
+fn past(old: &Connection, location: &str, table: &str, bad: i64) -> Result<Option<i64>, Error> {
     let mut fails = bad;
     let mut step: i64 = 1;
     let mut works = loop {
         let Some(next) = bad.checked_add(step) else { return Ok(None) };
-        if works_after(old, place, table, next)? {
+        if works_after(old, location, table, next)? {
             break next;
         }
         fails = next;
@@ -96,7 +96,7 @@ fn past(old: &Connection, place: &str, table: &str, bad: i64) -> Result<Option<i
     };
     while works - fails > 1 {
         let middle = fails + (works - fails) / 2;
-        if works_after(old, place, table, middle)? {
+        if works_after(old, location, table, middle)? {
             works = middle;
         } else {
             fails = middle;
@@ -105,10 +105,10 @@ fn past(old: &Connection, place: &str, table: &str, bad: i64) -> Result<Option<i
     Ok(Some(works))
 }
 
-fn works_after(old: &Connection, place: &str, table: &str, after: i64) -> Result<bool, Error> {
+fn works_after(old: &Connection, location: &str, table: &str, after: i64) -> Result<bool, Error> {
     let sql = format!("SELECT rowid FROM {table} NOT INDEXED WHERE rowid > ?1 ORDER BY rowid LIMIT 1");
     let answer = old
         .prepare_cached(&sql)
         .and_then(|mut ask| ask.query_row([after], |row| row.get::<_, i64>(0)).optional());
-    Ok(unless_damaged(place, answer)?.is_some_and(|next| next.is_none_or(|next| next > after)))
+    Ok(unless_damaged(location, answer)?.is_some_and(|next| next.is_none_or(|next| next > after)))
 }

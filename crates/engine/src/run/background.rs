@@ -27,12 +27,12 @@ pub(super) enum Done {
 }
 
 /// A thread that does one thing after the other.
-pub(super) struct Beside {
+pub(super) struct BackgroundWork {
     jobs: mpsc::Sender<Job>,
     done: mpsc::Receiver<Done>,
 }
 
-impl Beside {
+impl BackgroundWork {
     pub(super) fn start<'scope, 'env>(scope: &'scope Scope<'scope, 'env>, engine: &'env Engine) -> Self {
         let (jobs, to_do) = mpsc::channel::<Job>();
         let (tell, done) = mpsc::channel();

@@ -16,7 +16,7 @@ use crate::lease::Driver;
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Renews the lease until it is dropped.
-pub(crate) struct Heart(Arc<Shared>);
+pub(crate) struct Heartbeat(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -32,7 +32,7 @@ struct State {
     news: Vec<Input>,
 }
 
-impl Heart {
+impl Heartbeat {
     /// Begins. The first beat comes when the first interval is over: the lease was just taken.
     pub(crate) fn start<'scope, 'env>(
         scope: &'scope Scope<'scope, 'env>,
@@ -61,7 +61,7 @@ impl Heart {
     }
 }
 
-impl Drop for Heart {
+impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.0.lock().ended = true;
         self.0.wake.notify_all();

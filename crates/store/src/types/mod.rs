@@ -1,0 +1,40 @@
+//! What goes into a store and what comes out.
+
+mod read;
+mod upkeep;
+mod write;
+
+pub use self::read::EventRow;
+pub use self::read::Filter;
+pub use self::read::Item;
+pub use self::read::ItemPosition;
+pub use self::read::Items;
+pub use self::read::Known;
+pub use self::read::Listing;
+pub use self::read::Loaded;
+pub use self::read::Page;
+pub use self::read::StoredEvent;
+pub use self::upkeep::Damage;
+pub use self::upkeep::Garbage;
+pub use self::upkeep::Identity;
+pub use self::upkeep::Lease;
+pub use self::upkeep::Over;
+pub use self::upkeep::Standing;
+pub use self::upkeep::Steady;
+pub use self::upkeep::Usage;
+pub use self::write::Answer;
+pub use self::write::Append;
+pub use self::write::Appended;
+pub use self::write::Check;
+pub use self::write::Create;
+pub use self::write::Decider;
+pub use self::write::DeciderAmong;
+pub use self::write::Forget;
+pub use self::write::Holds;
+pub use self::write::Last;
+pub use self::write::Piece;
+pub use self::write::Pieces;
+pub use self::write::Restore;
+pub use self::write::RestoredEvent;
+pub use self::write::Rewritten;
+pub use self::write::What;
