@@ -208,10 +208,9 @@ impl TestReport {
             report.skipped = report.skipped.saturating_add(part.skipped);
             complete &= part.complete;
             report.build_failed |= part.build_failed;
-            report.named &= part.count(Outcome::Passed) == part.passed
-                && part.count(Outcome::Failed) == part.failed
-                && !part.unnamed;
-            report.failures_named &= part.count(Outcome::Failed) == part.failed;
+            let failures_named = part.count(Outcome::Failed).saturating_add(part.unloaded) == part.failed;
+            report.named &= part.count(Outcome::Passed) == part.passed && failures_named && !part.unnamed;
+            report.failures_named &= failures_named;
             report.tests.append(&mut part.tests);
         }
         report.runner = report.runners.first().copied().unwrap_or(Runner::ExitStatus);
@@ -252,6 +251,9 @@ pub(crate) struct Part {
     /// The summary was seen, so that the counts are the runner's own.
     pub(crate) complete: bool,
     pub(crate) build_failed: bool,
+    /// Files or packages that count as failed because they could not be built or loaded. They are no tests: their tests
+    /// have names of their own once they can be.
+    pub(crate) unloaded: u64,
     /// Stands before each name, if it is known.
     pub(crate) prefix: Option<String>,
     /// Some tests that belong to the run have no name here, whatever the counts say.
@@ -270,6 +272,7 @@ impl Part {
             tests: Vec::new(),
             complete: false,
             build_failed: false,
+            unloaded: 0,
             prefix: None,
             unnamed: false,
             places: HashMap::new(),
@@ -306,7 +309,7 @@ impl Part {
     /// Takes the named tests for the counts.
     pub(crate) fn count_names(&mut self) {
         self.passed = self.count(Outcome::Passed);
-        self.failed = self.count(Outcome::Failed);
+        self.failed = self.count(Outcome::Failed).saturating_add(self.unloaded);
         self.skipped = self.count(Outcome::Skipped);
     }
 

@@ -296,7 +296,7 @@ impl Checks<'_> {
     fn not_weaker(&mut self) {
         let (removed, skipped) = (&self.seen.changes.removed, &self.seen.changes.newly_skipped);
         let measured = self.seen.tests.as_ref().filter(|tests| !tests.build_failed);
-        if let (Some(tests), Some(before)) = (measured, &self.state.baseline) {
+        if let (Some(tests), Some(before)) = (measured, self.state.reference()) {
             if before.named {
                 self.put_acceptable("removed tests", "0", list(removed), removed.is_empty());
                 self.put_acceptable("newly skipped tests", "0", list(skipped), skipped.is_empty());

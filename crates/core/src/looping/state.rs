@@ -355,6 +355,14 @@ impl LoopState {
         self.plan.phase(&self.phase)
     }
 
+    /// The tests that those of now are compared with: those of the newest baseline that could be built. What does not
+    /// build says nothing of the tests that are there, such as when those of a phase before it were written first.
+    pub fn reference(&self) -> Option<&BaselineMark> {
+        let built = |mark: &&BaselineMark| !mark.tests.build_failed;
+        let first = self.first.as_ref().filter(built);
+        self.baseline.as_ref().filter(built).or(first).or(self.baseline.as_ref())
+    }
+
     /// What is known of the present phase.
     pub fn stand(&self) -> Option<&PhaseStand> {
         self.phases.iter().find(|stand| stand.name == self.phase)

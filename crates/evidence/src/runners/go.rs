@@ -25,7 +25,7 @@ pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
 enum End<'a> {
     Passed(&'a str),
     Failed(&'a str),
-    NotBuilt(&'a str),
+    NotBuilt,
     NoTests,
 }
 
@@ -43,7 +43,7 @@ impl<'a> End<'a> {
             "ok" if no_tests && is_end_of_empty(rest) => Some(Self::NoTests),
             "ok" if is_end => Some(Self::Passed(package)),
             "?" if no_tests => Some(Self::NoTests),
-            "FAIL" if mark == "[build failed]" || mark == "[setup failed]" => Some(Self::NotBuilt(package)),
+            "FAIL" if mark == "[build failed]" || mark == "[setup failed]" => Some(Self::NotBuilt),
             "FAIL" if is_end => Some(Self::Failed(package)),
             _ => None,
         }
@@ -100,9 +100,9 @@ impl Packages {
                 self.doubtful.clear();
                 self.tell(package, Outcome::Failed);
             }
-            End::NotBuilt(package) => {
+            End::NotBuilt => {
                 self.part.build_failed = true;
-                self.part.add(*package, Outcome::Failed);
+                self.part.unloaded = self.part.unloaded.saturating_add(1);
             }
         }
         self.any_end = true;

@@ -39,6 +39,7 @@ impl Event {
 struct Package {
     tests: BTreeMap<String, Option<Outcome>>,
     end: Option<Outcome>,
+    not_built: bool,
 }
 
 #[derive(Default)]
@@ -54,6 +55,7 @@ impl Stream {
             return;
         }
         let package = self.packages.entry(event.package).or_default();
+        package.not_built |= event.failed_build.is_some();
         let outcome = match event.action.as_str() {
             "pass" => Outcome::Passed,
             "fail" => Outcome::Failed,
@@ -95,7 +97,8 @@ impl Reader for Stream {
                 return false;
             }
             self.build_failed = true;
-            self.packages.entry(package.to_owned()).or_default().end = Some(Outcome::Failed);
+            let package = self.packages.entry(package.to_owned()).or_default();
+            (package.end, package.not_built) = (Some(Outcome::Failed), true);
             return true;
         }
         false
@@ -119,7 +122,9 @@ impl Reader for Stream {
                     part.add(format!("{name}.{test}"), outcome);
                 }
             }
-            if failed && !shown {
+            if package.not_built {
+                part.unloaded = part.unloaded.saturating_add(1);
+            } else if failed && !shown {
                 part.add(name, Outcome::Failed);
             }
         }

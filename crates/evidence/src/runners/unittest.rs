@@ -11,6 +11,9 @@ use crate::report::Part;
 use crate::report::Runner;
 use crate::text;
 
+/// What stands for the tests of a file that could not be imported.
+const NOT_LOADED: &str = "unittest.loader._FailedTest";
+
 pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
     (is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some()).then(|| {
         let part = Part::new(Runner::Unittest);
@@ -105,7 +108,7 @@ impl Run {
             return false;
         };
         let Some(name) = full_name(rest) else { return false };
-        self.part.build_failed |= name.contains("unittest.loader._FailedTest");
+        self.part.build_failed |= name.contains(NOT_LOADED);
         self.failures.push(name);
         true
     }
@@ -188,6 +191,9 @@ impl Reader for Run {
         for name in std::mem::take(&mut self.failures) {
             self.part.put(&name, Outcome::Failed);
         }
+        let told = self.part.tests.len();
+        self.part.tests.retain(|test| !test.name.contains(NOT_LOADED));
+        self.part.unloaded = (told - self.part.tests.len()) as u64;
         Some(self.part)
     }
 }

@@ -97,6 +97,7 @@ recordings! {
     "pytest_verbose.txt" 1 Pytest 6 2 2 All, Failed;
     "unittest_buffered.txt" 1 Unittest 2 3 2 All, Failed;
     "unittest_failing.txt" 1 Unittest 2 3 2 Failures, Failed;
+    "unittest_import_error.txt" 1 Unittest 1 2 0 All, BuildFailed;
     "unittest_none.txt" 0 Unittest 0 0 0 All, NoTests;
     "unittest_passing.txt" 0 Unittest 1 0 1 All, Passed;
     "unittest_verbose.txt" 1 Unittest 2 3 2 All, Failed;
@@ -260,6 +261,18 @@ fn names_are_full_paths() {
             (Passed, "calc::whole::whole"),
         ]
     );
+}
+
+/// What stands for a file or a package that could not be loaded is gone once it can be: that is no removed test.
+#[test]
+fn what_could_not_be_loaded_is_no_test() {
+    use Outcome::Failed;
+    use Outcome::Passed;
+    let sums = [(Passed, "test_unit.TestSums.test_adds"), (Failed, "test_unit.TestSums.test_fails")];
+    assert_eq!(names(&report("unittest_import_error.txt")), sums);
+    assert_eq!(names(&report("go_build_error.txt")), [(Failed, "example.com/calc/sum")]);
+    let json = report("go_build_error_json.txt");
+    assert!(json.tests.iter().all(|test| test.name.starts_with("example.com/calc/sum.")), "{json:?}");
 }
 
 #[test]

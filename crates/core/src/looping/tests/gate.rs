@@ -84,6 +84,17 @@ fn red_counts_tests_that_do_not_build_yet() {
     assert!(!gate(&story, &seen).gate_1);
 }
 
+/// What did not build when the phase began says nothing of the tests that were there before it.
+#[test]
+fn green_is_compared_with_the_newest_tests_that_could_be_built() {
+    let mut story = at_phase("GREEN");
+    let build = TestCounts { build_failed: true, ..TestCounts::default() };
+    baseline(&mut story, build, &[]);
+    let fewer = Observation { measured: 2, ..tests(3, 0) };
+    assert_eq!(open(&gate(&story, &fewer)), ["number of tests"]);
+    assert!(gate(&story, &Observation { measured: 2, ..tests(6, 0) }).can_exit);
+}
+
 #[test]
 fn green_wants_two_runs_in_a_row() {
     let mut story = at_phase("GREEN");
