@@ -5,7 +5,7 @@
 //!
 //! * [`read`] makes a [`TestReport`] of the output of a test command, [`compare`] says what changed since another one.
 //! * [`last_complete`] finds what an agent says of its own work in a [`StatusBlock`]; [`asks_question`] and
-//!   [`error_lines`] what its words give away.
+//!   [`error_lines`] what its words give away, [`failure_lines`] what a failing command says is wrong.
 //! * [`work_items`] reads what a tracker lists, [`checklist`] a list in Markdown.
 //!
 //! Text is believed as little as possible. A runner shows what the tests printed, and a test may print anything; each
@@ -47,6 +47,7 @@ pub use status::status_blocks;
 pub use words::MOST_ERRORS;
 pub use words::asks_question;
 pub use words::error_lines;
+pub use words::failure_lines;
 pub use work::ChecklistItem;
 pub use work::OPTIONAL_SECTIONS;
 pub use work::SkipReason;

@@ -148,15 +148,48 @@ pub fn error_lines(text: &str) -> Vec<String> {
     lines.take(MOST_ERRORS).map(|line| line.chars().take(500).collect()).collect()
 }
 
+/// What stands before what a test found and what it wanted, and before the tests that fail.
+const FAILING: &[&str] = &[
+    "left:",
+    "right:",
+    "E  ",
+    "FAILED ",
+    "FAIL: ",
+    "ERROR: ",
+    "--- FAIL",
+    "not ok ",
+    "Expected:",
+    "Received:",
+    "✕ ",
+    "× ",
+    "- Expected",
+    "+ Received",
+];
+
+/// Lines of a command that failed which tell what is wrong: errors, tests that fail, what they found and what they wanted.
+/// Each once, in a fixed order, since runners do not keep to one.
+pub fn failure_lines(text: &str) -> Vec<String> {
+    let text = text::plain(text);
+    let tells = |line: &&str| is_error(line) || FAILING.iter().any(|start| line.starts_with(start));
+    let mut lines: Vec<String> =
+        text.lines().map(str::trim).filter(tells).map(|line| line.chars().take(500).collect()).collect();
+    lines.sort();
+    lines.dedup();
+    lines.truncate(MOST_ERRORS);
+    lines
+}
+
 fn is_error(line: &str) -> bool {
     // `"is_error": false` says that all is well.
     if line.starts_with(['{', '[', '"']) && line.contains("\":") {
         return false;
     }
     let starts = ["Error:", "ERROR:", "error:", "error[", "Fatal:", "FATAL:", "fatal:", "FATAL ", "panic: "];
-    let contains =
-        ["]: error", "Link: error", "Error occurred", "failed with error", "Fatal error", "' panicked at "];
-    starts.iter().any(|start| line.starts_with(start))
+    let contains = ["]: error", "Link: error", "Error occurred", "failed with error", "Fatal error"];
+    // Newer ones have a number between the name and the verb.
+    let panics = line.starts_with("thread '") && line.contains(" panicked at ");
+    panics
+        || starts.iter().any(|start| line.starts_with(start))
         || contains.iter().any(|part| line.contains(part))
         || is_exception(line)
 }

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use segno_core::State;
+use segno_core::looping::ErrorMark;
 use segno_core::looping::EvidenceMark;
 use segno_core::looping::EvidencePlan;
 use segno_core::looping::Reads;
 use segno_core::looping::TestCounts;
 use segno_core::looping::TestEnd;
+use segno_core::text::shorten;
 
 use super::evidence::Cut;
 use super::evidence::EvidenceCommand;
@@ -37,6 +39,8 @@ pub(super) struct Measured {
     pub(super) metrics: BTreeMap<String, f64>,
     /// The end of what the failing ones printed, without secrets.
     pub(super) failing: String,
+    /// What the first failing one says is wrong, if it says so.
+    pub(super) error: Option<ErrorMark>,
     /// Somebody wanted it to stop before it was done.
     pub(super) stopped: bool,
 }
@@ -94,6 +98,7 @@ impl Measured {
             let tail =
                 &shown.output[shown.output.ceil_char_boundary(shown.output.len().saturating_sub(TOLD))..];
             self.failing.push_str(&format!("$ {}\n{tail}\n({})\n", plan.command, shown.words()));
+            self.error = self.error.take().or_else(|| error_of(&shown.output));
         }
         match plan.reads {
             Reads::Exit => {}
@@ -120,6 +125,26 @@ impl Measured {
             sum.runner.push_str(&format!("{both}{}", counts.runner));
         }
     }
+}
+
+/// What went wrong, as far as a failing command says so: equal for the same failures, whatever else is printed.
+fn error_of(output: &str) -> Option<ErrorMark> {
+    let lines = segno_evidence::failure_lines(output);
+    let told = segno_evidence::error_lines(output);
+    // A heading such as `ERROR: test_adds` says less than what stands below it.
+    let first = told.iter().find(|line| !line.starts_with("ERROR: ")).or(told.first()).or(lines.first())?;
+    let first = first.clone();
+    // Line numbers and ids come and go; but a value that a test found is another failure when it is another value.
+    let (values, rest): (Vec<String>, Vec<String>) = lines.into_iter().partition(|line| has_value(line));
+    let both = format!("{}\n{}", segno_core::fingerprint(&rest.join("\n")), values.join("\n"));
+    let fingerprint = blake3::hash(both.as_bytes()).to_hex()[..16].to_owned();
+    Some(ErrorMark { fingerprint, text: shorten(&first, segno_core::limits::LOOP_TEXT) })
+}
+
+/// Whether a line says what a test found or wanted.
+fn has_value(line: &str) -> bool {
+    let starts = ["left:", "right:", "E  ", "AssertionError", "Expected:", "Received:"];
+    starts.iter().any(|start| line.starts_with(start))
 }
 
 /// Lines such as `coverage=81.5`; the last one of a name counts.
@@ -186,6 +211,17 @@ mod tests {
     fn numbers_are_read_by_name() {
         let read = numbers("coverage=81.5\nnoise\n a b=1\nwarnings = 3\ncoverage=82\nx=NaN\n");
         assert_eq!(read, BTreeMap::from([("coverage".to_owned(), 82.0), ("warnings".to_owned(), 3.0)]));
+    }
+
+    #[test]
+    fn the_same_failures_are_the_same_error_in_any_order() {
+        let mark = |output: &str| error_of(output).map(|error| error.fingerprint);
+        let one = "test a ... FAILED\ntest b ... ok\nthread 'a' (17) panicked at src/lib.rs:7:9:\n  left: 1\n right: 2\n";
+        let again = "test b ... ok\ntest a ... FAILED\n  left: 1\n right: 2\nthread 'a' (99) panicked at src/lib.rs:8:9:\n";
+        assert_eq!(mark(one), mark(again));
+        assert_ne!(mark(one), mark(&one.replace("'a'", "'c'")));
+        assert_ne!(mark(one), mark(&one.replace("left: 1", "left: 3")), "it comes nearer, or moves at least");
+        assert_eq!(mark("nothing to see here\n"), None, "what says nothing says nothing twice");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use segno_core::looping::Asked;
 use segno_core::looping::BaselineMark;
 use segno_core::looping::DayUse;
 use segno_core::looping::ErrorMark;
+use segno_core::looping::GateRule;
 use segno_core::looping::LimitClass;
 use segno_core::looping::LimitMark;
 use segno_core::looping::LoopState;
@@ -125,6 +126,11 @@ impl Engine {
         seen.tests.clone_from(&measured.tests);
         seen.metrics.clone_from(&measured.metrics);
         seen.measured = times;
+        // Where tests are to fail, that they do is no error.
+        let to_fail = looping.phase_plan().is_some_and(|plan| matches!(plan.gate, GateRule::Red { .. }));
+        if seen.error.is_none() && !to_fail {
+            seen.error.clone_from(&measured.error);
+        }
         let before = looping.last.as_deref();
         let same_tree = before
             .is_some_and(|before| before.bound_to().is_some() && before.bound_to() == measured.tree.as_ref());
@@ -135,7 +141,7 @@ impl Engine {
         let now = &measured.names;
         let unnamed =
             |counts: &TestCounts, names: &BTreeMap<String, TestEnd>| names.is_empty() && counts.total > 0;
-        if let Some(baseline) = &looping.baseline {
+        if let Some(baseline) = looping.reference() {
             let before = self.baseline_names(state, baseline)?;
             // Where one side names no tests, core goes by the numbers.
             if !unnamed(&baseline.tests, &before) && !unnamed(counts, now) {

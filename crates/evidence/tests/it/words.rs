@@ -3,6 +3,7 @@
 use segno_evidence::MOST_ERRORS;
 use segno_evidence::asks_question;
 use segno_evidence::error_lines;
+use segno_evidence::failure_lines;
 
 #[test]
 fn questions() {
@@ -88,4 +89,18 @@ fatal: not a git repository
         ]
     );
     assert_eq!(error_lines(&"Error: x\n".repeat(1000)).len(), MOST_ERRORS);
+}
+
+#[test]
+fn what_a_failing_command_says_is_wrong_in_a_fixed_order() {
+    let text = "test b ... ok\nthread 'a' (7) panicked at src/lib.rs:3:5:\nassertion failed\n  left: 1\n right: 2\n\
+                FAILED tests/test_a.py::test_x - assert 1 == 2\nnothing else\n  left: 1\n";
+    let lines = [
+        "FAILED tests/test_a.py::test_x - assert 1 == 2",
+        "left: 1",
+        "right: 2",
+        "thread 'a' (7) panicked at src/lib.rs:3:5:",
+    ];
+    assert_eq!(failure_lines(text), lines);
+    assert_eq!(failure_lines("all is well\n"), [""; 0]);
 }
