@@ -11,17 +11,17 @@ use crate::Error;
 use crate::resume::BriefLimits;
 
 impl Engine {
-    /// The prompt of the next iteration. `failing` is what the evidence commands that failed printed last; a fresh
-    /// conversation is also told where the work stands.
+    /// The prompt of the next iteration. `failing` is what the evidence commands that failed printed last. With `brief`
+    /// it is also told where the work stands, and what is in doubt.
     pub(super) fn loop_prompt(
         &self,
         state: &State,
         looping: &LoopState,
         phase: &PhasePlan,
         failing: &str,
-        fresh: bool,
+        brief: bool,
     ) -> Result<String, Error> {
-        let brief = match fresh && looping.total > 0 {
+        let brief = match brief {
             true => {
                 let limits = BriefLimits::default();
                 Some(self.brief(state.session_id, limits)?.text(limits))

@@ -216,16 +216,19 @@ impl Turning<'_> {
             }
         };
         crate::fault::moment("loop begun");
-        // One that was begun before this process, and whose agent had its say, is not asked again.
+        // One that was begun before this process, and whose agent had its say, is not asked again. An agent that was cut
+        // short together with its driver, or stopped, had not.
         let told = the_loop(&begun)?.told;
-        let had = begun.run.as_ref().filter(|run| run.seq > told && !run.is_running());
-        let had = had.is_some_and(|run| run.outcome.as_deref() != Some("stopped"));
+        let before = begun.run.as_ref().filter(|run| run.seq > told && !run.is_running());
+        let how = before.map(|run| run.outcome.as_deref().unwrap_or_default());
+        let again = how.is_some_and(|how| how == "interrupted");
+        let had = how.is_some_and(|how| how != "stopped" && !again);
         let ran = match had {
             true => Ran::Told(None),
             false => {
                 let iteration = begun.iteration;
                 self.hands.listener.hear(&LoopNews::IterationBegan { phase: phase.name.clone(), iteration });
-                self.run(&begun, phase)?
+                self.run(&begun, phase, again)?
             }
         };
         let state = self.state()?;
@@ -380,8 +383,8 @@ impl Turning<'_> {
         self.ended(Some(verdict), line).map(Some)
     }
 
-    /// Asks the agent.
-    fn run(&self, state: &State, phase: &PhasePlan) -> Result<Ran, Error> {
+    /// Asks the agent; once more if it was cut short before.
+    fn run(&self, state: &State, phase: &PhasePlan, again: bool) -> Result<Ran, Error> {
         let (session, looping) = (state.session_id, the_loop(state)?);
         let same = match phase.context {
             Context::Same => true,
@@ -393,7 +396,8 @@ impl Turning<'_> {
         };
         let agent = looping.agent.clone().or_else(|| phase.agent.clone());
         let who = agent.map_or(Who::Usual, Who::Named);
-        let prompt = self.engine.loop_prompt(state, looping, phase, &self.failing, !same)?;
+        let brief = again || (!same && looping.total > 0);
+        let prompt = self.engine.loop_prompt(state, looping, phase, &self.failing, brief)?;
         let intent = Intent {
             run_in: RunIn::Driven { session, same },
             prompt,
