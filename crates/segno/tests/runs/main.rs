@@ -9,6 +9,7 @@ mod gap;
 mod hooks;
 mod lab;
 mod limits;
+mod loops;
 mod matrix;
 mod orphans;
 mod recovery;

@@ -46,7 +46,8 @@ impl Picker {
     }
 
     pub(super) fn pick(&mut self, query: &Query) -> Picked {
-        let fitting = self.tracks.iter_mut().find(|(patterns, _)| patterns.fit(query));
+        let mut tracks = self.tracks.iter_mut();
+        let fitting = tracks.find(|(patterns, playing)| !playing.passes() && patterns.fit(query));
         match fitting {
             Some((_, playing)) => playing.take(query),
             None if query.is_side() => {
@@ -71,6 +72,11 @@ impl Playing {
         Self { track, cursor: 0 }
     }
 
+    /// Whether it has had its turns and leaves the rest to others.
+    fn passes(&self) -> bool {
+        self.track.then == Then::Pass && self.cursor >= self.track.turns.len()
+    }
+
     fn take(&mut self, query: &Query) -> Picked {
         let index = match self.track.index {
             Index::Cursor => self.cursor,
@@ -89,7 +95,7 @@ impl Playing {
                 headers: [].into(),
                 body: None,
             }),
-            (None, Then::End | Then::Repeat | Then::Loop, _) => Turn::text("done."),
+            (None, Then::End | Then::Repeat | Then::Loop | Then::Pass, _) => Turn::text("done."),
         };
         Picked { track: self.track.name.clone(), index: Some(index), turn }
     }

@@ -99,6 +99,8 @@ pub enum Then {
     Loop,
     /// An error that says so.
     Error,
+    /// Nothing: those further down take its requests. After the last turn of the main track the same as `end`.
+    Pass,
 }
 
 /// How the turn of a request is found.

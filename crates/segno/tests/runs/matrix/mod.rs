@@ -38,10 +38,10 @@ use crate::lab::until;
 use crate::table;
 
 /// A real agent in a lab, with a model that plays a script.
-struct Real {
-    agent: &'static str,
-    lab: Lab,
-    model: Model,
+pub(crate) struct Real {
+    pub(crate) agent: &'static str,
+    pub(crate) lab: Lab,
+    pub(crate) model: Model,
 }
 
 impl Real {
@@ -50,27 +50,41 @@ impl Real {
         Self::prepared(agent, script, patience, |recipe| recipe)
     }
 
-    fn prepared(
+    pub(crate) fn prepared(
         agent: &'static str,
         script: Script,
         patience: Patience,
         prepare: impl FnOnce(Recipe) -> Recipe,
     ) -> Option<Self> {
+        find_or_skip(agent)?;
+        let (lab, model) = (Lab::new(), Model::start(script).unwrap());
+        let mut real = Self { agent, lab, model };
+        real.also(agent, patience, prepare)?;
+        Some(real)
+    }
+
+    /// One more agent in the same lab, with the same model; the environment is then that of all of them.
+    pub(crate) fn also(
+        &mut self,
+        agent: &str,
+        patience: Patience,
+        prepare: impl FnOnce(Recipe) -> Recipe,
+    ) -> Option<()> {
         let program = find_or_skip(agent)?;
-        let mut lab = Lab::new();
-        let model = Model::start(script).unwrap();
+        let (home, model) = (&self.lab.home, &self.model);
         let recipe = match agent {
-            "claude" => recipe::claude(&program, &lab.home, &model, patience),
-            "codex" => recipe::codex(&program, &lab.home, &model, patience),
-            "gemini" => recipe::gemini(&program, &lab.home, &model, patience),
-            "opencode" => recipe::opencode(&program, &lab.home, &model, patience),
+            "claude" => recipe::claude(&program, home, model, patience),
+            "codex" => recipe::codex(&program, home, model, patience),
+            "gemini" => recipe::gemini(&program, home, model, patience),
+            "opencode" => recipe::opencode(&program, home, model, patience),
             other => panic!("no recipe for {other}"),
         };
-        let recipe = prepare(recipe);
+        let mut recipe = prepare(recipe);
         recipe.install().unwrap();
-        lab.env = recipe.env.clone();
-        lab.put_on_path(program.parent().unwrap());
-        Some(Self { agent, lab, model })
+        recipe.env.remove("PATH");
+        self.lab.env.extend(recipe.env);
+        self.lab.put_on_path(program.parent().unwrap());
+        Some(())
     }
 
     /// The usual patience.
@@ -93,7 +107,7 @@ impl Real {
     }
 
     /// Printed by a failing test.
-    fn describe(&self, said: &Said) {
+    pub(crate) fn describe(&self, said: &Said) {
         println!("took {:?}, exit {:?} {:?}", said.took, said.code, said.signal);
         for line in said.text().lines() {
             println!("  {}", line.chars().take(600).collect::<String>());
@@ -118,7 +132,7 @@ impl Real {
     }
 
     /// A file in the project.
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.lab.home.work().join(name)
     }
 
