@@ -355,7 +355,7 @@ fn peer(stream: &Path, database: &Path) {
     run().unwrap_or_else(|why| fail(&why.to_string()));
 }
 
-fn make_executable(path: &Path) {
+pub(crate) fn make_executable(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(path, mode).unwrap_or_else(|why| fail(&why.to_string()));

@@ -5,6 +5,7 @@
 
 mod agent;
 mod count;
+mod looping;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 8] = [
+    let parts: [(&str, Part); 9] = [
         ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
@@ -46,6 +47,7 @@ fn main() {
         ("hook", Bench::hooks),
         ("ingest", Bench::ingest),
         ("real", Bench::real),
+        ("loop", Bench::looping),
     ];
     let only = std::env::var("SEGNO_BENCH_ONLY").ok();
     for (name, part) in parts {
