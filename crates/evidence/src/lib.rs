@@ -3,7 +3,7 @@
 //! A command that checks the work prints something, and what it prints is meant for people. This crate makes values of
 //! it: how many tests passed, which ones, and whether the runner came to its end.
 //!
-//! * [`read`] makes a [`TestReport`] of the output of a test command, [`compare`] says what changed since another one.
+//! * [`read`] makes a [`TestReport`] of the output of a test command; [`needs`] says which files such a command is made of.
 //! * [`last_complete`] finds what an agent says of its own work in a [`StatusBlock`]; [`asks_question`] and
 //!   [`error_lines`] what its words give away, [`failure_lines`] what a failing command says is wrong.
 //! * [`work_items`] reads what a tracker lists, [`checklist`] a list in Markdown.
@@ -15,7 +15,7 @@
 //!
 //! The crate is pure: no files, no environment, no clock.
 
-mod compare;
+mod command;
 mod read;
 mod report;
 mod runners;
@@ -24,10 +24,13 @@ mod text;
 mod words;
 mod work;
 
-pub use compare::Basis;
-pub use compare::Comparison;
-pub use compare::Counts;
-pub use compare::compare;
+pub use command::Need;
+pub use command::Placed;
+pub use command::Toolkit;
+pub use command::make_recipes;
+pub use command::needs;
+pub use command::recipes;
+pub use command::sections;
 pub use read::read;
 pub use report::Exit;
 pub use report::MOST_TESTS;

@@ -18,6 +18,7 @@ pub(super) struct Raw {
     fields: BTreeMap<String, String>,
     lists: BTreeMap<String, Vec<String>>,
     problems: Vec<String>,
+    contradictions: Vec<String>,
 }
 
 /// A value without quotes, and without what stands behind `#`.
@@ -49,9 +50,14 @@ impl Raw {
 
     pub(super) fn set(&mut self, key: String, value: &str) {
         let value: String = value.chars().take(LONGEST).collect();
-        if let Some(before) = self.fields.insert(key.clone(), value) {
-            let key = key.to_ascii_uppercase();
-            self.problems.push(format!("{key} is there twice; the first was \"{before}\""));
+        if let Some(before) = self.fields.insert(key.clone(), value.clone()) {
+            let decides =
+                ["status", "exit_signal", "verdict"].contains(&key.as_str()) && bare(&before) != bare(&value);
+            let problem = format!("{} is there twice; the first was \"{before}\"", key.to_ascii_uppercase());
+            match decides {
+                true => self.contradicts(problem),
+                false => self.problems.push(problem),
+            }
         }
     }
 
@@ -62,6 +68,11 @@ impl Raw {
 
     pub(super) fn item(&mut self, key: &str, item: &str) {
         self.lists.entry(key.to_owned()).or_default().push(item.chars().take(LONGEST).collect());
+    }
+
+    fn contradicts(&mut self, problem: String) {
+        self.problems.push(problem.clone());
+        self.contradictions.push(problem);
     }
 
     /// The value of a key as a word in upper case.
@@ -128,7 +139,7 @@ impl Raw {
             let skipped = tests.skipped.unwrap_or(0);
             let sum = passing.checked_add(failing).and_then(|sum| sum.checked_add(skipped));
             if sum != Some(total) {
-                self.problems.push(format!(
+                self.contradicts(format!(
                     "TESTS: {passing} passing, {failing} failing and {skipped} skipped are not {total} in total"
                 ));
             }
@@ -185,7 +196,11 @@ impl Raw {
                 .iter()
                 .any(|gate| self.fields.get(*gate).and_then(|value| truth(value)) == Some(false))
         {
-            self.problems.push("DUAL_GATE: CAN_EXIT is true, and one of the gates is not".to_owned());
+            self.contradicts("DUAL_GATE: CAN_EXIT is true, and one of the gates is not".to_owned());
+        }
+        let blockers = self.blockers();
+        if exit_signal == Some(true) {
+            self.check_signal(status, &blockers);
         }
         let recommendation = self.fields.get("recommendation").cloned();
         StatusBlock {
@@ -199,7 +214,7 @@ impl Raw {
             tests_status: self.tests_status(),
             files,
             exit_signal,
-            blockers: self.blockers(),
+            blockers,
             recommendation,
             verdict: self.word("verdict"),
             work_type: self.word("work_type"),
@@ -209,6 +224,21 @@ impl Raw {
             metrics: self.metrics(),
             fields: self.with_lists(),
             problems: self.problems,
+            contradictions: self.contradictions,
+        }
+    }
+
+    /// Whoever says that all is done cannot say in the same breath that something keeps it from being done. That work is
+    /// in progress is no contradiction: a phase may be done while the whole is not.
+    fn check_signal(&mut self, status: Option<WorkStatus>, blockers: &[String]) {
+        if status == Some(WorkStatus::Blocked) {
+            self.contradicts("STATUS is BLOCKED, and EXIT_SIGNAL is true".to_owned());
+        }
+        if let Some(first) = blockers.first() {
+            self.contradicts(format!("BLOCKERS names \"{first}\", and EXIT_SIGNAL is true"));
+        }
+        if self.fields.get("dual_gate.can_exit").and_then(|value| truth(value)) == Some(false) {
+            self.contradicts("DUAL_GATE: CAN_EXIT is false, and EXIT_SIGNAL is true".to_owned());
         }
     }
 

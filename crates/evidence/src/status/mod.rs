@@ -12,7 +12,8 @@
 //! Keys may come in any order and in any case; those that nobody knows are kept. A key in a sentence is no block, and
 //! neither is what stands behind `>`: that is somebody else's text. A block in a code fence is one, because agents like
 //! to put their own there. Of several blocks the last complete one counts. Nothing is inferred: a block without
-//! `EXIT_SIGNAL` gives no signal, whatever its status says. And the signal never decides alone that work is complete.
+//! `EXIT_SIGNAL` gives no signal, whatever its status says; one that contradicts itself (blocked, and done) says so in
+//! [`StatusBlock::contradictions`]. And the signal never decides alone that work is complete.
 
 mod fields;
 mod parse;
@@ -131,6 +132,8 @@ pub struct StatusBlock {
     pub fields: BTreeMap<String, String>,
     /// What is wrong with it, in words for people.
     pub problems: Vec<String>,
+    /// Those of the problems by which it contradicts itself: nothing in it can be taken at its word then.
+    pub contradictions: Vec<String>,
 }
 
 impl StatusBlock {

@@ -297,3 +297,14 @@ fn success_needs_the_exit_status_too() {
     let skipped = "running 1 test\ntest a ... ignored\n\ntest result: ok. 0 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
     assert_eq!(ended(skipped, 0).verdict(), Verdict::NoTests);
 }
+
+#[test]
+fn more_tests_than_are_kept_are_counted_and_not_named() {
+    let mut text = "running 20001 tests\n".to_owned();
+    for number in 0..20_001 {
+        text.push_str(&format!("test t{number:06} ... ok\n"));
+    }
+    text.push_str("\ntest result: ok. 20001 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n");
+    let report = ended(&text, 0);
+    assert_eq!((report.passed, report.tests.len(), report.named), (20_001, 20_000, false));
+}

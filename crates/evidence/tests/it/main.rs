@@ -1,7 +1,7 @@
 //! The readers against real output, made-up output and broken output.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod comparing;
+mod command;
 mod invariants;
 mod made_up;
 mod mutations;

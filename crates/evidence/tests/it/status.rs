@@ -245,3 +245,49 @@ fn what_does_not_fit_is_said() {
     let huge = format!("STATUS: COMPLETE\nTESTS:\n  TOTAL: 1\n  PASSING: {0}\n  FAILING: {0}", u64::MAX);
     assert_eq!(problems(&huge).len(), 1);
 }
+
+/// A block that contradicts itself is taken for no signal by whoever reads it; it says why.
+#[test]
+fn what_contradicts_itself() {
+    for (keys, expected) in [
+        ("STATUS: BLOCKED\nEXIT_SIGNAL: true", Some("STATUS is BLOCKED, and EXIT_SIGNAL is true")),
+        ("status: blocked\nexit_signal: True", Some("STATUS is BLOCKED, and EXIT_SIGNAL is true")),
+        (
+            "STATUS: COMPLETE\nBLOCKERS:\n  - no key\nEXIT_SIGNAL: true",
+            Some("BLOCKERS names \"no key\", and EXIT_SIGNAL is true"),
+        ),
+        (
+            "STATUS: COMPLETE\nDUAL_GATE:\n  GATE_1: false\n  CAN_EXIT: false\nEXIT_SIGNAL: true",
+            Some("DUAL_GATE: CAN_EXIT is false, and EXIT_SIGNAL is true"),
+        ),
+        (
+            "STATUS: COMPLETE\nTESTS:\n  TOTAL: 10\n  PASSING: 6\n  FAILING: 3\nEXIT_SIGNAL: true",
+            Some("TESTS: 6 passing, 3 failing and 0 skipped are not 10 in total"),
+        ),
+        (
+            "STATUS: COMPLETE\nEXIT_SIGNAL: false\nEXIT_SIGNAL: true",
+            Some("EXIT_SIGNAL is there twice; the first was \"false\""),
+        ),
+        ("STATUS: COMPLETE\nEXIT_SIGNAL: true\nEXIT_SIGNAL: true", None),
+        ("STATUS: BLOCKED\nEXIT_SIGNAL: false", None),
+        ("STATUS: BLOCKED\nBLOCKERS: no key", None),
+        ("STATUS: IN_PROGRESS\nEXIT_SIGNAL: true", None),
+        ("STATUS: COMPLETE\nBLOCKERS: none\nEXIT_SIGNAL: true", None),
+        ("STATUS: DONE\nEXIT_SIGNAL: true", None),
+    ] {
+        for (family, text) in [
+            (Family::Ralph, ralph(keys)),
+            (Family::Prp, ralph(keys).replace("RALPH_STATUS", "PRP_PHASE_STATUS")),
+            (Family::Ralph, format!("RALPH_STATUS:\n{}", indented(keys))),
+            (Family::Prp, format!("PRP_PHASE_STATUS:\n{}", indented(keys))),
+        ] {
+            let block = last_complete(&text).unwrap();
+            assert_eq!(block.family, family, "{text}");
+            assert_eq!(block.contradictions.first().map(String::as_str), expected, "{text}");
+        }
+    }
+}
+
+fn indented(keys: &str) -> String {
+    keys.lines().map(|line| format!("  {line}\n")).collect()
+}
