@@ -149,6 +149,7 @@ pub fn is_told_by_log(event: &AgentEvent) -> bool {
             | AgentEvent::ToolDenied { .. }
             | AgentEvent::FileChanged { .. }
             | AgentEvent::Tokens { .. }
+            | AgentEvent::Context { .. }
             | AgentEvent::Compaction { .. }
             | AgentEvent::Limit { .. }
     )

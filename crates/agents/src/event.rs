@@ -270,6 +270,13 @@ pub enum AgentEvent {
     /// What one message cost, as far as known while it streams. An estimate for a run that dies before its result:
     /// never add it to [`AgentEvent::Tokens`].
     MessageUsage { message_id: String, tokens: TokenCounts },
+    /// How full the conversation's context is: tokens of the last request and its answer, and how many fit.
+    Context {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        used: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window: Option<u64>,
+    },
     /// Tokens used. `delta` is what is new since the last such event of this run and model: sum it, or take the last
     /// `total`, never both. No `delta` means that only the conversation's total is known.
     Tokens {

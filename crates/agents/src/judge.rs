@@ -3,6 +3,7 @@
 use crate::classify;
 use crate::limit::Limit;
 use crate::limit::LimitClass;
+use crate::outcome::ContextFill;
 use crate::outcome::EndCause;
 use crate::outcome::ErrorClass;
 use crate::outcome::ExitInfo;
@@ -44,6 +45,7 @@ impl Tally {
                 && (self.results > 0 || self.tokens_told),
             tokens_total: (!self.total.is_empty())
                 .then(|| self.total.iter().fold(TokenCounts::default(), |sum, (_, total)| sum.plus(*total))),
+            context: Some(self.context).filter(|context| *context != ContextFill::default()),
             cost_usd: self.cost,
             cost_total_usd: self.cost_total,
             tool_calls: self.tool_calls,

@@ -86,6 +86,7 @@ pub use launch::PrivateFile;
 pub use limit::Limit;
 pub use limit::LimitClass;
 pub use limit::ResetTime;
+pub use outcome::ContextFill;
 pub use outcome::Denial;
 pub use outcome::EndCause;
 pub use outcome::ErrorClass;

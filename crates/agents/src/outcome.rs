@@ -155,6 +155,17 @@ impl ExitInfo {
     }
 }
 
+/// How full the context of a conversation was at the end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ContextFill {
+    /// Tokens of the last request and its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// How many fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
 /// A call that was refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Denial {
@@ -241,6 +252,9 @@ pub struct Outcome {
     /// Tokens of the whole native conversation, if the agent counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_total: Option<TokenCounts>,
+    /// How full the context was, as far as the agent tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextFill>,
     /// Money of this run, by the agent's reckoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,

@@ -8,6 +8,7 @@ use crate::bounds::is_short;
 use crate::event::AgentEvent;
 use crate::limit::Limit;
 use crate::limit::Windows;
+use crate::outcome::ContextFill;
 use crate::outcome::Denial;
 use crate::outcome::ExitInfo;
 use crate::outcome::Failure;
@@ -62,6 +63,7 @@ pub(crate) struct Tally {
     pub(crate) untold: VecDeque<(String, TokenCounts)>,
     pub(crate) untold_sum: TokenCounts,
     pub(crate) untold_messages: u64,
+    pub(crate) context: ContextFill,
     pub(crate) cost: Option<f64>,
     pub(crate) cost_total: Option<f64>,
     pub(crate) tool_calls: u64,
@@ -109,6 +111,7 @@ impl Tally {
             untold: VecDeque::new(),
             untold_sum: TokenCounts::default(),
             untold_messages: 0,
+            context: ContextFill::default(),
             cost: None,
             cost_total: None,
             tool_calls: 0,
@@ -194,6 +197,10 @@ impl Tally {
             }
             AgentEvent::Limit { .. } => self.windows.saw(event),
             AgentEvent::MessageUsage { message_id, tokens } => self.message(message_id, *tokens),
+            AgentEvent::Context { used, window } => {
+                self.context.used = used.or(self.context.used);
+                self.context.window = window.or(self.context.window);
+            }
             AgentEvent::Tokens { model, delta, total } => self.count(model.as_deref(), *delta, *total),
             AgentEvent::Cost { delta_usd, total_usd } => {
                 self.cost = delta_usd.map(|delta| self.cost.unwrap_or(0.0) + delta).or(self.cost);
@@ -301,7 +308,10 @@ impl Tally {
 /// Events that follow a result although no more work does.
 fn winds_up(event: &AgentEvent) -> bool {
     match event {
-        AgentEvent::Hook { .. } | AgentEvent::Notice { .. } | AgentEvent::Limit { .. } => true,
+        AgentEvent::Hook { .. }
+        | AgentEvent::Notice { .. }
+        | AgentEvent::Limit { .. }
+        | AgentEvent::Context { .. } => true,
         AgentEvent::State { state } => state != "running",
         _ => false,
     }

@@ -167,6 +167,9 @@ impl ClaudeParser {
             return Some(());
         }
         self.calls.assistant(&line.message, line.parent_tool_use_id.as_deref(), out)?;
+        if let Some(usage) = line.message.usage.as_ref().filter(|_| line.parent_tool_use_id.is_none()) {
+            self.results.saw_message(line.message.model.as_deref(), usage.counts().total());
+        }
         if let (Some(id), Some(usage)) = (line.message.id, line.message.usage)
             && self.last_message.as_ref() != Some(&id)
         {

@@ -25,9 +25,31 @@ pub(super) struct Results {
     sums: BTreeMap<String, TokenCounts>,
     last_cost: Option<f64>,
     blocked: Option<String>,
+    /// The model of the last message of the main conversation, and all tokens of its request and its answer.
+    last_message: Option<(Option<String>, u64)>,
 }
 
 impl Results {
+    /// A message of the main conversation: what it was asked with is what the context holds.
+    pub(super) fn saw_message(&mut self, model: Option<&str>, tokens: u64) {
+        let model = model.filter(|model| is_short(model)).map(str::to_owned);
+        self.last_message = Some((model, tokens));
+    }
+
+    /// How full the context is: results tell how much fits into that of each model.
+    fn context(&self, line: &ResultLine) -> Option<AgentEvent> {
+        let (model, used) = self.last_message.as_ref()?;
+        let models = line.model_usage.as_ref()?;
+        let named = model.as_ref().and_then(|model| {
+            let alike =
+                || models.iter().find(|(name, _)| name.starts_with(model.as_str())).map(|(_, usage)| usage);
+            models.get(model).or_else(alike)
+        });
+        let only = || models.values().next().filter(|_| models.len() == 1);
+        let window = named.or_else(only)?.context_window.filter(|window| *window > 0)?;
+        Some(AgentEvent::Context { used: Some(*used), window: Some(window) })
+    }
+
     /// A hook refused the prompt: a result that still comes will be a success in which nothing happened.
     pub(super) fn prompt_blocked(&mut self, why: &str) -> AgentEvent {
         self.blocked = Some(why.to_owned());
@@ -69,6 +91,7 @@ impl Results {
             out.push(meaning.event(message, line.api_error_status));
         }
         self.spent(&line, out);
+        out.extend(self.context(&line));
         out.push(AgentEvent::TurnCompleted {
             turn: line.result_index.unwrap_or(self.seen),
             steps: line.num_turns,

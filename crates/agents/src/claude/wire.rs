@@ -171,6 +171,7 @@ pub(super) struct ModelUsage {
     cache_read_input_tokens: u64,
     cache_creation_input_tokens: u64,
     thinking_tokens: Option<u64>,
+    pub(super) context_window: Option<u64>,
     #[serde(rename = "costUSD")]
     pub(super) cost_usd: Option<f64>,
 }

@@ -106,6 +106,10 @@ struct Spawned {
 /// What must be remembered from line to line.
 #[derive(Debug)]
 struct Rollout {
+    /// How much fits into the context.
+    window: Option<u64>,
+    /// How full it is, as it was told last.
+    context: Option<(u64, u64)>,
     live: Live,
     /// Only what this thread used.
     only: Option<String>,
@@ -137,6 +141,8 @@ struct Rollout {
 impl Rollout {
     fn new(options: &ReaderOptions, usage: LogUse<'_>) -> Self {
         Self {
+            window: None,
+            context: None,
             live: Live::new(match usage {
                 LogUse::Alone { since } => since,
                 LogUse::BesideOutput | LogUse::Whole | LogUse::SubAgent { .. } => None,
@@ -258,6 +264,7 @@ impl Rollout {
             }
             return;
         }
+        self.fill(usage.total(), live, out);
         let total = payload.thread_token_usage.as_ref().map(Usage::counts);
         let total = total.unwrap_or_else(|| self.total.unwrap_or_default().plus(usage));
         if !self.told {
@@ -273,12 +280,25 @@ impl Rollout {
         out.extend(limits.filter(|_| live));
         // It does not say whose it is.
         let Some(info) = payload.info.filter(|_| self.only.is_none()) else { return };
+        self.window = info.model_context_window.or(self.window);
+        if let Some(last) = &info.last_token_usage {
+            self.fill(last.counts().total(), live, out);
+        }
         let Some(total) = info.total_token_usage else { return };
         if self.total.is_none() {
             let last = info.last_token_usage.unwrap_or_default().counts();
             self.total = Some(total.counts().minus(last));
         }
         self.counted(total.counts(), live, out);
+    }
+
+    /// What was asked last, with its answer, is what the context holds.
+    fn fill(&mut self, used: u64, live: bool, out: &mut Vec<AgentEvent>) {
+        let Some(window) = self.window.filter(|window| *window > 0 && used > 0) else { return };
+        if live && self.context != Some((used, window)) {
+            self.context = Some((used, window));
+            out.push(AgentEvent::Context { used: Some(used), window: Some(window) });
+        }
     }
 
     fn counted(&mut self, total: TokenCounts, live: bool, out: &mut Vec<AgentEvent>) {
@@ -308,6 +328,7 @@ impl Rollout {
         }
         match payload.r#type.as_deref() {
             Some("task_started" | "turn_started") => {
+                self.window = payload.model_context_window.or(self.window);
                 self.turn = payload.turn_id.or(self.turn.take());
                 (self.asked, self.failure, self.last_text, self.steps) = (None, None, None, 0);
                 out.push(AgentEvent::TurnStarted);

@@ -47,6 +47,8 @@ pub(super) struct Payload {
     pub(super) output: Option<Raw>,
     pub(super) item: Option<Item>,
     pub(super) info: Option<TokenInfo>,
+    /// How much fits into the context, told when a turn begins.
+    pub(super) model_context_window: Option<u64>,
     pub(super) usage: Option<Usage>,
     pub(super) thread_token_usage: Option<Usage>,
     pub(super) last_agent_message: Option<String>,
@@ -69,6 +71,7 @@ pub(super) struct TurnError {
 pub(super) struct TokenInfo {
     pub(super) total_token_usage: Option<Usage>,
     pub(super) last_token_usage: Option<Usage>,
+    pub(super) model_context_window: Option<u64>,
 }
 
 /// What became of something that Codex shows to people.

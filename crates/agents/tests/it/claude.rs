@@ -302,6 +302,42 @@ fn older_versions_report_no_difference() {
     assert_eq!(outcome.cost_usd, Some(2.5));
 }
 
+/// The last message of the main conversation, against the window of its model.
+#[test]
+fn how_full_the_context_is() {
+    let message = |parent: &str, input: u64, read: u64, model: &str| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"m{input}","model":"{model}","content":[{{"type":"text","text":"x"}}],"usage":{{"input_tokens":{input},"cache_read_input_tokens":{read},"cache_creation_input_tokens":5,"output_tokens":1}}}},"session_id":"s1"}}"#
+        )
+    };
+    let ended = |models: &str| {
+        result(&format!(
+            r#""subtype":"success","is_error":false,"result":"ok","usage":{{"input_tokens":1,"output_tokens":1}},"modelUsage":{models}"#
+        ))
+    };
+    let models = r#"{"big":{"inputTokens":1,"outputTokens":1,"contextWindow":1000},"small":{"inputTokens":1,"outputTokens":1,"contextWindow":200}}"#;
+    for (main, models, expected) in [
+        ("big", models, Some((126, 1000))),
+        ("small", models, Some((126, 200))),
+        ("sma", models, Some((126, 200))),
+        ("other", models, None),
+        ("other", r#"{"big":{"inputTokens":1,"outputTokens":1,"contextWindow":1000}}"#, Some((126, 1000))),
+        ("big", r#"{"big":{"inputTokens":1,"outputTokens":1}}"#, None),
+        ("big", "{}", None),
+    ] {
+        let stream = lines(&[
+            INIT.into(),
+            message("null", 20, 100, main),
+            // A sub-agent has a context of its own.
+            message("\"toolu_1\"", 900, 0, "big"),
+            ended(models),
+        ]);
+        let (_, outcome) = read("claude", &stream, &ExitInfo::code(0));
+        let told = outcome.context.map(|fill| (fill.used.unwrap(), fill.window.unwrap()));
+        assert_eq!(told, expected, "{main} {models}");
+    }
+}
+
 #[test]
 fn a_refused_prompt_is_not_a_success() {
     let blocked = r#"{"type":"system","subtype":"informational","content":"policy","level":"warning","prompt_submit_outcome":"blocked","session_id":"s1"}"#;

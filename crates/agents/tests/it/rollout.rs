@@ -196,6 +196,32 @@ fn tokens_are_counted_as_they_are_used_and_once() {
     assert_eq!(deltas(&events), [110]);
 }
 
+/// What was asked last, with its answer, against the window that Codex tells with the count or when the turn begins.
+#[test]
+fn how_full_the_context_is() {
+    let begun = |window: u64| {
+        line("event_msg", json!({ "type": "task_started", "turn_id": "u", "model_context_window": window }))
+    };
+    let used = |last: Value| line("token_usage_record", json!({ "thread_id": "t", "usage": last }));
+    let count = |last: Value, window: Option<u64>| {
+        let info =
+            json!({ "total_token_usage": last, "last_token_usage": last, "model_context_window": window });
+        line("event_msg", json!({ "type": "token_count", "info": info }))
+    };
+    let full = |lines: &[String]| {
+        let (_, outcome) = read(lines, &ReaderOptions::default(), usize::MAX);
+        outcome.context.map(|fill| (fill.used.unwrap(), fill.window.unwrap()))
+    };
+    assert_eq!(
+        full(&[begun(272_000), used(tokens(100, 40, 10)), used(tokens(300, 0, 20))]),
+        Some((320, 272_000))
+    );
+    assert_eq!(full(&[count(tokens(100, 40, 10), Some(1_000))]), Some((110, 1_000)));
+    assert_eq!(full(&[begun(500), count(tokens(100, 40, 10), None)]), Some((110, 500)));
+    assert_eq!(full(&[count(tokens(100, 40, 10), None)]), None);
+    assert_eq!(full(&[begun(0), used(tokens(1, 0, 1))]), None);
+}
+
 #[test]
 fn what_is_not_of_this_thread_or_not_whole_is_passed_over() {
     let numbered = |ordinal: u64, line: String| {
