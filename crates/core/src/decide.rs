@@ -101,7 +101,7 @@ fn decide_command(state: &State, command: Command) -> Result<Vec<Event>, Refusal
     match command {
         Command::Pause { reason, details } => one(ev::SessionPaused { reason, details }),
         Command::Resume { reset_breaker, details } => {
-            if state.status == Status::Halted && !reset_breaker && breaker_holds(state) {
+            if state.status == Status::Halted && !reset_breaker && state.breaker_holds() {
                 return Err(Refusal::BreakerOpen);
             }
             one(ev::SessionResumed {
@@ -197,12 +197,6 @@ fn decide_command(state: &State, command: Command) -> Result<Vec<Event>, Refusal
         | Command::RemoveCache { .. }
         | Command::CreateCheckpoint { .. } => decide_work(state, command),
     }
-}
-
-/// Whether a breaker keeps a halted session from going on. The one of a loop may have been closed since.
-fn breaker_holds(state: &State) -> bool {
-    use crate::looping::BreakerState;
-    state.looping.as_ref().is_none_or(|looping| looping.breaker.state == BreakerState::Open)
 }
 
 /// The answer to everything that is asked of the driver.

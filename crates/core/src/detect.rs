@@ -99,7 +99,7 @@ fn judge(candidate: &Candidate<'_>, wanted: Option<&str>) -> (Action, Option<Exp
         return expired(Action::OfferReset, Expired::Corrupted, format!("State corrupted: {what}"));
     };
     match state.status {
-        Status::Halted => {
+        Status::Halted if state.breaker_holds() => {
             let why = state.reason.as_ref().and_then(|reason| reason.details.as_deref());
             let reason = format!("Circuit Breaker OPEN: {}", why.unwrap_or("no reason is recorded"));
             return expired(Action::OfferReset, Expired::BreakerOpen, reason);
@@ -116,7 +116,7 @@ fn judge(candidate: &Candidate<'_>, wanted: Option<&str>) -> (Action, Option<Exp
             let reason = "Session was abandoned".to_owned();
             return expired(Action::CreateNew, Expired::Ended, reason);
         }
-        Status::Active | Status::Paused | Status::Interrupted => {}
+        Status::Active | Status::Paused | Status::Interrupted | Status::Halted => {}
     }
     if let Some(wanted) = wanted
         && state.file.as_deref() != Some(wanted)
@@ -144,7 +144,9 @@ pub fn refusal(state: &State, reset_breaker: bool) -> Option<&'static str> {
         Status::Completed => Some("Session already completed"),
         Status::Failed => Some("Session failed and cannot be resumed"),
         Status::Aborted => Some("Session was abandoned and cannot be resumed"),
-        Status::Halted if !reset_breaker => Some("Session halted by Circuit Breaker"),
+        Status::Halted if !reset_breaker && state.breaker_holds() => {
+            Some("Session halted by Circuit Breaker")
+        }
         Status::Halted | Status::Active | Status::Paused | Status::Interrupted => None,
     }
 }

@@ -69,6 +69,14 @@ impl Frontend for Terminal<'_> {
 /// # Errors
 /// If it cannot be read; and Ctrl-C is an answer too: nothing is done.
 pub(crate) fn line() -> Outcome<String> {
+    text().map(|answer| answer.to_lowercase())
+}
+
+/// Reads one line as it is typed, without blanks around it.
+///
+/// # Errors
+/// As for [`line`].
+pub(crate) fn text() -> Outcome<String> {
     let failed = |why: std::io::Error| CommandError::io("cannot read the answer", why);
     let interrupted = Arc::new(AtomicBool::new(false));
     let id = signal_hook::flag::register(SIGINT, Arc::clone(&interrupted)).map_err(failed)?;
@@ -89,7 +97,7 @@ pub(crate) fn line() -> Outcome<String> {
     let answer = ready.and_then(|()| {
         let mut answer = String::new();
         stdin.read_line(&mut answer).map_err(failed)?;
-        Ok(answer.trim().to_lowercase())
+        Ok(answer.trim().to_owned())
     });
     signal_hook::low_level::unregister(id);
     answer

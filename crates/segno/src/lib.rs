@@ -19,6 +19,7 @@ pub mod recent;
 mod setup;
 pub mod signals;
 
+pub use segno_engine::run::GUARD;
 pub use segno_files as files;
 
 use std::ffi::OsString;
@@ -45,6 +46,13 @@ pub fn keep_output(directory: &std::path::Path) {
     // What is typed at the terminal, and its closing, is none of our business.
     let _ = rustix::process::setsid();
     segno_engine::run::keep_output(std::io::stdin(), std::io::stdout(), std::io::stderr(), directory);
+}
+
+/// Ends what a command started if whoever started it is killed: see [`segno_engine::run::guard_command`].
+pub fn guard_command(id: &str) {
+    // What is typed at the terminal, and its closing, is none of our business.
+    let _ = rustix::process::setsid();
+    segno_engine::run::guard_command(id, std::io::stdin());
 }
 
 /// Runs the program with these arguments, the first being its own name.

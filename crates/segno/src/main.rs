@@ -17,6 +17,12 @@ fn main() -> ExitCode {
         segno::keep_output(directory.as_ref());
         return ExitCode::SUCCESS;
     }
+    if arguments.get(1).is_some_and(|word| word == segno::GUARD)
+        && let Some(id) = arguments.get(2).and_then(|id| id.to_str())
+    {
+        segno::guard_command(id);
+        return ExitCode::SUCCESS;
+    }
     segno::signals::at_start();
     // Writing to a closed pipe is an error we see, not a signal that kills us: a session being recorded must not die
     // because someone quit a pager. The printer turns that error into a quiet, successful end.

@@ -128,6 +128,11 @@ fn baseline(looping: &LoopState, mut taken: ev::LoopBaselineTaken) -> Result<Vec
         taken.names.clear();
     }
     taken.evidence.truncate(limits::EVIDENCE);
+    if let Some(protected) = &mut taken.protected
+        && protected.files.len() > limits::BASELINE_TESTS
+    {
+        protected.files.clear();
+    }
     one(taken)
 }
 

@@ -17,6 +17,7 @@ use crate::looping::LoopVerdict;
 use crate::looping::Observation;
 use crate::looping::ParkReason;
 use crate::looping::Progress;
+use crate::looping::ProtectedMark;
 use crate::looping::Receipt;
 use crate::looping::TestCounts;
 use crate::looping::TestEnd;
@@ -50,6 +51,9 @@ pub struct LoopBaselineTaken {
     /// How each evidence command ended.
     #[serde(default)]
     pub evidence: Vec<EvidenceMark>,
+    /// The files that the phase protects, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<ProtectedMark>,
 }
 
 /// An iteration ended: what it showed, and what follows.

@@ -86,7 +86,13 @@ fn item() -> WorkItemMark {
 }
 
 fn evidence() -> EvidenceMark {
-    EvidenceMark { name: "tests".into(), exit: Some(101), passes: false, command_hash: "c0ffee".into() }
+    EvidenceMark {
+        name: "tests".into(),
+        exit: Some(101),
+        passes: false,
+        command_hash: "c0ffee".into(),
+        ..EvidenceMark::default()
+    }
 }
 
 pub(crate) fn observation() -> Observation {
@@ -107,6 +113,7 @@ pub(crate) fn observation() -> Observation {
             verdict: Some("REJECT".into()),
             metrics: BTreeMap::from([("tests_passing".into(), 8.0)]),
             problems: vec!["3 + 4 tests are not 8".into()],
+            contradiction: None,
             recommendation: Some("look at the cart".into()),
         },
         tests: Some(tests(8, 2)),
@@ -119,6 +126,7 @@ pub(crate) fn observation() -> Observation {
         measured: 1,
         flaky: false,
         evidence: vec![evidence()],
+        protected: None,
         metrics: BTreeMap::from([("coverage".into(), 81.5)]),
         open_items: Some(4),
         tree_before: Some("7ree1".into()),
@@ -146,6 +154,7 @@ pub(crate) fn observation() -> Observation {
             longest: true,
         }],
         context_percent: Some(44),
+        setup: None,
     }
 }
 
@@ -157,6 +166,7 @@ fn gate() -> GateResult {
             value: "2".into(),
             holds: false,
             acceptable: false,
+            mark: None,
         }],
         gate_1: false,
         gate_2: Some(false),
@@ -263,6 +273,7 @@ pub(crate) fn looping() -> Vec<Event> {
             tests: tests(6, 4),
             names,
             evidence: vec![evidence()],
+            protected: None,
         }
         .into(),
         LoopBaselineTaken { phase: "red".into(), ..LoopBaselineTaken::default() }.into(),

@@ -152,9 +152,30 @@ pub struct RunEnded {
     /// When it was last known to live, for one whose end was found out later. None: when that was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+    /// How full the context of its conversation was, if the agent tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextFill>,
     /// The limit that it ended for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<LimitSeen>>,
+}
+
+/// How full the context of a conversation is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContextFill {
+    /// Tokens in it.
+    pub used: u64,
+    /// Tokens that fit.
+    pub window: u64,
+}
+
+impl ContextFill {
+    /// In per cent, 100 at most.
+    pub fn percent(self) -> Option<u8> {
+        let percent = self.used.saturating_mul(100).checked_div(self.window)?;
+        u8::try_from(percent.min(100)).ok()
+    }
 }
 
 /// Where something was said.

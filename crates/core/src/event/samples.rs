@@ -683,6 +683,7 @@ fn runs() -> Vec<Event> {
             stderr: text("warning: slow"),
             at: Some(Timestamp::from_micros(2)),
             estimated: false,
+            context: Some(ContextFill { used: 120_000, window: 200_000 }),
             limit: None,
         }
         .into(),

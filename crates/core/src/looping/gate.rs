@@ -26,6 +26,9 @@ pub struct Condition {
     pub holds: bool,
     /// Whether a person may accept that it does not hold.
     pub acceptable: bool,
+    /// What it is that differs, as a hash: a person who accepts it accepts this, until it changes again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
 }
 
 /// How a gate came out.
@@ -56,6 +59,7 @@ impl GateResult {
             name(&mut condition.name);
             name(&mut condition.wanted);
             line(&mut condition.value);
+            condition.mark.iter_mut().for_each(name);
         }
         self.tree.iter_mut().for_each(name);
         self.warnings.truncate(limits::LOOP_NAMES);
@@ -79,6 +83,7 @@ pub fn evaluate(state: &LoopState, seen: &Observation, iteration: u64) -> GateRe
         GateRule::Metrics(rules) => rules.iter().for_each(|rule| checks.metric_rule(rule)),
         GateRule::Signal => {}
     }
+    checks.not_tampered(matches!(phase.gate, GateRule::Red { .. }));
     checks.accept();
     let conditions = checks.conditions;
     let only_signal = matches!(phase.gate, GateRule::Signal);
@@ -101,7 +106,7 @@ impl Checks<'_> {
     fn put(&mut self, name: &str, wanted: impl Into<String>, value: impl Into<String>, holds: bool) {
         let (wanted, value) = (wanted.into(), value.into());
         let name = name.to_owned();
-        self.conditions.push(Condition { name, wanted, value, holds, acceptable: false });
+        self.conditions.push(Condition { name, wanted, value, holds, acceptable: false, mark: None });
     }
 
     /// A condition that a person may accept.
@@ -306,14 +311,34 @@ impl Checks<'_> {
                 self.put_acceptable("number of tests", &wanted, now.to_string(), now >= then);
             }
         }
+    }
+
+    /// What measures is what it was when the phase began: a person may accept that it is not. A phase that writes tests
+    /// may change the settings of the test runner.
+    fn not_tampered(&mut self, writes_tests: bool) {
         let Some(before) = &self.state.baseline else { return };
         for mark in &self.seen.evidence {
-            let then = before.evidence.iter().find(|then| then.name == mark.name);
-            let same = then.is_none_or(|then| then.command_hash == mark.command_hash);
-            if !same {
-                let name = format!("evidence command {}", mark.name);
-                self.put_acceptable(&name, "as when the phase began", "changed".to_owned(), false);
+            let Some(then) = before.evidence.iter().find(|then| then.name == mark.name) else { continue };
+            if then.command_hash != mark.command_hash {
+                self.changed(&evidence_condition(&mark.name), &mark.command_hash, &mark.changed);
             }
+            if then.settings_hash != mark.settings_hash && !then.settings_hash.is_empty() && !writes_tests {
+                self.changed(&settings_condition(&mark.name), &mark.settings_hash, &mark.changed_settings);
+            }
+        }
+        if let (Some(then), Some(now)) = (&before.protected, &self.seen.protected)
+            && *then != now.hash
+        {
+            self.changed(PROTECTED, &now.hash, &now.changed);
+        }
+    }
+
+    fn changed(&mut self, name: &str, mark: &str, files: &[String]) {
+        let value =
+            if files.is_empty() { "changed".to_owned() } else { format!("changed: {}", files.join(", ")) };
+        self.put_acceptable(name, "as when the phase began", value, false);
+        if let Some(last) = self.conditions.last_mut() {
+            last.mark = Some(mark.to_owned());
         }
     }
 
@@ -330,6 +355,19 @@ impl Checks<'_> {
         }
     }
 }
+
+/// The condition that a command that measures is what it was.
+pub(crate) fn evidence_condition(name: &str) -> String {
+    format!("evidence command {name}")
+}
+
+/// The condition that the settings of its test runner are what they were.
+pub(crate) fn settings_condition(name: &str) -> String {
+    format!("test settings of {name}")
+}
+
+/// The condition that protected files are what they were.
+pub(crate) const PROTECTED: &str = "protected files";
 
 /// What stands where a value should be that nobody has.
 const NOT_MEASURED: &str = "not measured";

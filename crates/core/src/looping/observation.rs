@@ -86,6 +86,9 @@ pub struct Observation {
     pub flaky: bool,
     /// How each evidence command ended.
     pub evidence: Vec<EvidenceMark>,
+    /// The files that the phase protects, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected: Option<ProtectedMark>,
     /// Measured numbers.
     pub metrics: BTreeMap<String, f64>,
     /// Items that are open in the tracker or checklist.
@@ -116,6 +119,9 @@ pub struct Observation {
     pub windows: Vec<PlanWindow>,
     /// How full the context is, in per cent.
     pub context_percent: Option<u8>,
+    /// What a start of the agent depends on, as one hash, if it could not be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
 }
 
 /// What somebody asked a loop to do.
@@ -176,6 +182,9 @@ pub struct Claims {
     pub metrics: BTreeMap<String, f64>,
     /// What in the block contradicts itself or cannot be.
     pub problems: Vec<String>,
+    /// Why the block says nothing: it contradicts itself. Then it is no signal, and nothing in its favour counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contradiction: Option<String>,
     /// What it says comes next.
     pub recommendation: Option<String>,
 }
@@ -278,8 +287,36 @@ pub struct EvidenceMark {
     pub exit: Option<i32>,
     /// Whether it succeeded.
     pub passes: bool,
-    /// A hash of the command and of the files it is made of, to see that it did not change.
+    /// A hash of the command and of the scripts it is made of, to see that it did not change.
     pub command_hash: String,
+    /// A hash of the settings of its test runner.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub settings_hash: String,
+    /// Each of those files with its own hash. The event of a baseline has them, and nothing else keeps them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// Scripts that are not what they were when the phase began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Settings of the test runner that are not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_settings: Vec<String>,
+}
+
+/// The files that a phase protects, as they were seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProtectedMark {
+    /// A hash of all of them.
+    pub hash: String,
+    /// How many there are.
+    pub count: u64,
+    /// Each with its own hash. The event of a baseline has them, and nothing else keeps them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// Those that are not what they were when the phase began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
 }
 
 /// Calls that repeat themselves inside one iteration.
@@ -398,6 +435,8 @@ impl Observation {
         self.changes.bound();
         self.evidence.truncate(limits::EVIDENCE);
         self.evidence.iter_mut().for_each(EvidenceMark::bound);
+        self.protected.iter_mut().for_each(ProtectedMark::bound);
+        self.setup.iter_mut().for_each(name);
         numbers(&mut self.metrics);
         self.tree_before.iter_mut().for_each(name);
         self.tree_after.iter_mut().for_each(name);
@@ -432,6 +471,7 @@ impl Claims {
         self.recommendation.iter_mut().for_each(line);
         numbers(&mut self.metrics);
         lines(&mut self.problems);
+        self.contradiction.iter_mut().for_each(line);
     }
 }
 
@@ -454,10 +494,23 @@ impl TestChanges {
 }
 
 impl EvidenceMark {
-    /// Keeps its texts within bounds.
+    /// Keeps its texts within bounds, and leaves out what only the event of a baseline has.
     pub(crate) fn bound(&mut self) {
         name(&mut self.name);
         name(&mut self.command_hash);
+        name(&mut self.settings_hash);
+        self.files.clear();
+        lines(&mut self.changed);
+        lines(&mut self.changed_settings);
+    }
+}
+
+impl ProtectedMark {
+    /// Keeps its texts within bounds, and leaves out what only the event of a baseline has.
+    pub(crate) fn bound(&mut self) {
+        name(&mut self.hash);
+        self.files.clear();
+        lines(&mut self.changed);
     }
 }
 

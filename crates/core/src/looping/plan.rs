@@ -170,6 +170,9 @@ pub struct PhasePlan {
     pub gate: GateRule,
     /// The commands that measure it.
     pub evidence: Vec<EvidencePlan>,
+    /// Files that nobody may change in it, as patterns such as `tests/**`; a change blocks its gate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// When its breaker opens.
     pub thresholds: Thresholds,
     /// Iterations that it may take.
@@ -483,6 +486,16 @@ impl PhasePlan {
             let earlier = self.evidence.get(..index).unwrap_or_default();
             if earlier.iter().any(|other| other.name == evidence.name) {
                 return Err(Refusal::bad("evidence", format!("{} is listed twice", evidence.name)));
+            }
+        }
+        if self.protect.len() > limits::EVIDENCE {
+            return Err(Refusal::TooMany { what: "patterns of protected files", limit: limits::EVIDENCE });
+        }
+        for pattern in &self.protect {
+            limits::name("pattern of protected files", pattern)?;
+            if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
+                let why = format!("{pattern} is not in the project");
+                return Err(Refusal::bad("pattern of protected files", why));
             }
         }
         match &self.gate {

@@ -90,6 +90,9 @@ pub struct BaselineMark {
     pub named: bool,
     /// How each evidence command ended.
     pub evidence: Vec<EvidenceMark>,
+    /// A hash of the files that the phase protects, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protected: Option<String>,
 }
 
 /// What was measured when a phase was done, so that anybody can measure it again.
@@ -306,6 +309,9 @@ pub struct LoopState {
     /// Whether the present phase is to be left without its gate.
     #[serde(default)]
     pub skip: bool,
+    /// Whether somebody gave it another plan since its breaker opened.
+    #[serde(default)]
+    pub replanned: bool,
     /// Whether the gate of the present phase has passed and somebody is to look.
     #[serde(default)]
     pub passed: bool,
@@ -318,6 +324,10 @@ pub struct LoopState {
     /// The event up to which notes are in the prompt of the open iteration.
     #[serde(default)]
     pub told: u64,
+
+    /// How full the context of the last iteration's conversation is, in per cent, if that is known.
+    #[serde(default)]
+    pub context_percent: Option<u8>,
 
     /// What it waits for.
     #[serde(default)]

@@ -355,6 +355,22 @@ fn cap(state: &LoopState, seen: &Observation, iteration: Iteration<'_>) -> Optio
         .or_else(budget)
 }
 
+/// How many seconds one more iteration may take: what is left of the time of the loop and of the phase, at least one.
+pub fn time_left(state: &LoopState, at: Timestamp) -> Option<u64> {
+    let spent = |since: Timestamp, parked: u64| (at.micros_since(since) / 1_000_000).saturating_sub(parked);
+    let whole = state
+        .plan
+        .caps
+        .seconds
+        .map(|most| most.saturating_sub(spent(state.started_at, state.parked_seconds)));
+    let phase = state.phase_plan().and_then(|plan| plan.max_seconds).map(|most| {
+        let stand = state.stand();
+        let spent = stand.and_then(|stand| Some(spent(stand.started_at?, stand.parked_seconds)));
+        most.saturating_sub(spent.unwrap_or(0))
+    });
+    whole.into_iter().chain(phase).min().map(|left| left.max(1))
+}
+
 /// The caps on iterations and time, with so many iterations more than the state has counted.
 pub(super) fn count_cap(state: &LoopState, more: u64, number: u64, at: Timestamp) -> Option<LoopVerdict> {
     let caps = &state.plan.caps;

@@ -95,10 +95,15 @@ pub(super) fn why_not_done(seen: &Observation, gate: &GateResult) -> String {
             format!("{}: {value}", one.name)
         })
         .collect();
-    match open.as_slice() {
-        [] if gate.gate_1 => "the agent has not said that it is done".to_owned(),
+    let contradiction = seen.claims.contradiction.as_ref();
+    let contradiction = contradiction.map(|why| format!("its status block contradicts itself: {why}"));
+    let measured = match open.as_slice() {
+        [] if gate.gate_1 => {
+            return contradiction.unwrap_or_else(|| "the agent has not said that it is done".to_owned());
+        }
         [] => "nothing was measured".to_owned(),
         [one] => format!("gate 1 fails ({one})"),
         [first, rest @ ..] => format!("gate 1 fails ({first}, and {} more)", rest.len()),
-    }
+    };
+    contradiction.map_or(measured.clone(), |why| format!("{measured}; {why}"))
 }

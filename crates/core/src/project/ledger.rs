@@ -153,6 +153,7 @@ impl Changes<'_> {
             error,
             stderr,
             at,
+            context,
             limit: _,
         } = e;
         let patch = RunPatch {
@@ -167,6 +168,7 @@ impl Changes<'_> {
             tokens: Some(Some(*tokens)),
             estimated: estimated.then_some(true),
             cost_micros: Some(*cost_micros),
+            context: context.map(Some),
             denials: Some(*denials),
             unparsed: Some(*unparsed),
             swept: Some(*swept),

@@ -11,6 +11,7 @@ use super::Row;
 use super::RowVersion;
 use super::row;
 use crate::budget::TokenUse;
+use crate::event::ContextFill;
 use crate::event::WorkItemMark;
 use crate::id::SessionId;
 use crate::project::List;
@@ -113,6 +114,8 @@ row! {
         estimated: bool,
         /// What it cost by the agent's reckoning.
         cost_micros: Option<u64>,
+        /// How full the context of its conversation was at the end.
+        context: Option<ContextFill>,
         /// How many calls were refused.
         denials: u64,
         /// How many lines of its output were not understood.

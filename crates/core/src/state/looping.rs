@@ -30,6 +30,11 @@ use crate::time::Timestamp;
 const HOUR_MICROS: u64 = 3_600_000_000;
 
 impl State {
+    /// Whether the breaker that halted it still holds: a loop's own tells, any other session is halted until it is reset.
+    pub(crate) fn breaker_holds(&self) -> bool {
+        self.looping.as_ref().is_none_or(|looping| looping.breaker.state == BreakerState::Open)
+    }
+
     /// A loop begins, or goes on by another plan. What it has done so far stays.
     pub(super) fn loop_started(&mut self, mark: &Mark, e: &ev::LoopStarted) {
         let known = self.phase.as_ref().filter(|phase| e.plan.phase(phase).is_some());
@@ -55,6 +60,7 @@ impl State {
                     (before.baseline, before.gate, before.tests, before.green_runs) = (None, None, None, 0);
                 }
                 LoopState {
+                    replanned: before.replanned || before.breaker.state == BreakerState::Open,
                     plan: (*e.plan).clone(),
                     parent: e.parent.or(before.parent),
                     item: e.item.clone().or_else(|| before.item.clone()),
@@ -102,6 +108,7 @@ impl State {
             tests: e.tests.clone(),
             named: !e.names.is_empty(),
             evidence,
+            protected: e.protected.as_ref().map(|mark| shorten(&mark.hash, limits::NAME)),
         };
         state.first.get_or_insert_with(|| baseline.clone());
         if state.phase == e.phase {
@@ -113,6 +120,7 @@ impl State {
     pub(super) fn breaker_changed(&mut self, mark: &Mark, e: &ev::BreakerChanged) {
         let Some(state) = &mut self.looping else { return };
         let before = state.breaker.state;
+        state.replanned = false;
         match e.to {
             BreakerState::Closed => state.breaker = Breaker::default(),
             // What was counted stays: one more iteration without progress opens it again.
@@ -132,6 +140,7 @@ impl State {
     pub(super) fn loop_breaker_reset(&mut self, mark: &Mark) {
         let Some(state) = &mut self.looping else { return };
         let before = state.breaker.state;
+        state.replanned = false;
         state.breaker = Breaker::default();
         state.note_breaker(mark.at, before, "reset by a person");
     }
@@ -150,6 +159,7 @@ impl State {
     pub(super) fn gate_accepted(&mut self, e: &ev::GateAccepted) {
         let Some(state) = &mut self.looping else { return };
         if state.phase == e.phase {
+            state.accept_changes(&e.conditions);
             state.accepted = Some(Acceptance {
                 tree: e.tree.clone(),
                 conditions: e.conditions.iter().take(limits::CONDITIONS).cloned().collect(),
@@ -236,6 +246,7 @@ impl State {
         state.tries = None;
         // Another account, and another one's conversation.
         (state.backoffs, state.windows_waited) = (0, 0);
+        state.context_percent = None;
     }
 
     pub(super) fn item_taken(&mut self, e: &ev::ItemTaken) {
@@ -291,10 +302,12 @@ impl LoopState {
             first: None,
             accepted: None,
             skip: false,
+            replanned: false,
             passed: false,
             recent: Default::default(),
             notes: Default::default(),
             told: 0,
+            context_percent: None,
             parked: None,
             tries: None,
             windows_waited: 0,
@@ -304,6 +317,27 @@ impl LoopState {
             hour: Default::default(),
             items: Default::default(),
             items_done: 0,
+        }
+    }
+
+    /// What measures, as it is now, is what the next measurements are compared with: a person looked at it.
+    fn accept_changes(&mut self, conditions: &[String]) {
+        let Some((gate, baseline)) = self.gate.as_ref().zip(self.baseline.as_mut()) else { return };
+        let marked = |name: &str| {
+            let one =
+                gate.conditions.iter().find(|one| one.name == name && conditions.contains(&one.name))?;
+            one.mark.clone()
+        };
+        for mark in &mut baseline.evidence {
+            if let Some(hash) = marked(&crate::looping::evidence_condition(&mark.name)) {
+                mark.command_hash = hash;
+            }
+            if let Some(hash) = marked(&crate::looping::settings_condition(&mark.name)) {
+                mark.settings_hash = hash;
+            }
+        }
+        if let Some(hash) = marked(crate::looping::PROTECTED) {
+            baseline.protected = Some(hash);
         }
     }
 
@@ -350,6 +384,7 @@ impl LoopState {
             if let Some(stand) = self.stand_mut(&phase) {
                 count(&mut stand.iterations);
             }
+            self.context_percent = seen.context_percent;
             let told = self.told;
             self.notes.retain(|note| note.seq > told);
             (self.backoffs, self.windows_waited, self.waited_for) = (0, 0, None);

@@ -73,7 +73,8 @@ pub struct LaunchSettings {
     pub hook_file: Option<HookFile>,
     /// The program that agents call as their hook, with `hook` and their name behind it.
     pub hook_program: PathBuf,
-    /// The program that keeps what agents print, with its arguments; see [`Request`](crate::run::Request).
+    /// The program that keeps what agents print, with its arguments; see [`Request`](crate::run::Request). Called with
+    /// [`GUARD`](crate::run::GUARD) instead, it ends what outlives a process that was killed.
     pub keeper: Vec<OsString>,
     /// Whether this process does nothing but drive one run.
     pub sole_process: bool,
@@ -81,4 +82,10 @@ pub struct LaunchSettings {
     pub scratch: Option<PathBuf>,
     /// Where versions of programs are remembered.
     pub state: PathBuf,
+}
+impl LaunchSettings {
+    /// The program that guards the commands of a loop; empty if there is none.
+    pub(crate) fn guard(&self) -> Vec<OsString> {
+        self.keeper.first().map(|program| vec![program.clone(), crate::run::GUARD.into()]).unwrap_or_default()
+    }
 }

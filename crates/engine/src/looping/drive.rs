@@ -18,6 +18,7 @@ use segno_core::looping::NextStep;
 use segno_core::looping::PersonNeed;
 use segno_core::looping::next_step;
 
+use super::halted::Afterwards;
 use super::news::LoopListener;
 use super::news::LoopNews;
 use super::notify::Message;
@@ -58,6 +59,9 @@ pub struct LoopHands<'a> {
     pub sleeper: &'a dyn Sleeper,
     /// Whether it waits here until a limit is over; else it ends parked.
     pub waits: bool,
+    /// Whether it stays where a person is needed: at a breakpoint until somebody says that it goes on, and when its breaker
+    /// opens until one iteration may be tried; else it ends there.
+    pub stays: bool,
     /// What wakes it, if it is parked and due now.
     pub woken: WokenHow,
     /// Who is told when it stands still.
@@ -106,6 +110,15 @@ impl Engine {
             let stretch = self.loop_stretch(session, hands, woken);
             self.tell_somebody(session, &stretch, &mut notifier, hands.listener);
             let parked = match stretch? {
+                Stretch::Ended(ended) if hands.stays && stands_for_a_person(&ended.state) => {
+                    match self.stay(session, hands)? {
+                        Afterwards::GoesOn => continue,
+                        Afterwards::Stays(why) => {
+                            let state = self.load(session)?.state;
+                            return Ok(LoopEnded { state, why: format!("{}; {why}", ended.why), ..*ended });
+                        }
+                    }
+                }
                 Stretch::Ended(ended) => return Ok(*ended),
                 Stretch::Parked(parked) => *parked,
             };
@@ -204,7 +217,7 @@ impl Engine {
         self.check_start(&state)?;
         // What still lives is heard out first, as whoever resumes a session does.
         let state = self.hear_out(session, hands.frontend)?;
-        let going_on = self.going_on(&state, woken)?;
+        let going_on = self.going_on(&state, woken, hands.settings)?;
         let driver = self.drive(session, WHAT)?;
         match going_on {
             GoingOn::Nothing => {}
@@ -239,7 +252,7 @@ impl Engine {
     }
 
     /// What brings a session to where it may go on.
-    fn going_on(&self, state: &State, how: WokenHow) -> Result<GoingOn, Error> {
+    fn going_on(&self, state: &State, how: WokenHow, settings: &LaunchSettings) -> Result<GoingOn, Error> {
         let session = state.session_id;
         let now = self.now();
         let command = |command: LoopCommand| GoingOn::Command(Box::new(Command::Loop(Box::new(command))));
@@ -256,7 +269,10 @@ impl Engine {
                 Err(Error::Refused(Refusal::Already("the loop is parked until you say so".to_owned())))
             }
             NextStep::Wait { .. } | NextStep::Held | NextStep::Wake => Ok(GoingOn::Wake),
-            NextStep::Halted { .. } => Err(Error::BreakerOpen { session }),
+            NextStep::Halted { .. } => match self.help_came(state, settings)? {
+                Some(probe) => Ok(command(probe)),
+                None => Err(Error::BreakerOpen { session }),
+            },
             NextStep::Probe => {
                 let (by, reason) = (BreakerBy::Cooldown, "the cool-down is over".to_owned());
                 Ok(command(LoopCommand::Probe { by, reason }))
@@ -277,6 +293,11 @@ impl Engine {
             }),
         }
     }
+}
+
+/// Whether it waits for a person who may answer from elsewhere.
+fn stands_for_a_person(state: &State) -> bool {
+    state.status == Status::Halted || (state.status == Status::Paused && state.breakpoint.is_some())
 }
 
 /// What somebody who is not looking should know of a verdict. Who stopped it knows.

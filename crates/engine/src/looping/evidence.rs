@@ -22,6 +22,7 @@ use segno_redact::Redactor;
 use crate::Error;
 use crate::run::cgroup;
 use crate::run::cgroup::Resources;
+use crate::run::guard::Guard;
 use crate::run::tree;
 use crate::run::tree::Member;
 use crate::run::tree::Tree;
@@ -54,6 +55,8 @@ pub struct EvidenceCommand<'a> {
     pub resources: Resources,
     /// Whether orphans come to this process, which does nothing else meanwhile.
     pub adopts: bool,
+    /// The program that ends its processes if this one is killed; empty for none.
+    pub guard: &'a [OsString],
 }
 
 /// Why a command was ended before it was done.
@@ -122,14 +125,22 @@ pub fn run_evidence(
     let (out, into) = std::io::pipe().map_err(failed)?;
     rustix::io::ioctl_fionbio(&out, true).map_err(|why| failed(why.into()))?;
     let id = RunId::new(uuid::Uuid::now_v7());
+    let mut guard = Guard::start(wanted.guard, &id);
     let mut child = spawn(wanted, &id, into).map_err(failed)?;
     let member = tree::just_started(child.id());
     let group = cgroup::make(&id, &wanted.resources).filter(|group| cgroup::enter(group, child.id()));
-    let processes = Tree::new(&id, member, wanted.adopts, group);
+    if let Some(guard) = &mut guard {
+        guard.tell(member, group.as_ref());
+    }
+    let mut processes = Tree::new(&id, member, wanted.adopts, group);
+    processes.spare(guard.as_ref().map(Guard::pid));
     let mut printed = Printed::default();
     let watched = watch(&mut child, member, &out, &mut printed, wanted.timeout, stops);
     // What is left may hold the pipe, and would go on behind our back.
     let swept = processes.sweep();
+    if let Some(guard) = guard {
+        guard.dismiss();
+    }
     let ended = child.wait().ok();
     printed.read_rest(&out);
     let (cut, status) = match watched {

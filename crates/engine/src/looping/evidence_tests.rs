@@ -38,6 +38,7 @@ impl Place {
             timeout,
             resources: Resources::default(),
             adopts: false,
+            guard: &[],
         };
         run_evidence(&wanted, &Redactor::new(segno_redact::Options::default()), stops).unwrap()
     }
@@ -158,6 +159,7 @@ fn a_directory_that_is_not_there_is_an_error() {
         timeout: Duration::from_secs(1),
         resources: Resources::default(),
         adopts: false,
+        guard: &[],
     };
     let redactor = Redactor::new(segno_redact::Options::default());
     let why = run_evidence(&wanted, &redactor, &|| false).unwrap_err();

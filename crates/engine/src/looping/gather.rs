@@ -8,6 +8,7 @@ use segno_core::State;
 use segno_core::looping::ErrorMark;
 use segno_core::looping::EvidenceMark;
 use segno_core::looping::EvidencePlan;
+use segno_core::looping::ProtectedMark;
 use segno_core::looping::Reads;
 use segno_core::looping::TestCounts;
 use segno_core::looping::TestEnd;
@@ -23,8 +24,8 @@ use crate::Engine;
 use crate::Error;
 use crate::launch::LaunchSettings;
 
-/// The largest file that a command is made of and that is looked at.
-const LARGEST: u64 = 1024 * 1024;
+/// The largest report that is read.
+const LARGEST: u64 = 16 * 1024 * 1024;
 /// How much of what a failing command printed is told to the agent.
 const TOLD: usize = 4_000;
 
@@ -34,6 +35,8 @@ pub(super) struct Measured {
     /// The tree afterwards: what the commands themselves wrote is part of it.
     pub(super) tree: Option<String>,
     pub(super) evidence: Vec<EvidenceMark>,
+    /// The files that the phase protects, as they were before anything ran.
+    pub(super) protected: Option<ProtectedMark>,
     pub(super) tests: Option<TestCounts>,
     pub(super) names: BTreeMap<String, TestEnd>,
     pub(super) metrics: BTreeMap<String, f64>,
@@ -53,17 +56,19 @@ impl Measured {
 }
 
 impl Engine {
-    /// Runs the evidence commands of a phase, one after the other.
+    /// Runs the evidence commands of a phase, one after the other, and looks at the files that it protects.
     pub(super) fn gather(
         &self,
         state: &State,
-        plans: &[EvidencePlan],
+        (plans, protect): (&[EvidencePlan], &[String]),
         settings: &LaunchSettings,
         stops: &dyn Fn() -> bool,
         listener: &dyn LoopListener,
     ) -> Result<Measured, Error> {
         let directory = Path::new(&state.project.path);
-        let mut measured = Measured::default();
+        let protected = super::protect::protected(protect, directory);
+        let mut measured = Measured { protected, ..Measured::default() };
+        let guard = settings.guard();
         for plan in plans {
             listener.hear(&LoopNews::Measuring { name: plan.name.clone() });
             let wanted = EvidenceCommand {
@@ -73,8 +78,9 @@ impl Engine {
                 timeout: Duration::from_secs(plan.seconds),
                 resources: settings.resources,
                 adopts: settings.sole_process,
+                guard: &guard,
             };
-            let command_hash = command_hash(&plan.command, directory);
+            let print = super::fingerprint::fingerprint(&plan.command, directory);
             let shown = run_evidence(&wanted, &self.redactor(), stops)?;
             if shown.cut == Some(Cut::Stopped) {
                 return Ok(Measured { stopped: true, ..measured });
@@ -83,7 +89,10 @@ impl Engine {
                 name: plan.name.clone(),
                 exit: shown.exit,
                 passes: shown.passes(),
-                command_hash,
+                command_hash: print.command,
+                settings_hash: print.settings,
+                files: print.files,
+                ..EvidenceMark::default()
             };
             measured.take_in(plan, &shown, mark, directory);
         }
@@ -160,47 +169,8 @@ fn numbers(output: &str) -> BTreeMap<String, f64> {
 }
 
 fn read_report(path: &Path) -> Option<String> {
-    let fits = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= 16 * LARGEST);
+    let fits = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);
     fits.then(|| std::fs::read_to_string(path).ok()).flatten()
-}
-
-/// Changes when the command, or the script that it runs, changes: an easier test is not progress.
-fn command_hash(command: &str, directory: &Path) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(command.as_bytes());
-    for part in command.split(['&', '|', ';', '\n']) {
-        if let Some(path) = script(part) {
-            hasher.update(&[0]);
-            hasher.update(&content(&directory.join(path)));
-        }
-    }
-    hasher.finalize().to_hex()[..32].to_owned()
-}
-
-/// The file that a simple command runs, if it is one of the project.
-fn script(command: &str) -> Option<&str> {
-    const RUNNERS: &[&str] = &["sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl"];
-    let mut words = command.split_whitespace().filter(|word| !word.contains('='));
-    let program = words.next()?;
-    match program {
-        "make" | "gmake" => Some("Makefile"),
-        "just" => Some("justfile"),
-        "npm" | "pnpm" | "yarn" => Some("package.json"),
-        _ if RUNNERS.contains(&program) => words.next().filter(|word| !word.starts_with('-')),
-        _ if program.contains('/') && !program.starts_with('/') => Some(program),
-        _ => None,
-    }
-}
-
-fn content(path: &Path) -> Vec<u8> {
-    let small = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);
-    let bytes = if small { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
-    if path.file_name().is_some_and(|name| name == "package.json") {
-        // What a package needs may change; what its scripts do may not.
-        let parsed: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
-        return parsed.map_or(bytes, |parsed| parsed["scripts"].to_string().into_bytes());
-    }
-    bytes
 }
 
 #[cfg(test)]
@@ -222,26 +192,5 @@ mod tests {
         assert_ne!(mark(one), mark(&one.replace("'a'", "'c'")));
         assert_ne!(mark(one), mark(&one.replace("left: 1", "left: 3")), "it comes nearer, or moves at least");
         assert_eq!(mark("nothing to see here\n"), None, "what says nothing says nothing twice");
-    }
-
-    #[test]
-    fn a_changed_script_is_another_command() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
-        let hash = |command: &str| command_hash(command, dir.path());
-        write("check.sh", "exit 1");
-        write("src.rs", "one");
-        let (script, plain) = (hash("cd . && sh check.sh"), hash("cargo test"));
-        write("src.rs", "two");
-        assert_eq!((hash("cd . && sh check.sh"), hash("cargo test")), (script.clone(), plain.clone()));
-        write("check.sh", "exit 0");
-        assert_ne!(hash("cd . && sh check.sh"), script);
-        assert_ne!(hash("cargo test --lib"), plain);
-        write("package.json", r#"{"scripts":{"test":"jest"},"dependencies":{}}"#);
-        let npm = hash("npm test");
-        write("package.json", r#"{"scripts":{"test":"jest"},"dependencies":{"a":"1"}}"#);
-        assert_eq!(hash("npm test"), npm, "a dependency more is no other test");
-        write("package.json", r#"{"scripts":{"test":"true"},"dependencies":{"a":"1"}}"#);
-        assert_ne!(hash("npm test"), npm);
     }
 }

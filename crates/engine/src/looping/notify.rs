@@ -183,6 +183,7 @@ impl<'a> Notifier<'a> {
             timeout: PATIENCE,
             resources: Resources::default(),
             adopts: false,
+            guard: &[],
         };
         let shown = run_evidence(&wanted, redactor, &|| false).map_err(|why| why.to_string())?;
         match shown.passes() {

@@ -7,6 +7,7 @@ use segno_core::List;
 use segno_core::State;
 use segno_core::Timestamp;
 use segno_core::event::Event;
+use segno_core::event::LoopBaselineTaken;
 use segno_core::looping::Asked;
 use segno_core::looping::BaselineMark;
 use segno_core::looping::DayUse;
@@ -36,6 +37,8 @@ use crate::cost::Prices;
 const RUNS: usize = 5;
 /// How many of them are looked through for who wrote what is judged.
 const WRITERS: usize = 50;
+/// An agent that ends with an error sooner than this has not begun, if it did nothing.
+const AT_ONCE_MS: u64 = 20_000;
 /// A day in microseconds.
 const DAY_MICROS: i64 = 86_400_000_000;
 
@@ -76,12 +79,17 @@ impl Engine {
             None => String::new(),
         };
         let outcome = row.outcome.clone().unwrap_or_default();
-        let error = row.error.as_ref().map(|error| error.short(2_000)).filter(|_| outcome != "completed");
+        let idle = delta.files == 0 && delta.commits == 0 && text.trim().is_empty() && calls.calls == 0;
+        let not_begun = idle && ended_at_once(&row);
+        // Of a start that failed, what the program itself printed tells most.
+        let said = row.error.as_ref().or(row.stderr.as_ref().or(row.reason.as_ref()).filter(|_| not_begun));
+        let error = said.map(|error| error.short(2_000)).filter(|_| outcome != "completed");
         let denied_all = calls.calls > 0 && calls.denials == calls.calls;
         let limit = limit_of(state, told, &row).or_else(|| limit_by_word(&outcome, &row));
         let end = match outcome.as_str() {
             _ if limit.is_some() => RunEnd::Limited,
             "agent_missing" => RunEnd::StartFailed,
+            "failed" | "interrupted" if not_begun => RunEnd::StartFailed,
             "denied" => RunEnd::CannotAct,
             "completed" | "failed" | "max_turns" if denied_all => RunEnd::CannotAct,
             "stopped" => RunEnd::Stopped,
@@ -107,6 +115,7 @@ impl Engine {
             micros: row.cost_micros,
             limit,
             windows: windows(&state.limits, &row.agent, self.now()),
+            context_percent: row.context.and_then(segno_core::event::ContextFill::percent),
             outcome,
             ..Observation::default()
         })
@@ -123,6 +132,7 @@ impl Engine {
         differs: bool,
     ) -> Result<(), Error> {
         seen.evidence.clone_from(&measured.evidence);
+        seen.protected.clone_from(&measured.protected);
         seen.tests.clone_from(&measured.tests);
         seen.metrics.clone_from(&measured.metrics);
         seen.measured = times;
@@ -137,19 +147,25 @@ impl Engine {
         seen.flaky = differs || (same_tree && before.is_some_and(|before| before.tests != measured.tests));
         // What the commands wrote is not what the agent did.
         seen.measured_tree.clone_from(&measured.tree);
+        let taken =
+            looping.baseline.as_ref().map(|mark| self.baseline_event(state, mark)).transpose()?.flatten();
+        if let Some(taken) = &taken {
+            name_changes(seen, taken);
+        }
         let Some(counts) = &measured.tests else { return Ok(()) };
         let now = &measured.names;
         let unnamed =
             |counts: &TestCounts, names: &BTreeMap<String, TestEnd>| names.is_empty() && counts.total > 0;
         if let Some(baseline) = looping.reference() {
-            let before = self.baseline_names(state, baseline)?;
+            // What is damaged is compared by its numbers.
+            let before = self.baseline_event(state, baseline)?.map(|taken| taken.names).unwrap_or_default();
             // Where one side names no tests, core goes by the numbers.
             if !unnamed(&baseline.tests, &before) && !unnamed(counts, now) {
                 seen.changes = segno_core::looping::changes(&before, now);
             }
         }
         if let Some(first) = &looping.first {
-            let before = self.baseline_names(state, first)?;
+            let before = self.baseline_event(state, first)?.map(|taken| taken.names).unwrap_or_default();
             // Which of them failed then only names can tell.
             let named = !unnamed(&first.tests, &before) && !unnamed(counts, now);
             seen.since_start = named.then(|| segno_core::looping::since_start(&before, now));
@@ -174,17 +190,38 @@ impl Engine {
         Ok(DayUse { tokens, micros: sum.micros })
     }
 
-    /// The tests of a baseline by name, from its event; none if it named none.
-    fn baseline_names(&self, state: &State, mark: &BaselineMark) -> Result<BTreeMap<String, TestEnd>, Error> {
+    /// The event of a baseline, which has all by name; none if it is damaged.
+    fn baseline_event(&self, state: &State, mark: &BaselineMark) -> Result<Option<LoopBaselineTaken>, Error> {
         let rows = self.store().events(state.session_id, mark.seq.saturating_sub(1), 1)?;
-        if let Some(segno_store::EventRow::Whole(stored)) = rows.first()
-            && let Ok(Event::LoopBaselineTaken(taken)) = stored.event()
-        {
-            return Ok(taken.names);
-        }
-        // What is damaged is compared by its numbers.
-        Ok(BTreeMap::new())
+        let event = match rows.first() {
+            Some(segno_store::EventRow::Whole(stored)) => stored.event().ok(),
+            _ => None,
+        };
+        Ok(match event {
+            Some(Event::LoopBaselineTaken(taken)) => Some(taken),
+            _ => None,
+        })
     }
+}
+
+/// Says which files that measure, or that are protected, are not what they were.
+fn name_changes(seen: &mut Observation, before: &LoopBaselineTaken) {
+    for mark in &mut seen.evidence {
+        if let Some(then) = before.evidence.iter().find(|then| then.name == mark.name) {
+            (mark.changed, mark.changed_settings) = super::fingerprint::changed(&then.files, &mark.files);
+        }
+    }
+    if let (Some(then), Some(now)) = (&before.protected, &mut seen.protected) {
+        now.changed = super::protect::changed(then, now);
+    }
+}
+
+/// Whether an agent ended by itself within moments, without a turn or a token. One that a signal ended was at work, for
+/// all anybody knows.
+fn ended_at_once(row: &RunRow) -> bool {
+    let soon = row.duration_ms.is_some_and(|ms| ms < AT_ONCE_MS);
+    let spent = row.tokens.is_some_and(|used| used.counted(segno_core::budget::Counting::All) > 0);
+    soon && row.exit_code.is_some() && row.signal.is_none() && !spent && row.turns == 0
 }
 
 /// The other one of two models that whoever uses Claude Code has.

@@ -42,6 +42,7 @@ fn planned(phase: &PhaseFile, given: &[EvidencePlan]) -> PhasePlan {
         },
         gate: rule(&phase.gate),
         evidence,
+        protect: phase.protect.clone(),
         thresholds: thresholds(&phase.name, &phase.thresholds),
         max_iterations: phase.max_iterations,
         max_seconds: phase.max_seconds,

@@ -6,6 +6,7 @@ use segno_core::event::Event;
 use segno_core::looping::EvidenceMark;
 use segno_core::looping::EvidencePlan;
 use segno_core::looping::GateResult;
+use segno_core::looping::GateRule;
 use segno_core::looping::LoopCommand;
 use segno_core::looping::Observation;
 use segno_core::looping::Receipt;
@@ -26,6 +27,8 @@ pub struct Verified {
     pub tree: Option<String>,
     /// Whether it is the one that was measured then.
     pub same_tree: bool,
+    /// Whether the commands and the scripts they are made of are what they were.
+    pub same_commands: bool,
     /// How each command ended now.
     pub evidence: Vec<EvidenceMark>,
     /// How the tests came out now.
@@ -38,7 +41,7 @@ impl Engine {
     /// Measures the gate of the present phase of a loop, and records that somebody looked. Nothing follows from it.
     ///
     /// # Errors
-    /// If the session is no loop, has ended, or the commands cannot be run.
+    /// If the session is no loop, or the commands cannot be run.
     pub fn loop_gate(
         &self,
         session: SessionId,
@@ -52,17 +55,24 @@ impl Engine {
             return Err(Error::NotResumable { why: "its plan has no such phase", status: state.status });
         };
         let stops = || stop.asked().0 > 0;
-        let measured = self.gather(&state, &phase.evidence, settings, &stops, listener)?;
+        let wanted = (phase.evidence.as_slice(), phase.protect.as_slice());
+        let measured = self.gather(&state, wanted, settings, &stops, listener)?;
         if measured.stopped {
             return Err(Error::NotStarted("the measurement was stopped".to_owned()));
         }
         let mut seen = Observation::default();
         self.add_measured(&state, looping, &mut seen, &measured, 1, false)?;
+        if matches!(phase.gate, GateRule::Document { .. }) {
+            seen.metrics.extend(self.documents(&state)?);
+        }
         // What the agent claimed belongs to its own iteration; nobody says so now.
         let result = evaluate(looping, &seen, state.iteration);
         let command =
             LoopCommand::MeasureGate { phase: phase.name.clone(), result: result.clone(), by_hand: true };
-        self.act(session, Command::Loop(Box::new(command)))?;
+        // Nothing is added to the record of a session that has ended.
+        if state.status.is_open() {
+            self.act(session, Command::Loop(Box::new(command)))?;
+        }
         Ok(result)
     }
 
@@ -106,21 +116,30 @@ impl Engine {
             .commands
             .iter()
             .enumerate()
-            .map(|(index, command)| EvidencePlan {
-                name: name(index),
-                command: command.clone(),
-                ..EvidencePlan::default()
+            .map(|(index, command)| {
+                let name = name(index);
+                let phases = state.looping.iter().flat_map(|looping| &looping.plan.phases);
+                let mut known = phases.flat_map(|phase| &phase.evidence);
+                // What is read from it, and how long it may take, is as it was then where that is known.
+                known.find(|plan| plan.name == name && plan.command == *command).cloned().unwrap_or_else(
+                    || EvidencePlan { name, command: command.clone(), ..EvidencePlan::default() },
+                )
             })
             .collect();
         let stops = || stop.asked().0 > 0;
-        let measured = self.gather(&state, &plans, settings, &stops, listener)?;
+        let measured = self.gather(&state, (&plans, &[]), settings, &stops, listener)?;
         if measured.stopped {
             return Err(Error::NotStarted("the measurement was stopped".to_owned()));
         }
         let counts = measured.tests.clone().unwrap_or_default();
         let as_then = receipt.evidence.len() == measured.evidence.len()
             && receipt.evidence.iter().zip(&measured.evidence).all(|(then, now)| then.passes == now.passes);
+        let same_commands = receipt.evidence.len() == measured.evidence.len()
+            && receipt.evidence.iter().zip(&measured.evidence).all(|(then, now)| {
+                (&then.command_hash, &then.settings_hash) == (&now.command_hash, &now.settings_hash)
+            });
         Ok(Verified {
+            same_commands,
             same_tree: before.is_some() && before == receipt.tree,
             tree: before,
             holds: as_then && counts == receipt.counts,

@@ -9,7 +9,6 @@ use segno_core::State;
 use segno_core::Status;
 use segno_core::event::LoopBaselineTaken;
 use segno_core::event::PauseReason;
-use segno_core::looping::Context;
 use segno_core::looping::ErrorMark;
 use segno_core::looping::GateRule;
 use segno_core::looping::LoopCommand;
@@ -17,9 +16,13 @@ use segno_core::looping::LoopState;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::NextStep;
 use segno_core::looping::Observation;
+use segno_core::looping::PersonNeed;
+use segno_core::looping::PhaseEnd;
 use segno_core::looping::PhasePlan;
 use segno_core::looping::RunEnd;
+use segno_core::looping::in_same_conversation;
 use segno_core::looping::next_step;
+use segno_core::looping::time_left;
 
 use super::account::account_of;
 use super::drive::LoopEnded;
@@ -164,6 +167,7 @@ impl Turning<'_> {
             tests: measured.tests.unwrap_or_default(),
             names: measured.names,
             evidence: measured.evidence,
+            protected: measured.protected,
         };
         self.act(LoopCommand::TakeBaseline(taken)).map(drop)
     }
@@ -171,6 +175,7 @@ impl Turning<'_> {
     /// Runs the commands that a phase has for an occasion. What goes wrong there is told, and holds up nobody.
     fn hooks(&self, state: &State, commands: &[String]) {
         let settings = self.hands.settings;
+        let guard = settings.guard();
         for command in commands {
             let wanted = EvidenceCommand {
                 command,
@@ -179,6 +184,7 @@ impl Turning<'_> {
                 timeout: HOOK,
                 resources: settings.resources,
                 adopts: settings.sole_process,
+                guard: &guard,
             };
             let problem = match run_evidence(&wanted, &self.engine.redactor(), &|| self.stops()) {
                 Ok(shown) if shown.passes() => continue,
@@ -191,7 +197,8 @@ impl Turning<'_> {
 
     fn gather(&self, state: &State, phase: &PhasePlan) -> Result<Measured, Error> {
         let stops = || self.stops();
-        self.engine.gather(state, &phase.evidence, self.hands.settings, &stops, self.hands.listener)
+        let wanted = (phase.evidence.as_slice(), phase.protect.as_slice());
+        self.engine.gather(state, wanted, self.hands.settings, &stops, self.hands.listener)
     }
 
     /// One prompt and its answer, what it showed, and what follows.
@@ -244,6 +251,10 @@ impl Turning<'_> {
         };
         if let Some(limit) = &mut seen.limit {
             limit.account = account;
+        }
+        if seen.end == RunEnd::StartFailed {
+            // When that changes, one more start is worth a try.
+            seen.setup = Some(self.setup(&state, phase)?);
         }
         if state.status != Status::Active {
             // Somebody paused or ended it while the agent ran; the iteration stays open, and is done again or finished.
@@ -362,8 +373,14 @@ impl Turning<'_> {
         verdict: LoopVerdict,
         line: String,
     ) -> Result<Option<Stretch>, Error> {
+        let look = PersonNeed::Breakpoint;
         match &verdict {
-            LoopVerdict::NextPhase { .. } | LoopVerdict::Complete => self.hooks(state, &phase.on_complete),
+            // Without its gate it is not done: somebody skipped it.
+            LoopVerdict::NextPhase { .. } | LoopVerdict::Complete if has_passed(state, phase) => {
+                self.hooks(state, &phase.on_complete);
+            }
+            LoopVerdict::NextPhase { .. } | LoopVerdict::Complete => {}
+            LoopVerdict::NeedsPerson { need, .. } if *need == look => self.hooks(state, &phase.on_complete),
             LoopVerdict::Cap { .. } | LoopVerdict::Halt { .. } | LoopVerdict::NeedsPerson { .. } => {
                 self.hooks(state, &phase.on_error);
             }
@@ -383,26 +400,23 @@ impl Turning<'_> {
         self.ended(Some(verdict), line).map(Some)
     }
 
+    /// What a start of the agent of a phase depends on.
+    fn setup(&self, state: &State, phase: &PhasePlan) -> Result<String, Error> {
+        Ok(super::halted::setup(self.hands.settings, &who(the_loop(state)?, phase)))
+    }
+
     /// Asks the agent; once more if it was cut short before.
     fn run(&self, state: &State, phase: &PhasePlan, again: bool) -> Result<Ran, Error> {
         let (session, looping) = (state.session_id, the_loop(state)?);
-        let same = match phase.context {
-            Context::Same => true,
-            Context::Fresh => false,
-            Context::Auto { percent } => {
-                let full = looping.last.as_ref().and_then(|last| last.context_percent);
-                full.is_none_or(|full| full < percent)
-            }
-        };
-        let agent = looping.agent.clone().or_else(|| phase.agent.clone());
-        let who = agent.map_or(Who::Usual, Who::Named);
+        let same = in_same_conversation(phase.context, looping.context_percent);
+        let who = who(looping, phase);
         let brief = again || (!same && looping.total > 0);
         let prompt = self.engine.loop_prompt(state, looping, phase, &self.failing, brief)?;
         let intent = Intent {
             run_in: RunIn::Driven { session, same },
             prompt,
             model: self.engine.model_for(state, phase)?,
-            max_duration: phase.max_seconds.map(Duration::from_secs),
+            max_duration: time_left(looping, self.engine.now()).map(Duration::from_secs),
             ..Intent::default()
         };
         let hands = self.hands;
@@ -428,6 +442,17 @@ impl Turning<'_> {
 /// Any number will do: sessions that wait for the same window must not all wake at once.
 fn jitter() -> u64 {
     uuid::Uuid::now_v7().as_u64_pair().1
+}
+
+/// Whether the gate of a phase has passed.
+fn has_passed(state: &State, phase: &PhasePlan) -> bool {
+    let stands = state.looping.iter().flat_map(|looping| &looping.phases);
+    stands.into_iter().any(|stand| stand.name == phase.name && stand.end == Some(PhaseEnd::Passed))
+}
+
+/// Which agent works in a phase.
+pub(super) fn who(looping: &LoopState, phase: &PhasePlan) -> Who {
+    looping.agent.clone().or_else(|| phase.agent.clone()).map_or(Who::Usual, Who::Named)
 }
 
 /// Whether it is the agent that could not be started, and not the session that could not be driven.

@@ -56,6 +56,9 @@ pub struct PhaseFile {
     /// The commands that show how the work stands.
     #[serde(default)]
     pub evidence: Vec<EvidenceFile>,
+    /// Files that nobody may change in it, as patterns such as `tests/**`.
+    #[serde(default)]
+    pub protect: Vec<String>,
     /// When the breaker opens.
     #[serde(default)]
     pub thresholds: ThresholdsFile,

@@ -297,6 +297,7 @@ impl LogBeside {
         if theirs.tokens_total.is_some() {
             outcome.tokens_total = theirs.tokens_total;
         }
+        outcome.context = theirs.context.or(outcome.context);
         let gave_up = theirs.outcome == OutcomeKind::Denied;
         outcome.denials = theirs.denials;
         if let Some(windows) = &self.windows {

@@ -11,6 +11,7 @@ use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
+use segno_core::event::ContextFill;
 use segno_core::event::Holder;
 use segno_core::event::RunEnded;
 use segno_core::limits;
@@ -179,6 +180,9 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
         error: outcome.error.as_ref().map(|error| error.text.as_str().into()),
         stderr: (!end.stderr.trim().is_empty()).then(|| end.stderr.as_str().into()),
         at: end.last_seen,
+        context: outcome
+            .context
+            .and_then(|fill| Some(ContextFill { used: fill.used?, window: fill.window? })),
         limit: None,
     }
 }

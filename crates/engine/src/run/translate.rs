@@ -31,9 +31,10 @@ pub(super) const TOOLS: &str = "tools";
 pub fn facts_of(event: &AgentEvent, run: &str) -> Vec<Fact> {
     match event {
         // Tokens are counted by whoever keeps the sum.
-        AgentEvent::Partial { .. } | AgentEvent::MessageUsage { .. } | AgentEvent::Tokens { .. } => {
-            Vec::new()
-        }
+        AgentEvent::Partial { .. }
+        | AgentEvent::MessageUsage { .. }
+        | AgentEvent::Context { .. }
+        | AgentEvent::Tokens { .. } => Vec::new(),
         AgentEvent::Progress { heartbeat: true, .. } => Vec::new(),
         AgentEvent::SessionStarted { native_id, model, version, tools, .. } => {
             // An agent that does not say which conversation it opened leaves what is known of it as it is.

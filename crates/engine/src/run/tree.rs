@@ -105,7 +105,7 @@ impl Tree {
     }
 
     /// Leaves out a child that this process has for itself.
-    pub(super) fn spare(&mut self, pid: Option<u32>) {
+    pub(crate) fn spare(&mut self, pid: Option<u32>) {
         self.spared = pid.or(self.spared);
     }
 

@@ -78,7 +78,7 @@ fn reset(context: &Context, id: Option<&SessionRef>, because: &str) -> Outcome {
     let id = ctx.session(id)?;
     let acted = ctx.act(id, vec![loop_command(LoopCommand::ResetBreaker { reason: because.to_owned() })])?;
     ctx.report(&acted, format!("the breaker of {} is closed", short(id)))?;
-    context.printer.hint(format!("segno loop resume {}", tail(id)));
+    context.printer.hint(format!("segno resume {}", tail(id)));
     Ok(())
 }
 

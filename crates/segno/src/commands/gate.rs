@@ -1,8 +1,12 @@
 //! `segno gate`: whether a phase of a loop is done, and why not.
 
+mod receipts;
+
 use clap::Args as ClapArgs;
 use clap::Subcommand;
+use segno_engine::core::looping::GateResult;
 use segno_engine::core::looping::LoopCommand;
+use segno_engine::run::Stop;
 use serde_json::json;
 
 use super::args::OneSession;
@@ -12,25 +16,43 @@ use super::looping::status::gate_lines;
 use super::looping::status::the_status;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
+use crate::command_context::tail;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::error::Outcome;
 
-/// Show the gate of a loop's phase, or accept what it blocks
+/// Measure the gate of a loop's phase, accept what it blocks, or check a receipt
 ///
-/// Shows each condition with the value that was measured last, and the tree it was measured on. Fewer tests than before,
-/// removed or skipped ones block a gate; a person may accept that, with a reason, for the tree as it is.
+/// Runs the commands that measure the present phase, on the files as they are, and shows each condition with its value;
+/// nothing follows from it. The exit code is 0 if all of them hold. Fewer tests than before, removed or skipped ones,
+/// and changed scripts, test settings or protected files block a gate; a person may accept that, with a reason. A gate
+/// that passed has left a receipt: --verify runs its commands again and compares.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Examples:\n  segno gate\n  segno gate accept --because \"the old test was wrong\"")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  segno gate\n  segno gate show\n  segno gate accept --because \"the old test was wrong\"\n  \
+    segno gate receipts\n  segno gate --verify GREEN"
+)]
 pub struct Args {
-    /// What to do; without it, shows the gate
+    /// What else to do
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// The session
+    #[command(flatten)]
+    pub session: OneSession,
+    /// Run the commands of a receipt again, and compare: a phase of the session, or a file that segno gate receipts --json
+    /// wrote
+    #[arg(long, value_name = "RECEIPT")]
+    pub verify: Option<String>,
+    /// It holds only for the very files that were measured
+    #[arg(long, requires = "verify")]
+    pub same_tree: bool,
 }
 
 /// What to do with the gate.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Show each condition with its value
+    /// Show each condition with its value, as it was measured last
     Show {
         /// The session
         #[command(flatten)]
@@ -48,16 +70,26 @@ pub enum Command {
         #[arg(long, value_name = "NAME")]
         condition: Vec<String>,
     },
+    /// List what was measured when each phase was done
+    Receipts {
+        /// The session
+        #[command(flatten)]
+        session: OneSession,
+    },
 }
 
 /// Runs `segno gate`.
 ///
 /// # Errors
-/// If the command cannot do what it was asked.
+/// If the command cannot do what it was asked, or the gate is closed, or a receipt does not hold.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     match &args.command {
-        None => show(context, None),
+        None => match &args.verify {
+            Some(receipt) => receipts::verify(context, args.session.id.as_ref(), receipt, args.same_tree),
+            None => measure(context, args.session.id.as_ref()),
+        },
         Some(Command::Show { session }) => show(context, session.id.as_ref()),
+        Some(Command::Receipts { session }) => receipts::list(context, session.id.as_ref()),
         Some(Command::Accept { session, because, condition }) => {
             context.refuse_below_run("accept what a gate blocks")?;
             let ctx = CommandContext::open(context)?;
@@ -71,6 +103,36 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             ctx.report(&acted, format!("accepted for {}, for the tree as it is", short(id)))
         }
     }
+}
+
+/// Measures on the files as they are.
+fn measure(context: &Context, id: Option<&SessionRef>) -> Outcome {
+    context.refuse_below_run("measure a gate in your name")?;
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session_to_read(id)?;
+    let status = the_status(&ctx, &ctx.load(id)?)?;
+    let settings = super::run::settings(context, Some(ctx.engine.store_id()))?;
+    let stop = Stop::default();
+    let _signals = super::run::listen(&stop)?;
+    // Whether the agent says so is asked in an iteration, never here.
+    let gate = GateResult { gate_2: None, ..ctx.engine.loop_gate(id, &settings, &stop, &())? };
+    let printer = &context.printer;
+    if printer.is_json() {
+        printer.json(&json!({ "session_id": id, "phase": status.phase, "gate": gate }))?;
+    } else {
+        printer.data(format!("phase {}", status.phase))?;
+        gate_lines(context, &gate)?;
+    }
+    ctx.finish();
+    if gate.gate_1 {
+        return Ok(());
+    }
+    let why = format!("the gate of {} is closed", status.phase);
+    let error = CommandError::failure("gate_closed", why);
+    Err(match gate.conditions.iter().any(|one| !one.holds && one.acceptable) {
+        true => error.hint(format!("segno gate accept {} --because \"…\"   if that is well", tail(id))),
+        false => error,
+    })
 }
 
 fn show(context: &Context, id: Option<&SessionRef>) -> Outcome {

@@ -7,18 +7,26 @@ use crate::lab::Lab;
 use crate::lab::until;
 
 /// A stand-in for Claude Code: a shell script that does `work` in the project and ends its answer with a status block
-/// that has `$signal` in it. Every prompt is kept.
-fn agent(work: &str) -> Lab {
+/// that has `$signal` in it, or with nothing but `$says` if it sets `bare`. Every prompt and command line is kept; the
+/// prompt is in `$prompt`.
+pub(crate) fn agent(work: &str) -> Lab {
+    agent_of("gpt-5", work)
+}
+
+/// The same with another model.
+pub(crate) fn agent_of(model: &str, work: &str) -> Lab {
     let lab = Lab::new();
     let script = format!(
         r#"#!/bin/sh
 case "$*" in *--version*) echo "2.1.325 (Claude Code)"; exit 0;; esac
+echo "$*" >> ../args
 id=none; while [ $# -gt 0 ]; do case "$1" in --session-id|--resume) id=$2;; esac; shift; done
-cat >> ../prompts; echo "=====" >> ../prompts
-n=$(( $(cat ../n 2>/dev/null || echo 0) + 1 )); echo $n > ../n; signal=false; says="done with $n"
-printf '{{"type":"system","subtype":"init","session_id":"%s","model":"gpt-5","tools":[]}}\n' "$id"
+prompt=$(cat); echo "$prompt" >> ../prompts; echo "=====" >> ../prompts
+n=$(( $(cat ../n 2>/dev/null || echo 0) + 1 )); echo $n > ../n; signal=false; says="done with $n"; bare=
+printf '{{"type":"system","subtype":"init","session_id":"%s","model":"{model}","tools":[]}}\n' "$id"
 {work}
-printf '{{"type":"result","subtype":"success","is_error":false,"session_id":"%s","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.01,"usage":{{"input_tokens":100,"output_tokens":10}},"result":"%s\\n---RALPH_STATUS---\\nSTATUS: IN_PROGRESS\\nEXIT_SIGNAL: %s\\n---END_RALPH_STATUS---\\n"}}\n' "$id" "$says" "$signal"
+[ -n "$bare" ] || says="$says\\n---RALPH_STATUS---\\nSTATUS: IN_PROGRESS\\nEXIT_SIGNAL: $signal\\n---END_RALPH_STATUS---\\n"
+printf '{{"type":"result","subtype":"success","is_error":false,"session_id":"%s","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.01,"usage":{{"input_tokens":100,"output_tokens":10}},"result":"%s"}}\n' "$id" "$says"
 "#
     );
     let path = lab.home.path().join("claude");

@@ -222,3 +222,44 @@ fn skipping_the_phase_lets_an_open_loop_go_on() {
     assert_eq!(looping(&story).phases[0].end, Some(PhaseEnd::Skipped));
     assert_eq!(next_step(&story.state, now(&story)), NextStep::Baseline);
 }
+
+fn halted() -> Story {
+    let mut story = begun(simple());
+    for _ in 0..3 {
+        iterate(&mut story, idle());
+    }
+    assert_eq!(story.state.status, crate::status::Status::Halted);
+    story
+}
+
+/// Deviation: what somebody did since lets one iteration be tried at once, and only one.
+#[test]
+fn a_note_or_another_plan_lets_one_iteration_be_tried() {
+    let mut story = halted();
+    assert_eq!(cause_gone(looping(&story), &[]), None);
+    assert_eq!(cause_gone(looping(&story), &[PersonDid::ChangedFiles]), Some("files were changed since"));
+    story.ok(say(LoopCommand::Say { text: "try the other door".into() }));
+    let why = cause_gone(looping(&story), &[]).unwrap();
+    assert_eq!(why, "there is a note that the agent has not been told yet");
+    story.ok(say(LoopCommand::Probe { by: BreakerBy::CauseGone, reason: why.into() }));
+    assert_eq!(story.state.status, crate::status::Status::Active);
+    assert_eq!(looping(&story).breaker.state, BreakerState::HalfOpen);
+    assert!(matches!(iterate(&mut story, idle()), LoopVerdict::Halt { .. }));
+    assert_eq!(cause_gone(looping(&story), &[]), None, "the agent was told, and it did not help");
+    let plan = Box::new(LoopPlan { work: "something else".into(), ..simple() });
+    story.ok(say(LoopCommand::Start { plan, parent: None, item: None }));
+    assert_eq!(cause_gone(looping(&story), &[]), Some("it has another plan"));
+    story.ok(say(LoopCommand::Probe { by: BreakerBy::CauseGone, reason: "x".into() }));
+    assert!(!looping(&story).replanned);
+}
+
+/// A reset by hand is enough: nothing else has to be said to go on.
+#[test]
+fn after_a_reset_it_can_be_resumed() {
+    let mut story = halted();
+    assert_eq!(crate::detect::refusal(&story.state, false), Some("Session halted by Circuit Breaker"));
+    story.ok(say(LoopCommand::ResetBreaker { reason: "the server is up".into() }));
+    assert_eq!(crate::detect::refusal(&story.state, false), None);
+    story.ok(crate::story::resume());
+    assert_eq!(story.state.status, crate::status::Status::Active);
+}

@@ -189,6 +189,91 @@ fn a_changed_evidence_command_blocks() {
     assert_eq!(open(&gate(&story, &seen)), ["evidence command tests"]);
 }
 
+/// Whatever ends a phase, what measures it may not change unnoticed; only a phase that writes tests may change their
+/// settings.
+#[rstest]
+#[case("RED", &["evidence command tests"])]
+#[case("GREEN", &["evidence command tests", "test settings of tests"])]
+#[case("REFACTOR", &["evidence command tests", "test settings of tests"])]
+#[case("DOCUMENT", &["evidence command tests", "test settings of tests"])]
+#[case("QA", &["evidence command tests", "test settings of tests"])]
+fn what_measures_is_what_it_was_in_every_phase(#[case] phase: &str, #[case] wanted: &[&str]) {
+    let mut story = at_phase(phase);
+    let mark = |hash: &str, settings: &str| EvidenceMark {
+        command_hash: hash.into(),
+        settings_hash: settings.into(),
+        changed: vec!["check.sh".into()],
+        changed_settings: vec!["conftest.py".into()],
+        ..evidence(true)
+    };
+    let taken = LoopBaselineTaken {
+        phase: phase.into(),
+        tests: counts(6, 4),
+        evidence: vec![mark("c1", "s1")],
+        ..LoopBaselineTaken::default()
+    };
+    story.ok(say(LoopCommand::TakeBaseline(taken)));
+    let seen = Observation { evidence: vec![mark("c2", "s2")], ..tests(10, 0) };
+    let result = gate(&story, &seen);
+    let changed: Vec<&str> = open(&result)
+        .into_iter()
+        .filter(|name| name.starts_with("evidence") || name.starts_with("test s"))
+        .collect();
+    assert_eq!(changed, wanted);
+    let told = result.conditions.iter().find(|one| one.name == wanted[0]).unwrap();
+    assert_eq!((told.value.as_str(), told.acceptable), ("changed: check.sh", true));
+}
+
+#[test]
+fn a_metric_whose_script_changed_does_not_count() {
+    let rule = MetricRule { name: "n".into(), at_least: Some(1.0), ..MetricRule::default() };
+    let story = begun(plan(vec![phase("work", GateRule::Metrics(vec![rule]))]));
+    let other = EvidenceMark { command_hash: "c2".into(), ..evidence(true) };
+    let seen = Observation { metrics: [("n".to_owned(), 2.0)].into(), evidence: vec![other], ..moved(1) };
+    assert_eq!(open(&gate(&story, &seen)), ["evidence command tests"]);
+}
+
+#[test]
+fn protected_files_block_until_a_person_accepts_what_they_are_now() {
+    let mut story = at_phase("GREEN");
+    let protected = |hash: &str| {
+        Some(ProtectedMark {
+            hash: hash.into(),
+            count: 2,
+            changed: vec!["spec.md".into()],
+            ..ProtectedMark::default()
+        })
+    };
+    let taken = LoopBaselineTaken {
+        phase: "GREEN".into(),
+        tests: counts(6, 4),
+        protected: protected("p1"),
+        evidence: vec![evidence(true)],
+        ..LoopBaselineTaken::default()
+    };
+    story.ok(say(LoopCommand::TakeBaseline(taken)));
+    let seen = |hash: &str, tree: u32| Observation {
+        protected: protected(hash),
+        measured: 2,
+        tests: Some(counts(10, 0)),
+        ..done(tree)
+    };
+    assert!(gate(&story, &seen("p1", 1)).can_exit);
+    let changed = gate(&story, &seen("p2", 1));
+    assert_eq!(open(&changed), ["protected files"]);
+    assert_eq!(changed.conditions.last().unwrap().value, "changed: spec.md");
+    iterate(&mut story, seen("p2", 1));
+    assert_eq!(looping(&story).phase, "GREEN");
+    story.ok(say(LoopCommand::AcceptGate {
+        because: "they were mine".into(),
+        conditions: vec![],
+        tree: None,
+    }));
+    // What was accepted are these files, also when others change; another change of theirs blocks again.
+    assert!(gate(&story, &seen("p2", 2)).can_exit);
+    assert_eq!(open(&gate(&story, &seen("p3", 2))), ["protected files"]);
+}
+
 #[test]
 fn green_wants_the_tests_that_red_promised() {
     let mut story = at_phase("RED");

@@ -2,6 +2,7 @@
 
 mod account;
 mod breaker;
+mod context;
 mod gate;
 mod progress;
 mod properties;
@@ -79,6 +80,7 @@ pub(super) fn baseline(story: &mut Story, tests: TestCounts, names: &[(&str, Tes
         tests,
         names: names.iter().map(|(name, end)| ((*name).to_owned(), *end)).collect(),
         evidence: vec![evidence(true)],
+        protected: None,
     };
     story.ok(say(LoopCommand::TakeBaseline(taken)));
 }
@@ -112,7 +114,7 @@ pub(super) fn named(count: u64) -> Named {
 
 pub(super) fn evidence(passes: bool) -> EvidenceMark {
     let exit = Some(if passes { 0 } else { 101 });
-    EvidenceMark { name: "tests".into(), exit, passes, command_hash: "c1".into() }
+    EvidenceMark { name: "tests".into(), exit, passes, command_hash: "c1".into(), ..EvidenceMark::default() }
 }
 
 /// The agent answered, and nothing moved.

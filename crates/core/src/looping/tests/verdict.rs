@@ -113,6 +113,22 @@ fn every_cap_stops(#[case] name: &str, #[case] which: CapKind) {
     assert_eq!(story.state.status, Status::Paused);
 }
 
+/// An iteration that begins late may not take longer than what is left, and always gets a moment.
+#[test]
+fn the_time_that_is_left() {
+    let mut plan = simple();
+    let left = |plan: &LoopPlan, after: i64| {
+        let story = begun(plan.clone());
+        let began = looping(&story).started_at;
+        time_left(looping(&story), began.plus_seconds(after))
+    };
+    assert_eq!(left(&plan, 10), None);
+    plan.caps.seconds = Some(100);
+    assert_eq!((left(&plan, 10), left(&plan, 99), left(&plan, 500)), (Some(90), Some(1), Some(1)));
+    plan.phases[0].max_seconds = Some(30);
+    assert_eq!(left(&plan, 10), Some(20));
+}
+
 #[test]
 fn a_hard_budget_of_the_session_stops_the_loop() {
     let mut story = begun(simple());
@@ -203,6 +219,34 @@ fn completion_words_never_complete() {
         assert!(matches!(verdict, LoopVerdict::Continue { .. }), "{verdict:?}");
     }
     assert_eq!(story.state.status, Status::Active);
+}
+
+/// A block that contradicts itself is no signal, and the line says so.
+#[test]
+fn a_contradiction_is_no_signal() {
+    let mut plan = simple();
+    plan.signal = true;
+    let mut story = begun(plan);
+    let claims = |contradiction: Option<&str>| Claims {
+        exit_signal: contradiction.is_none().then_some(true),
+        contradiction: contradiction.map(ToOwned::to_owned),
+        ..Claims::default()
+    };
+    let seen = |contradiction, seen: Observation| Observation { claims: claims(contradiction), ..seen };
+    let why = Some("STATUS is BLOCKED, and EXIT_SIGNAL is true");
+    iterate(&mut story, seen(why, moved(1)));
+    let line = looping(&story).line.clone().unwrap();
+    let told = "its status block contradicts itself: STATUS is BLOCKED, and EXIT_SIGNAL is true";
+    assert_eq!(
+        line,
+        format!("iter 1  work  +1 file  goes on: gate 1 fails (command tests: exit 101); {told}")
+    );
+    iterate(&mut story, seen(why, done(2)));
+    assert_eq!(
+        looping(&story).line.clone().unwrap(),
+        format!("iter 2  work  6/6 tests  +1 file  goes on: {told}")
+    );
+    assert_eq!(iterate(&mut story, seen(None, done(3))), LoopVerdict::Complete);
 }
 
 #[test]

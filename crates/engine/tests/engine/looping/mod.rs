@@ -1,8 +1,10 @@
 //! Loops with a scripted agent: what it claims does not count, what is measured does.
 
+mod halted;
 mod kills;
 mod phases;
 mod simple;
+mod tampering;
 mod voices;
 mod waiting;
 mod yard;

@@ -66,6 +66,8 @@ pub(crate) struct Yard {
     base: PathBuf,
     clock: Arc<FixedClock>,
     pub(crate) settings: LaunchSettings,
+    /// Whether it stays beside a halted loop.
+    pub(crate) stays: bool,
     /// Kept for as long as the yard; another process has only the path.
     _room: Option<Room>,
 }
@@ -91,7 +93,7 @@ impl Yard {
     fn at(base: &Path, clock: Arc<FixedClock>, room: Option<Room>) -> Self {
         let (project, state) = (base.join("harbour"), base.join("state"));
         let settings = launch_settings(&base.join("claude"), base, project, state);
-        Self { base: base.to_owned(), clock, settings, _room: room }
+        Self { base: base.to_owned(), clock, settings, stays: false, _room: room }
     }
 
     fn project(&self) -> PathBuf {
@@ -187,6 +189,17 @@ impl Yard {
         let common = Common { program: program.display().to_string(), ..Common::default() };
         self.settings.agents.insert("codex".to_owned(), AgentSettings { common, plain: None });
         self
+    }
+
+    /// Puts another program in the place of the agent.
+    pub(crate) fn program(&self, script: &str) {
+        std::fs::write(self.base.join("claude"), format!("#!/bin/sh\n{script}\n")).unwrap();
+    }
+
+    /// Puts the agent back.
+    pub(crate) fn restore_agent(&self) {
+        let script = AGENT.replace("@DIR@", &self.base.display().to_string());
+        std::fs::write(self.base.join("claude"), script).unwrap();
     }
 
     pub(crate) fn remove_agent(&self) {
@@ -290,6 +303,7 @@ impl Yard {
             stop,
             sleeper,
             waits,
+            stays: self.stays,
             woken,
             recipients: Recipients::default(),
         };

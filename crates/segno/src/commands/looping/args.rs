@@ -50,6 +50,10 @@ pub struct BeginArgs {
     /// How long one such command may take
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub until_timeout: Option<Duration>,
+    /// Files that the agent may not change, such as 'tests/**'; may be repeated. A change blocks the gate until you accept
+    /// it
+    #[arg(long, value_name = "PATTERN")]
+    pub protect: Vec<String>,
     /// The workflow: simple, prp, tdflow, spec, go-team, or your own in .segno/workflows
     #[arg(long, short, value_name = "NAME", default_value = "simple")]
     pub workflow: String,
@@ -110,6 +114,10 @@ pub struct BeginArgs {
     /// At a limit stop, instead of waiting until it is over
     #[arg(long)]
     pub no_wait: bool,
+    /// Stay where a person is needed: at a breakpoint until segno breakpoint continue, and when the breaker opens until one more
+    /// iteration may be tried
+    #[arg(long)]
+    pub stay: bool,
     /// Show the plan and the first prompt, and begin nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -153,6 +161,9 @@ pub enum Command {
         /// Also before the time that it waits for
         #[arg(long)]
         now: bool,
+        /// Stay where a person is needed, as segno loop --stay does
+        #[arg(long)]
+        stay: bool,
         /// Allow so many more iterations, for one that has used up its own
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         more: Option<u64>,

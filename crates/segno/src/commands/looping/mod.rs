@@ -24,6 +24,7 @@ use segno_engine::looping::NewLoop;
 
 use self::args::BeginArgs;
 use self::args::Command;
+use self::watch::Waits;
 use super::run::Next;
 use super::run::ask_about_waiting;
 use crate::command_context::CommandContext;
@@ -42,7 +43,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None => begin(context, &args.begin),
         Some(Command::Init { name, from }) => init::run(context, name, from),
         Some(Command::Status { session }) => status::run(context, session.id.as_ref()),
-        Some(Command::Resume { session, now, more }) => {
+        Some(Command::Resume { session, now, stay, more }) => {
             let ctx = CommandContext::open_to_stay(context)?;
             let id = ctx.session(session.id.as_ref())?;
             if let Some(more) = more {
@@ -52,7 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                 plan.caps.iterations = Some(so_far.saturating_add(*more));
                 ctx.engine.loop_replan(id, plan)?;
             }
-            go_on(&ctx, id, *now)
+            go_on(&ctx, id, *now, *stay)
         }
         Some(Command::Say { text, id }) => {
             context.refuse_below_run("tell itself something in your name")?;
@@ -111,15 +112,16 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     };
     let settings = super::run::settings(context, Some(ctx.engine.store_id()))?;
     let state = ctx.engine.loop_begin(new, &settings)?;
-    watch::drive(&ctx, state.session_id, WokenHow::Foreground, !args.no_wait, args.no_hooks)
+    let waits = Waits { limits: !args.no_wait, halted: args.stay };
+    watch::drive(&ctx, state.session_id, WokenHow::Foreground, waits, args.no_hooks)
 }
 
 /// Goes on with a loop that stands still.
-pub(super) fn go_on(ctx: &CommandContext<'_>, id: SessionId, now: bool) -> Outcome {
+pub(super) fn go_on(ctx: &CommandContext<'_>, id: SessionId, now: bool, halted: bool) -> Outcome {
     let state = ctx.load(id)?;
     let looping = the_loop(&state)?;
     let woken = if now { WokenHow::Person } else { WokenHow::Command };
-    let waits = looping.plan.limits.wait;
+    let waits = Waits { limits: looping.plan.limits.wait, halted };
     watch::drive(ctx, id, woken, waits, false)
 }
 

@@ -122,6 +122,7 @@ fn apply(phase: &mut PhasePlan, args: &BeginArgs) {
         Some(ContextWish::Fresh) => phase.context = Conversation::Fresh,
         None => {}
     }
+    phase.protect.extend(args.protect.iter().cloned());
 }
 
 fn caps(args: &BeginArgs) -> LoopCaps {

@@ -68,9 +68,16 @@ fn waits(ended: &LoopEnded) -> Option<segno_engine::core::Timestamp> {
 /// What can be typed next.
 fn hint(ended: &LoopEnded) -> String {
     let id = tail(ended.state.session_id);
+    if ended.state.breakpoint.is_some() {
+        return format!(
+            "look at it, then: segno breakpoint continue --session {id}   and: segno resume {id}"
+        );
+    }
     match exit_of(ended).0 {
         ExitCode::LoopHalted => {
-            format!("segno breaker status {id}   segno breaker reset {id}   segno loop say \"…\" {id}")
+            format!(
+                "segno resume {id}   shows the ways out   (or: segno breaker status|reset|skip-phase {id})"
+            )
         }
         ExitCode::BudgetExhausted => {
             format!("segno budget extend N --session {id}   then: segno resume {id}")

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use segno_engine::core::SessionId;
 use segno_engine::core::event::WokenHow;
+use segno_engine::core::looping::loop_status;
 use segno_engine::looping::LoopEnded;
 use segno_engine::looping::LoopHands;
 use segno_engine::looping::LoopListener;
@@ -15,10 +16,13 @@ use segno_engine::run::Stop;
 
 use super::result;
 use crate::command_context::CommandContext;
+use crate::command_context::tail;
 use crate::commands::run::follow;
 use crate::commands::run::settings;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::error::Outcome;
+use crate::exit::ExitCode;
 use crate::output::units;
 
 /// Passes on what is heard to the thread that prints.
@@ -46,12 +50,21 @@ impl segno_engine::frontend::Frontend for Voice {
     fn progress(&self, _text: &str) {}
 }
 
+/// What it is waited for in the foreground.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    /// The end of a limit.
+    pub(super) limits: bool,
+    /// One more try when its breaker is open.
+    pub(super) halted: bool,
+}
+
 /// Drives a loop to where it stands still, and says how that came.
 pub(super) fn drive(
     ctx: &CommandContext<'_>,
     session: SessionId,
     woken: WokenHow,
-    waits: bool,
+    waits: Waits,
     no_hooks: bool,
 ) -> Outcome {
     let context = ctx.context;
@@ -72,15 +85,43 @@ pub(super) fn drive(
             feed: &feed,
             stop: &stop,
             sleeper: &SystemSleeper,
-            waits,
+            waits: waits.limits,
+            stays: waits.halted,
             woken,
             recipients: recipients.clone(),
         };
         engine.loop_drive(session, &hands)
     })?;
-    let ended: LoopEnded = ended?;
+    let ended: LoopEnded = ended.map_err(|why| explain(ctx, session, why))?;
     context.printer.clear_status();
     result::report(ctx, &ended)
+}
+
+/// A loop that is halted says what can be typed, and when it may be tried by itself.
+fn explain(ctx: &CommandContext<'_>, session: SessionId, why: segno_engine::Error) -> CommandError {
+    if !matches!(why, segno_engine::Error::BreakerOpen { .. }) {
+        return why.into();
+    }
+    let id = tail(session);
+    let status = ctx.load(session).ok().and_then(|state| loop_status(&state, ctx.engine.now()));
+    let reason = status.as_ref().and_then(|status| status.breaker.reason.clone()).unwrap_or_default();
+    let mut error =
+        CommandError::new(ExitCode::LoopHalted, "halted", format!("its circuit breaker is open: {reason}"))
+            .hint(format!("segno breaker reset {id}   then: segno resume {id}"))
+            .hint(format!(
+                "segno loop say \"…\" {id}   tells its agent something new; then: segno resume {id}"
+            ));
+    let next =
+        status.as_ref().map(|status| status.phases.iter().skip_while(|phase| phase.state != "now").count());
+    if next.is_some_and(|left| left > 1) {
+        error = error.hint(format!("segno breaker skip-phase {id}   leaves the phase without its gate"));
+    }
+    if let Some(at) = status.and_then(|status| status.breaker.probe_at) {
+        let left = units::duration(Duration::from_micros(at.micros_since(ctx.engine.now())));
+        error =
+            error.hint(format!("segno loop resume {id} --stay   tries one iteration by itself in {left}"));
+    }
+    error.hint(format!("segno abort {id}   gives it up"))
 }
 
 /// What was printed of the news.

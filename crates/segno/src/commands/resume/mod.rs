@@ -3,6 +3,7 @@
 mod again;
 mod all;
 mod confirm;
+mod halted;
 mod panel;
 
 pub(super) use again::again;
@@ -162,6 +163,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     if args.show_brief {
         return show_brief(&ctx, args, &state);
+    }
+    if halted::is_halted(&state) && !args.no_run && !args.reset_breaker {
+        refuse_plan(args, &state)?;
+        return halted::take_up(&ctx, &state, asks(context, args, &state));
     }
     refuse(&ctx, args, &state)?;
     refuse_flags(context, args, &state)?;
@@ -342,6 +347,9 @@ fn new_beside(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
 pub(super) fn take_up_session(ctx: &CommandContext<'_>, id: SessionId) -> Outcome {
     let args = Args { from: Some(From::Live), ..Args::default() };
     let state = ctx.load(id)?;
+    if halted::is_halted(&state) {
+        return halted::take_up(ctx, &state, true);
+    }
     refuse(ctx, &args, &state)?;
     let wish = wish(ctx, &args, &state)?;
     go_on(ctx, &args, &state, &wish)
@@ -381,6 +389,17 @@ fn go_on(ctx: &CommandContext<'_>, args: &Args, state: &State, wish: &ResumeWish
 /// A loop goes on by its plan: what it is told, by whom, and in which conversation is not for this command to say.
 fn go_on_with_loop(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let id = state.session_id;
+    refuse_plan(args, state)?;
+    if args.reset_breaker {
+        let reset = LoopCommand::ResetBreaker { reason: "reset by hand".to_owned() };
+        ctx.act(id, vec![super::looping::loop_command(reset)])?;
+    }
+    super::looping::go_on(ctx, id, false, false)
+}
+
+/// What a loop is told, by whom and from where is said by its plan.
+fn refuse_plan(args: &Args, state: &State) -> Outcome {
+    let id = state.session_id;
     let elsewhere = matches!(args.from, Some(From::Checkpoint | From::Fresh)) || args.checkpoint.is_some();
     if elsewhere || args.agent.is_some() || args.prompt.is_some() || args.interactive {
         let tail = tail(id);
@@ -390,11 +409,7 @@ fn go_on_with_loop(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outc
             ))
             .hint(format!("segno rollback --session {tail}   goes back first")));
     }
-    if args.reset_breaker {
-        let reset = LoopCommand::ResetBreaker { reason: "reset by hand".to_owned() };
-        ctx.act(id, vec![super::looping::loop_command(reset)])?;
-    }
-    super::looping::go_on(ctx, id, false)
+    Ok(())
 }
 
 /// Starts the agent and stays with it.

@@ -32,17 +32,14 @@ pub(super) enum Answer {
 }
 
 /// A frame of a certain width.
-struct Panel {
+pub(super) struct Panel {
     width: usize,
-    lines: Vec<Text>,
+    pub(super) lines: Vec<Text>,
 }
 
 /// The panel, line by line.
 pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<Text> {
-    // Two for the frame on the left, one on the right.
-    let width =
-        context.printer.width().map_or(WIDTH, |width| width.saturating_sub(3).clamp(NARROWEST, WIDEST));
-    let mut panel = Panel { width, lines: Vec::new() };
+    let mut panel = Panel::new(context);
     let when = context.moment(options.since);
     panel.edge("┌", &format!(" {} {when} ─ {} ", state.status, options.reason), "┐");
     let topic = state.topic.as_deref().unwrap_or("");
@@ -94,11 +91,19 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
 }
 
 impl Panel {
-    fn row(&mut self, label: &str, text: &str, meaning: Meaning) {
+    /// An empty one, as wide as the terminal.
+    pub(super) fn new(context: &Context) -> Self {
+        // Two for the frame on the left, one on the right.
+        let width =
+            context.printer.width().map_or(WIDTH, |width| width.saturating_sub(3).clamp(NARROWEST, WIDEST));
+        Self { width, lines: Vec::new() }
+    }
+
+    pub(super) fn row(&mut self, label: &str, text: &str, meaning: Meaning) {
         self.framed(&format!("{label:<10}"), &text.replace('\n', " "), meaning);
     }
 
-    fn edge(&mut self, left: &str, text: &str, right: &str) {
+    pub(super) fn edge(&mut self, left: &str, text: &str, right: &str) {
         let text = shorten(text, self.width);
         let fill = "─".repeat(self.width.saturating_sub(width(&text)));
         self.lines.push(
@@ -109,7 +114,7 @@ impl Panel {
         );
     }
 
-    fn framed(&mut self, label: &str, text: &str, meaning: Meaning) {
+    pub(super) fn framed(&mut self, label: &str, text: &str, meaning: Meaning) {
         let text = shorten(text, self.width.saturating_sub(width(label) + 1));
         let padding = " ".repeat(self.width.saturating_sub(width(label) + width(&text)));
         self.lines.push(

@@ -41,8 +41,8 @@ pub(in crate::commands) enum Next {
     Resume(SessionId),
 }
 
-/// Asks what becomes of the newest session of the project that was interrupted, on a terminal. None if there is nothing
-/// to ask about: none was interrupted, somebody said "not now", or nobody is there or wants to be asked.
+/// Asks what becomes of the newest session of the project that was interrupted or halted, on a terminal. None if there is
+/// nothing to ask about: there is none, somebody said "not now", or nobody is there or wants to be asked.
 ///
 /// # Errors
 /// If the sessions cannot be read, or somebody wants nothing to be done.
@@ -54,7 +54,7 @@ pub(in crate::commands) fn ask(ctx: &CommandContext<'_>) -> Outcome<Option<Next>
     }
     let filter = Filter {
         project: Some(context.project.root.display().to_string()),
-        statuses: vec![Status::Interrupted],
+        statuses: vec![Status::Interrupted, Status::Halted],
         ..Filter::default()
     };
     let state = &context.paths.state;
@@ -93,7 +93,8 @@ fn question(ctx: &CommandContext<'_>, waits: &Summary) -> Question {
         ("n", "begin what you asked for beside it"),
         ("a", "archive it, and begin what you asked for"),
     ];
-    let mut about = vec![format!("session {id} of this project was interrupted {when}: {topic}")];
+    let what = if waits.status == Status::Halted { "is halted since" } else { "was interrupted" };
+    let mut about = vec![format!("session {id} of this project {what} {when}: {topic}")];
     about
         .extend(answers.iter().skip(1).chain(&answers[..1]).map(|(key, means)| format!("  [{key}] {means}")));
     let answers = answers.map(|(word, means)| (word.to_owned(), means.to_owned())).into();

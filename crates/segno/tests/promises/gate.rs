@@ -1,0 +1,191 @@
+//! Gates by hand, receipts, halted loops and what outlives a killed one, through the program.
+
+use rustix::process::Signal;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::lab::Lab;
+use crate::lab::until;
+use crate::looping::agent;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
+
+fn halted() -> Lab {
+    let lab = agent("[ -e ../help ] && touch c && signal=true");
+    let said = lab.run(&["loop", "--no-hooks", "--prompt", "make it", "--until", "test -e c", "--json"]);
+    assert_eq!(said.code, Some(28), "{}", said.stderr);
+    lab
+}
+
+fn help(lab: &Lab) {
+    std::fs::write(lab.home.work().parent().unwrap().join("help"), "").unwrap();
+}
+
+#[test]
+fn a_gate_by_hand_shows_each_condition_and_a_receipt_can_be_checked_again() {
+    let lab = agent("touch c; signal=true");
+    let begun = ["loop", "--no-hooks", "--prompt", "make it", "--until", "sh check.sh", "--json"];
+    lab.write(lab.home.work().join("check.sh"), "test -e c\n");
+    assert_eq!(lab.run(&begun).code, Some(0));
+    let gate = lab.json(&["gate", "last"]);
+    assert_eq!(gate["phase"], "WORK");
+    let conditions: Vec<(&Value, &Value)> = gate["gate"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (&one["name"], &one["value"]))
+        .collect();
+    assert_eq!(conditions, [(&json!("command until"), &json!("exit 0"))]);
+    let receipts = lab.json(&["gate", "receipts", "last"]);
+    assert_eq!(receipts["receipts"][0]["receipt"]["commands"], json!(["sh check.sh"]));
+    let verified = lab.json(&["gate", "last", "--verify", "WORK"]);
+    let told = |verified: &Value| {
+        ["holds", "same_results", "same_commands", "same_tree"].map(|key| verified[key].clone())
+    };
+    assert_eq!(told(&verified), [true; 4].map(Value::from));
+    // Another file: the results are the same, the tree is not.
+    lab.write(lab.home.work().join("other"), "x");
+    assert_eq!(
+        told(&lab.json(&["gate", "last", "--verify", "work"])),
+        [true, true, true, false].map(Value::from)
+    );
+    assert_eq!(lab.run(&["gate", "last", "--verify", "WORK", "--same-tree"]).code, Some(1));
+    // From a file, as somebody else has it.
+    let file = lab.path("receipt.json");
+    lab.write(&file, &receipts.to_string());
+    assert_eq!(lab.run(&["gate", "last", "--verify", &file]).code, Some(0));
+    let foreign = receipts.to_string().replace("sh check.sh", "touch ../pwned");
+    lab.write(&file, &foreign);
+    let said = lab.run(&["gate", "last", "--verify", &file]);
+    assert_eq!(said.code, Some(13), "{}", said.stderr);
+    assert!(!lab.home.work().parent().unwrap().join("pwned").exists());
+    // An easier script passes, and is not what was measured.
+    lab.write(lab.home.work().join("check.sh"), "true\n");
+    let said = lab.run(&["gate", "last", "--verify", "WORK"]);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("not made of the same scripts"), "{}", said.stderr);
+    std::fs::remove_file(lab.home.work().join("c")).unwrap();
+    lab.write(lab.home.work().join("check.sh"), "test -e c\n");
+    let said = lab.run(&["gate", "last", "--verify", "WORK"]);
+    assert!(said.stderr.contains("not what the receipt says"), "{}", said.stderr);
+    assert_eq!(lab.run(&["gate", "last"]).code, Some(1), "and the gate is closed");
+    assert_eq!(lab.run(&["gate", "last", "--verify", "GREEN"]).code, Some(5));
+}
+
+#[test]
+fn without_a_terminal_a_halted_loop_says_what_to_type() {
+    let lab = halted();
+    for command in [&["resume", "last"][..], &["loop", "resume", "last"]] {
+        let said = lab.run(command);
+        assert_eq!(said.code, Some(28), "{}", said.stderr);
+        for hint in ["segno breaker reset", "segno loop say", "--stay", "segno abort"] {
+            assert!(said.stderr.contains(hint), "{hint}: {}", said.stderr);
+        }
+    }
+}
+
+#[test]
+fn after_a_reset_resume_goes_on() {
+    let lab = halted();
+    help(&lab);
+    assert_eq!(lab.run(&["breaker", "reset", "last"]).code, Some(0));
+    let said = lab.run(&["resume", "last", "--json"]);
+    assert_eq!((said.code, &said.result()["outcome"]), (Some(0), &json!("completed")), "{}", said.stderr);
+}
+
+#[test]
+fn a_note_lets_a_halted_loop_be_tried_once() {
+    let lab = halted();
+    help(&lab);
+    assert_eq!(lab.run(&["loop", "say", "the key is under the mat", "last"]).code, Some(0));
+    let said = lab.run(&["resume", "last", "--json"]);
+    assert_eq!((said.code, &said.result()["outcome"]), (Some(0), &json!("completed")), "{}", said.stderr);
+    let changes = lab.journal(Some("breaker_changed"));
+    assert_eq!(
+        (&changes[0]["body"]["by"], &changes[0]["body"]["to"]),
+        (&json!("cause_gone"), &json!("HALF_OPEN"))
+    );
+}
+
+#[test]
+fn a_blocked_agent_that_says_done_is_not_done() {
+    let lab = agent("touch c; echo $n >> log; signal='true\\nBLOCKERS: no key'");
+    let said = lab.run(&[
+        "loop",
+        "--no-hooks",
+        "--prompt",
+        "x",
+        "--until",
+        "test -e c",
+        "--max-iterations",
+        "2",
+        "--json",
+    ]);
+    assert_eq!(said.code, Some(26), "{}", said.stderr);
+    let ended = lab.journal(Some("iteration_ended"));
+    let line = ended[0]["body"]["line"].as_str().unwrap();
+    assert!(line.contains("its status block contradicts itself: BLOCKERS names"), "{line}");
+}
+
+#[test]
+fn what_measures_dies_with_a_loop_that_is_killed() {
+    let lab = agent("echo $n > a");
+    let until_command = "touch ../measuring; (setsid sleep 4711 &); sleep 4712";
+    let live = lab.start(&["loop", "--no-hooks", "--prompt", "x", "--until", until_command, "--json"], None);
+    let mark = lab.home.work().parent().unwrap().join("measuring");
+    until("it is measured", || mark.exists().then_some(()));
+    until("all of it runs", || {
+        let all = lab.processes();
+        ["sleep 4711", "sleep 4712"].iter().all(|one| all.iter().any(|line| line.contains(one))).then_some(())
+    });
+    live.signal(Signal::KILL);
+    live.finish();
+    // Nobody types anything: the guard does it.
+    lab.assert_no_process_left();
+}
+
+/// The panel of a halted loop: each key does what it says.
+#[test]
+fn on_a_terminal_a_halted_loop_shows_its_ways_out() {
+    let lab = halted();
+    let terminal = Terminal::open(&lab);
+    let ask = |keys: &str| {
+        let place = terminal.place();
+        terminal.type_keys(&format!("$SEGNO resume last{ENTER}"));
+        terminal.wait_for(place, "[q] nothing");
+        let shown = terminal.since(place);
+        terminal.type_keys(keys);
+        (shown, terminal.exit_code())
+    };
+    let (shown, code) = ask(&format!("q{ENTER}"));
+    assert_eq!(code, 14);
+    for told in ["the circuit breaker is OPEN", "3 iterations without progress", "phase", "WORK", "tree"] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    assert!(!shown.contains("[s]"), "the only phase cannot be skipped: {shown}");
+    // Another approach: what is said is in the next prompt, and one iteration is tried.
+    let (_, code) = ask(&format!("m{ENTER}Look Under The Mat{ENTER}"));
+    assert_eq!(code, 28);
+    let prompts = std::fs::read_to_string(lab.home.work().parent().unwrap().join("prompts")).unwrap();
+    assert!(prompts.contains("Look Under The Mat"), "{prompts}");
+    assert_eq!(lab.state()["looping"]["total"], 4);
+    // Reset: it goes on, and now it can.
+    help(&lab);
+    let (_, code) = ask(&format!("r{ENTER}"));
+    assert_eq!(code, 0);
+    assert_eq!(lab.state()["status"], "completed");
+}
+
+#[test]
+fn a_halted_loop_can_be_given_up_at_the_panel_and_is_asked_about_before_something_new() {
+    let lab = halted();
+    let terminal = Terminal::open(&lab);
+    let place = terminal.place();
+    terminal.type_keys(&format!("$SEGNO loop --no-hooks --prompt y --until true --no-signal{ENTER}"));
+    terminal.wait_for(place, "is halted since");
+    terminal.type_keys(&format!("r{ENTER}"));
+    terminal.wait_for(place, "[a] abort");
+    terminal.type_keys(&format!("a{ENTER}"));
+    assert_eq!(terminal.exit_code(), 0);
+    assert_eq!(lab.state()["status"], "aborted");
+}
