@@ -7,8 +7,8 @@ use super::observation::Observation;
 use super::observation::RunEnd;
 use super::observation::line;
 use super::observation::name;
-use super::plan::Thresholds;
 use super::progress::Progress;
+use super::thresholds::Thresholds;
 use crate::time::Timestamp;
 
 /// Where a breaker stands.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::marks::EvidenceMark;
+use super::marks::ProtectedMark;
 use crate::limits;
 use crate::text::shorten;
 use crate::time::Timestamp;
@@ -277,48 +279,6 @@ pub struct SinceStart {
     pub old_failing: u64,
 }
 
-/// How an evidence command ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EvidenceMark {
-    /// Its name in the plan.
-    pub name: String,
-    /// Its exit status; none if it was killed, timed out or could not be started.
-    pub exit: Option<i32>,
-    /// Whether it succeeded.
-    pub passes: bool,
-    /// A hash of the command and of the scripts it is made of, to see that it did not change.
-    pub command_hash: String,
-    /// A hash of the settings of its test runner.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub settings_hash: String,
-    /// Each of those files with its own hash. The event of a baseline has them, and nothing else keeps them.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, String>,
-    /// Scripts that are not what they were when the phase began.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<String>,
-    /// Settings of the test runner that are not.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed_settings: Vec<String>,
-}
-
-/// The files that a phase protects, as they were seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ProtectedMark {
-    /// A hash of all of them.
-    pub hash: String,
-    /// How many there are.
-    pub count: u64,
-    /// Each with its own hash. The event of a baseline has them, and nothing else keeps them.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, String>,
-    /// Those that are not what they were when the phase began.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<String>,
-}
-
 /// Calls that repeat themselves inside one iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -493,27 +453,6 @@ impl TestChanges {
     }
 }
 
-impl EvidenceMark {
-    /// Keeps its texts within bounds, and leaves out what only the event of a baseline has.
-    pub(crate) fn bound(&mut self) {
-        name(&mut self.name);
-        name(&mut self.command_hash);
-        name(&mut self.settings_hash);
-        self.files.clear();
-        lines(&mut self.changed);
-        lines(&mut self.changed_settings);
-    }
-}
-
-impl ProtectedMark {
-    /// Keeps its texts within bounds, and leaves out what only the event of a baseline has.
-    pub(crate) fn bound(&mut self) {
-        name(&mut self.hash);
-        self.files.clear();
-        lines(&mut self.changed);
-    }
-}
-
 /// Keeps a text within the length of a name.
 pub(crate) fn name(text: &mut String) {
     cut(text, limits::NAME);
@@ -530,7 +469,7 @@ fn cut(text: &mut String, max: usize) {
     }
 }
 
-fn lines(texts: &mut Vec<String>) {
+pub(crate) fn lines(texts: &mut Vec<String>) {
     texts.truncate(limits::LOOP_NAMES);
     texts.iter_mut().for_each(line);
 }

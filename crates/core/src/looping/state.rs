@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::breaker::Breaker;
 use super::breaker::BreakerChange;
 use super::gate::GateResult;
-use super::observation::EvidenceMark;
+use super::marks::EvidenceMark;
 use super::observation::Observation;
 use super::observation::TestCounts;
 use super::plan::LoopPlan;

@@ -357,29 +357,26 @@ fn cap(state: &LoopState, seen: &Observation, iteration: Iteration<'_>) -> Optio
 
 /// How many seconds one more iteration may take: what is left of the time of the loop and of the phase, at least one.
 pub fn time_left(state: &LoopState, at: Timestamp) -> Option<u64> {
+    let (whole, here) = time_spent(state, at);
+    let whole = state.plan.caps.seconds.map(|most| most.saturating_sub(whole));
+    let here = state.phase_plan().and_then(|plan| plan.max_seconds).map(|most| most.saturating_sub(here));
+    whole.into_iter().chain(here).min().map(|left| left.max(1))
+}
+
+/// How many seconds the loop, and the present phase, have taken, without the time that it was parked.
+pub fn time_spent(state: &LoopState, at: Timestamp) -> (u64, u64) {
     let spent = |since: Timestamp, parked: u64| (at.micros_since(since) / 1_000_000).saturating_sub(parked);
-    let whole = state
-        .plan
-        .caps
-        .seconds
-        .map(|most| most.saturating_sub(spent(state.started_at, state.parked_seconds)));
-    let phase = state.phase_plan().and_then(|plan| plan.max_seconds).map(|most| {
-        let stand = state.stand();
-        let spent = stand.and_then(|stand| Some(spent(stand.started_at?, stand.parked_seconds)));
-        most.saturating_sub(spent.unwrap_or(0))
-    });
-    whole.into_iter().chain(phase).min().map(|left| left.max(1))
+    let stand = state.stand();
+    let here = stand.and_then(|stand| Some(spent(stand.started_at?, stand.parked_seconds)));
+    (spent(state.started_at, state.parked_seconds), here.unwrap_or(0))
 }
 
 /// The caps on iterations and time, with so many iterations more than the state has counted.
 pub(super) fn count_cap(state: &LoopState, more: u64, number: u64, at: Timestamp) -> Option<LoopVerdict> {
     let caps = &state.plan.caps;
     let phase = state.phase_plan();
-    let stand = state.stand();
     let done = state.total.saturating_add(more);
-    let seconds = |since: Timestamp, parked: u64| (at.micros_since(since) / 1_000_000).saturating_sub(parked);
-    let whole = seconds(state.started_at, state.parked_seconds);
-    let here = stand.and_then(|stand| stand.started_at.map(|since| seconds(since, stand.parked_seconds)));
+    let (whole, here) = time_spent(state, at);
     // An iteration that does not count has the number of the one that will.
     let in_phase = number.saturating_sub(u64::from(more == 0));
     let rules = [
@@ -391,12 +388,7 @@ pub(super) fn count_cap(state: &LoopState, more: u64, number: u64, at: Timestamp
             "iterations of the phase",
         ),
         (CapKind::Seconds, whole, caps.seconds, "seconds"),
-        (
-            CapKind::PhaseSeconds,
-            here.unwrap_or(0),
-            phase.and_then(|plan| plan.max_seconds),
-            "seconds of the phase",
-        ),
+        (CapKind::PhaseSeconds, here, phase.and_then(|plan| plan.max_seconds), "seconds of the phase"),
     ];
     rules.into_iter().find_map(|(which, used, most, unit)| {
         let most = most.filter(|most| used >= *most)?;

@@ -110,7 +110,7 @@ impl Engine {
             let stretch = self.loop_stretch(session, hands, woken);
             self.tell_somebody(session, &stretch, &mut notifier, hands.listener);
             let parked = match stretch? {
-                Stretch::Ended(ended) if hands.stays && stands_for_a_person(&ended.state) => {
+                Stretch::Ended(ended) if hands.stays && stands_for_a_person(&ended) => {
                     match self.stay(session, hands)? {
                         Afterwards::GoesOn => continue,
                         Afterwards::Stays(why) => {
@@ -295,9 +295,12 @@ impl Engine {
     }
 }
 
-/// Whether it waits for a person who may answer from elsewhere.
-fn stands_for_a_person(state: &State) -> bool {
-    state.status == Status::Halted || (state.status == Status::Paused && state.breakpoint.is_some())
+/// Whether it waits for a person who may answer from elsewhere, or has already done so.
+fn stands_for_a_person(ended: &LoopEnded) -> bool {
+    let look = PersonNeed::Breakpoint;
+    let at_breakpoint =
+        matches!(&ended.verdict, Some(LoopVerdict::NeedsPerson { need, .. }) if *need == look);
+    at_breakpoint || ended.state.breakpoint.is_some() || ended.state.status == Status::Halted
 }
 
 /// What somebody who is not looking should know of a verdict. Who stopped it knows.

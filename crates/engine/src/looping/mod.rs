@@ -2,12 +2,14 @@
 //! otherwise. What is decided is decided by [`segno_core`]; here it is measured, carried out and recorded.
 
 mod account;
+mod allow;
 mod begin;
 mod calls;
 mod claims;
 mod documents;
 mod drive;
 mod dry;
+mod elsewhere;
 mod evidence;
 mod fingerprint;
 mod gather;

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::event::Project;
+use segno_engine::core::looping::LoopPlan;
 use segno_engine::transfer::Carried;
 use segno_engine::transfer::Options;
 use segno_engine::transfer::Packing;
@@ -304,6 +305,11 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
         }
         talks.extend(import_conversations(context, &ctx, &imported.state, path));
         context.printer.talk(format!("imported {} as {}", path.display(), imported.state.session_id));
+        if let Some(plan) = ctx.engine.loop_elsewhere(imported.state.session_id)? {
+            // Without the rest of a long text its beginning has to do.
+            let work = ctx.engine.whole(&plan.work).unwrap_or_else(|_| plan.work.short(200));
+            was_a_loop(context, &work, &plan);
+        }
         taken.push(imported.state.session_id);
     }
     if context.printer.is_json() {
@@ -311,6 +317,22 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
     }
     ctx.finish();
     Ok(())
+}
+
+/// A loop that came from elsewhere is none here: its commands are somebody else's. Says what to type instead.
+fn was_a_loop(context: &Context, work: &str, plan: &LoopPlan) {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let mut commands: Vec<&str> =
+        plan.phases.iter().flat_map(|phase| phase.evidence.iter().map(|one| one.command.as_str())).collect();
+    commands.sort_unstable();
+    commands.dedup();
+    let until: String = commands.iter().map(|command| format!(" --until {}", quoted(command))).collect();
+    let work = segno_engine::core::text::shorten(&work.replace('\n', " "), 200);
+    let typed = format!("segno loop --workflow {}{until} --prompt {}", plan.workflow, quoted(&work));
+    context.printer.warn_with(
+        "it was a loop; here it is none, because its commands come from elsewhere",
+        &[format!("look at them, then begin it here: {typed}")],
+    );
 }
 
 /// Puts the conversations that came along where the agents look for them, and says what became of each.

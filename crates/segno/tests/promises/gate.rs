@@ -189,3 +189,16 @@ fn a_halted_loop_can_be_given_up_at_the_panel_and_is_asked_about_before_somethin
     assert_eq!(terminal.exit_code(), 0);
     assert_eq!(lab.state()["status"], "aborted");
 }
+
+#[test]
+fn an_imported_loop_says_what_to_type_and_runs_nothing() {
+    let lab = halted();
+    let file = lab.path("loop.json");
+    assert_eq!(lab.run(&["export", "last", "--output", &file]).code, Some(0));
+    let other = Lab::new();
+    let said = other.run(&["import", &file]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let typed = "segno loop --workflow simple --until 'test -e c' --prompt 'make it'";
+    assert!(said.stderr.contains("it was a loop") && said.stderr.contains(typed), "{}", said.stderr);
+    assert_eq!(other.run(&["loop", "resume", "last"]).code, Some(5));
+}

@@ -6,11 +6,15 @@ use crate::lab::Lab;
 use crate::lab::until;
 use crate::looping::agent;
 use crate::looping::agent_of;
+use crate::terminal::ENTER;
+use crate::terminal::Terminal;
 
 /// Puts a workflow of the project there, trusted by its user.
 fn workflow(lab: &Lab, text: &str) {
     lab.write(lab.home.work().join(".segno/workflows/mine.toml"), text);
-    assert_eq!(lab.run(&["trust", "--yes"]).code, Some(0));
+    let terminal = Terminal::open(lab);
+    terminal.type_keys(&format!("$SEGNO trust{ENTER}"));
+    assert_eq!(terminal.exit_code(), 0);
 }
 
 fn run(lab: &Lab, more: &[&str]) -> (Option<i32>, serde_json::Value) {
@@ -47,6 +51,9 @@ fn hooks_run_when_a_phase_begins_is_done_or_stops() {
         "{result}"
     );
     assert_eq!(beside(&lab, "hooks"), "start A\ncomplete A\nstart B\nerror B\n");
+    // More is allowed to the phase as well as to the loop.
+    let said = lab.run(&["loop", "resume", "last", "--more", "1", "--json"]);
+    assert_eq!((said.code, &said.result()["iterations"]), (Some(26), &json!(4)), "{}", said.stderr);
     // A phase outside the workflow is refused, and so is one by hand.
     for name in ["NOPE", "A"] {
         assert_eq!(lab.run(&["phase", name]).code, Some(5), "{name}");
@@ -59,7 +66,11 @@ fn a_phase_that_takes_too_long_is_cut_and_pauses() {
     workflow(&lab, &phase("A", &format!("max_seconds = 3\n{UNTIL_C}")));
     let (code, result) = run(&lab, &["--workflow", "mine"]);
     assert_eq!((code, &result["outcome"]), (Some(22), &json!("timed_out")), "{result}");
-    lab.assert_no_agent_left();
+    // Without more time it stands still; with more it goes on.
+    assert_eq!(lab.run(&["resume", "last"]).code, Some(22));
+    let said = lab.run(&["loop", "resume", "last", "--more-time", "1m", "--json"]);
+    assert_eq!((said.code, &said.result()["outcome"]), (Some(28), &json!("halted")), "{}", said.stderr);
+    lab.assert_no_process_left();
 }
 
 /// Two times the work goes back, the third time a person is asked; and who judges is another model than who wrote.
@@ -118,8 +129,9 @@ fn go_team_waits_at_its_breakpoints_until_somebody_elsewhere_says_that_it_goes_o
     );
     for name in ["requirements", "architecture", "review", "release"] {
         until(name, || {
-            let state = lab.json(&["show", "last"])["session"].clone();
-            (state["breakpoint"]["name"] == json!(name)).then_some(())
+            let shown = lab.run(&["breakpoint", "--session", "last", "--json"]);
+            let told: serde_json::Value = serde_json::from_str(&shown.text()).unwrap_or_default();
+            (told["breakpoint"]["name"] == json!(name)).then_some(())
         });
         let before = beside(&lab, "n");
         assert_eq!(lab.run(&["breakpoint", "continue", "--session", "last"]).code, Some(0));

@@ -187,3 +187,28 @@ fn a_gate_by_hand_says_what_each_condition_is_worth_and_a_receipt_can_be_checked
     std::fs::remove_file(yard.base().join("harbour/sail")).unwrap();
     assert!(!verify().holds);
 }
+
+/// The same conversation until its context is so full, then a new one with a brief.
+#[test]
+fn a_full_context_begins_a_new_conversation() {
+    let yard = Yard::new();
+    let answer = |tokens: u32, work: &str| {
+        let message = format!(
+            r#"{{"type":"assistant","session_id":"%s","parent_tool_use_id":null,"message":{{"id":"m","model":"scripted","content":[{{"type":"text","text":"x"}}],"usage":{{"input_tokens":{tokens},"output_tokens":0}}}}}}"#
+        );
+        let result = r#"{"type":"result","subtype":"success","session_id":"%s","is_error":false,"result":"x","num_turns":1,"usage":{"input_tokens":1,"output_tokens":1},"modelUsage":{"scripted":{"inputTokens":1,"outputTokens":1,"contextWindow":1000}}}"#;
+        format!("{work}; printf '{message}\\n{result}\\n' $id $id")
+    };
+    yard.step(1, &answer(300, "echo a > hull"));
+    yard.step(2, &answer(650, "echo b > hull"));
+    yard.step(3, &answer(100, "echo c > hull"));
+    yard.step(4, &answer(120, "echo sail > sail"));
+    let ended = yard.until_with("test -f sail", |new| {
+        new.plan.phases[0].context = segno_core::looping::Context::Auto { percent: 60 };
+    });
+    assert_eq!((ended.state.status, yard.starts()), (Status::Completed, 4), "{}", ended.why);
+    assert_eq!([1, 2, 3, 4].map(|n| yard.kind(n)), ["new", "again", "new", "again"]);
+    let briefed = [1, 2, 3, 4].map(|n| yard.prompt(n).contains("## Where it was"));
+    assert_eq!(briefed, [false, false, true, false]);
+    assert_eq!(ended.state.looping.unwrap().context_percent, Some(12));
+}

@@ -167,6 +167,9 @@ pub enum Command {
         /// Allow so many more iterations, for one that has used up its own
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         more: Option<u64>,
+        /// Allow so much more time, for one that has used up its own
+        #[arg(long, value_name = "TIME", value_parser = age)]
+        more_time: Option<Duration>,
     },
     /// Tell the agent something with the next prompt, without stopping the loop
     Say {

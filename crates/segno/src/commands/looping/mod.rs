@@ -43,15 +43,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None => begin(context, &args.begin),
         Some(Command::Init { name, from }) => init::run(context, name, from),
         Some(Command::Status { session }) => status::run(context, session.id.as_ref()),
-        Some(Command::Resume { session, now, stay, more }) => {
+        Some(Command::Resume { session, now, stay, more, more_time }) => {
             let ctx = CommandContext::open_to_stay(context)?;
             let id = ctx.session(session.id.as_ref())?;
-            if let Some(more) = more {
-                context.refuse_below_run("allow itself more iterations")?;
-                let mut plan = the_loop(&ctx.load(id)?)?.plan.clone();
-                let so_far = the_loop(&ctx.load(id)?)?.total;
-                plan.caps.iterations = Some(so_far.saturating_add(*more));
-                ctx.engine.loop_replan(id, plan)?;
+            if more.is_some() || more_time.is_some() {
+                context.refuse_below_run("allow itself more")?;
+                ctx.engine.loop_allow(id, *more, more_time.map(|time| time.as_secs()))?;
             }
             go_on(&ctx, id, *now, *stay)
         }

@@ -83,6 +83,7 @@ fn hint(ended: &LoopEnded) -> String {
             format!("segno budget extend N --session {id}   then: segno resume {id}")
         }
         ExitCode::RunMaxTurns => format!("segno loop status {id}   segno loop resume {id} --more 10"),
+        ExitCode::RunTimedOut => format!("segno loop status {id}   segno loop resume {id} --more-time 1h"),
         ExitCode::RunLimit => format!("segno loop resume {id}   goes on when it is due, with --now at once"),
         _ => format!("segno loop status {id}   segno resume {id}"),
     }
