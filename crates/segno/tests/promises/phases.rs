@@ -45,11 +45,7 @@ fn hooks_run_when_a_phase_begins_is_done_or_stops() {
     let (code, result) = run(&lab, &["--workflow", "mine"]);
     // The cap on iterations of the phase, not of the loop.
     assert_eq!((code, &result["outcome"]), (Some(26), &json!("max_iterations")), "{result}");
-    assert_eq!(
-        result["reason"].as_str().unwrap().contains("2 of 2 iterations of the phase"),
-        true,
-        "{result}"
-    );
+    assert!(result["reason"].as_str().unwrap().contains("2 of 2 iterations of the phase"), "{result}");
     assert_eq!(beside(&lab, "hooks"), "start A\ncomplete A\nstart B\nerror B\n");
     // More is allowed to the phase as well as to the loop.
     let said = lab.run(&["loop", "resume", "last", "--more", "1", "--json"]);
