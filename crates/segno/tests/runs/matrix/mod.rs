@@ -3,7 +3,6 @@
 //! Every cell is also a cell of the table in `docs/agents.md`, which is compared with what happens.
 
 mod caps;
-mod context;
 mod crashes;
 mod drivers;
 mod evidence;
