@@ -1,6 +1,7 @@
 //! Judging a value that only its name gives away.
 
 use crate::entropy;
+use crate::spec::Guess;
 use crate::tag;
 
 /// Whether the value stands for one that is not there: a variable, a template, an example, a mask.
@@ -168,6 +169,14 @@ static MARKS: &[&str] = &[
     "123456789",
     "abcdefg",
 ];
+
+/// Whether what a pattern found, quoted or not, can be a secret of this kind.
+pub(crate) fn fits(guess: Guess, value: &str) -> bool {
+    match guess {
+        Guess::Password => password(value, true, false),
+        Guess::Token => token(value, true),
+    }
+}
 
 /// Whether a value with a password's name can be a password.
 ///

@@ -31,14 +31,18 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
     let words = words(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'));
     let last = words.last()?.as_str();
     let joined: String = words.concat();
-    if OTHER_TOKENS.iter().any(|other| joined.ends_with(other)) {
+    // At the border of a word: `isPassword` says whether, `REDIS_PASSWORD` is one.
+    let other = |end: &str| OTHER_TOKENS.contains(&end);
+    if (0..words.len()).any(|from| other(&words[from..].concat()))
+        || words.len() == 1 && OTHER_TOKENS.iter().any(|other| other.len() > 10 && joined.ends_with(other))
+    {
         return None;
     }
     if matches!(joined.as_str(), "pwd" | "oldpwd" | "key" | "keys" | "pass") {
         return None;
     }
     let ends = |list: &[&str]| list.iter().any(|end| joined.ends_with(end));
-    if ends(&["password", "passwd", "passphrase", "passcode", "userpass", "dbpass"])
+    if ends(&["password", "passwd", "passphrase", "passcode", "userpass", "dbpass", "passwort", "kennwort"])
         || matches!(last, "pwd" | "pass" | "pw") && words.len() > 1
     {
         return Some(Promise::Password);
@@ -116,7 +120,7 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
 
 /// Whether the end of the name has any part that could matter: most names are settled here, without allocation.
 fn hinted(name: &[u8]) -> bool {
-    const HINTS: [&[u8]; 13] = [
+    const HINTS: [&[u8]; 14] = [
         b"pass",
         b"secret",
         b"token",
@@ -130,6 +134,7 @@ fn hinted(name: &[u8]) -> bool {
         b"connection",
         b"dsn",
         b"seed",
+        b"kennwort",
     ];
     let end = &name[name.len().saturating_sub(24)..];
     (0..end.len()).any(|at| {
@@ -234,6 +239,9 @@ mod tests {
             "AWS_SECRET_ACCESS_KEY",
             "GITHUB_TOKEN",
             "PGPASSWORD",
+            "REDIS_PASSWORD",
+            "redis.token",
+            "Passwort",
             "DB_PASS",
             "MYSQL_PWD",
             "GOOGLE_CREDENTIALS",
@@ -292,6 +300,8 @@ mod tests {
             "session_id",
             "sessionId",
             "spat",
+            "isPassword",
+            "has_token",
             "",
         ] {
             assert!(!is_secret_name(name), "{name}");

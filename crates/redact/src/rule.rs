@@ -7,6 +7,7 @@ use regex::bytes::Regex;
 use regex::bytes::RegexSet;
 
 use crate::entropy;
+use crate::guess;
 use crate::shape::Shape;
 use crate::spec::Guess;
 use crate::spec::Reason;
@@ -111,6 +112,12 @@ impl Rule {
     /// The tests every found value has to pass besides its pattern.
     pub(crate) fn accepts(&self, secret: &[u8]) -> bool {
         if self.terms.entropy.is_some_and(|least| entropy::bits(secret) < least) {
+            return false;
+        }
+        if !self.terms.named
+            && let (Some(guess), Ok(value)) = (self.terms.guess, std::str::from_utf8(secret))
+            && !guess::fits(guess, value)
+        {
             return false;
         }
         if self.terms.allow.is_empty() {

@@ -7,6 +7,8 @@
 //! * a *pattern*: `keywords` and a `regex` that is searched near them;
 //! * a *named value*: `near` and a `regex` that the whole value assigned to a name containing one of them must match;
 //! * a *guess*: `near` and `guess`, for values that only their name gives away.
+//!
+//! A pattern may have a `guess` too: what it found is then judged by the same tests.
 
 use regex::bytes::Regex;
 use regex::bytes::RegexBuilder;
@@ -40,7 +42,7 @@ pub struct RuleSpec {
     /// How many bytes after a keyword are searched; 0 means the default of 256. A match that reaches the end of
     /// this window is followed further.
     pub after: usize,
-    /// Judge the value by general tests instead of a pattern.
+    /// Judge the value by general tests: instead of a pattern, or, with `keywords`, beside it.
     pub guess: Option<Guess>,
     /// With `near`: the name may also stand inside a longer word (`PGPASSWORD`).
     pub inside: bool,
@@ -91,7 +93,7 @@ impl RuleSpec {
         if self.words().iter().any(String::is_empty) || self.words().is_empty() && self.guess.is_some() {
             return Err(Reason::Keywords);
         }
-        if self.guess.is_none() {
+        if self.guess.is_none() || self.near.is_empty() {
             if self.regex.is_empty() {
                 return Err(Reason::Empty);
             }

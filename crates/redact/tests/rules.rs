@@ -191,3 +191,51 @@ fn fresh_texts_lose_their_secrets() {
     assert_eq!(all, 60);
     assert!(missed.len() * 100 <= all * 5, "{} of {all} missed\n{}", missed.len(), missed.join("\n"));
 }
+
+#[derive(Deserialize)]
+struct Daily {
+    texts: Vec<String>,
+}
+
+/// The text without the marks « and », and what stood between them.
+fn marked(text: &str) -> (String, Vec<String>) {
+    let mut secrets = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('«') {
+        let (secret, after) = after.split_once('»').unwrap();
+        plain.push_str(before);
+        plain.push_str(secret);
+        secrets.push(secret.to_owned());
+        rest = after;
+    }
+    plain.push_str(rest);
+    (plain, secrets)
+}
+
+/// Whether the whole secret, or half of a longer one, still stands there.
+fn stands(out: &str, secret: &str) -> bool {
+    let middle = secret.floor_char_boundary(secret.len() / 2);
+    out.contains(secret)
+        || (secret.len() >= 16 && (out.contains(&secret[..middle]) || out.contains(&secret[middle..])))
+}
+
+/// What people have in terminals, files, logs and chats.
+#[test]
+fn daily_texts_lose_their_secrets() {
+    let redactor = redactor();
+    let daily: Daily = toml::from_str(include_str!("daily.toml")).unwrap();
+    let mut missed = Vec::new();
+    for template in &daily.texts {
+        let (text, _) = Generator::new(template).expand(template);
+        let (text, secrets) = marked(&text);
+        assert!(!secrets.is_empty(), "{template}");
+        let out = redactor.text(&text);
+        if secrets.iter().any(|secret| stands(&out, secret)) {
+            missed.push(format!("{text}\n    {out}"));
+        }
+    }
+    let all = daily.texts.len();
+    assert_eq!(all, 211);
+    assert!(missed.len() * 100 <= all * 5, "{} of {all} missed\n{}", missed.len(), missed.join("\n"));
+}
