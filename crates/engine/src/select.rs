@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use segno_core::SessionId;
 use segno_core::Status;
 use segno_core::Summary;
+use segno_core::Timestamp;
+use segno_core::rows::RunRow;
 use segno_store::Filter;
 
 use crate::Engine;
@@ -21,9 +23,19 @@ pub enum Choice {
     One(SessionId),
     /// None.
     None,
+    /// This one, because something happened in it last; others that are open could be meant as well.
+    Latest {
+        /// It.
+        session: Box<Summary>,
+        /// How many others are open.
+        others: usize,
+    },
     /// One of these; somebody must say which.
     Several(Vec<Summary>),
 }
+
+/// How many of the sessions in which something happened last are looked through for the last run.
+const RECENT: usize = 50;
 
 impl Engine {
     /// The session that a text names: an id, its shortest unique ending, or `last`.
@@ -80,14 +92,47 @@ impl Engine {
         path.is_file().then_some(path)
     }
 
-    /// The session that somebody who only looks means: the open one, or else the newest.
+    /// The session that somebody who only looks means: the one of the project in which something happened last.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
     pub fn session_to_read(&self, project: &Path) -> Result<Choice, Error> {
+        let latest = self.recent(project, 1)?.into_iter().next();
+        self.latest(project, latest)
+    }
+
+    /// The session that somebody means who asks what was done to the files, or takes it back: that of the project's last
+    /// run; without any run, the one in which something happened last.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn session_of_last_run(&self, project: &Path) -> Result<Choice, Error> {
+        let recent = self.recent(project, RECENT)?;
+        let mut last: Option<(Timestamp, &Summary)> = None;
+        for summary in &recent {
+            // One that cannot be read is no reason not to find another.
+            let run = self.newest_run(summary.session_id).ok().flatten();
+            let started = run.and_then(|run| run.row::<RunRow>().started_at);
+            if let Some(started) = started.filter(|started| last.is_none_or(|(newest, _)| newest < *started))
+            {
+                last = Some((started, summary));
+            }
+        }
+        let meant = last.map(|(_, summary)| summary).or(recent.first()).cloned();
+        self.latest(project, meant)
+    }
+
+    /// The session that somebody means who changes something: the open one. Of several, one that is active rather than
+    /// one that waits, and then the one in which something happened last.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn session_to_change(&self, project: &Path) -> Result<Choice, Error> {
         match self.open_session(project)? {
-            Choice::None => {
-                let filter =
-                    Filter { project: Some(path_text(project)), limit: Some(1), ..Filter::default() };
-                let newest = self.list(&filter)?.into_iter().next();
-                Ok(newest.map_or(Choice::None, |summary| Choice::One(summary.session_id)))
+            Choice::Several(sessions) => {
+                let active = sessions.iter().find(|summary| summary.status == Status::Active);
+                let meant = active.or(sessions.first()).cloned();
+                self.latest(project, meant)
             }
             found => Ok(found),
         }
@@ -95,18 +140,36 @@ impl Engine {
 
     /// The project's one open session, if there is just one.
     pub fn open_session(&self, project: &Path) -> Result<Choice, Error> {
-        let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();
-        let filter = Filter {
-            project: Some(path_text(project)),
-            statuses: open,
-            limit: Some(20),
-            ..Filter::default()
-        };
-        let mut sessions = self.list(&filter)?;
+        let mut sessions = self.open_sessions(project)?;
         Ok(match sessions.len() {
             0 => Choice::None,
             1 => Choice::One(sessions.remove(0).session_id),
             _ => Choice::Several(sessions),
+        })
+    }
+
+    fn open_sessions(&self, project: &Path) -> Result<Vec<Summary>, Error> {
+        let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();
+        self.list(&Filter {
+            project: Some(path_text(project)),
+            statuses: open,
+            limit: Some(20),
+            ..Filter::default()
+        })
+    }
+
+    /// The project's sessions, the one in which something happened last first.
+    fn recent(&self, project: &Path, most: usize) -> Result<Vec<Summary>, Error> {
+        self.list(&Filter { project: Some(path_text(project)), limit: Some(most), ..Filter::default() })
+    }
+
+    fn latest(&self, project: &Path, meant: Option<Summary>) -> Result<Choice, Error> {
+        let Some(meant) = meant else { return Ok(Choice::None) };
+        let open = self.open_sessions(project)?;
+        let others = open.iter().filter(|other| other.session_id != meant.session_id).count();
+        Ok(match others {
+            0 => Choice::One(meant.session_id),
+            others => Choice::Latest { session: Box::new(meant), others },
         })
     }
 }

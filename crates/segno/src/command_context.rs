@@ -17,6 +17,7 @@ use segno_engine::core::State;
 use segno_engine::core::Summary;
 use segno_engine::core::UserKey;
 use segno_engine::frontend::Frontend as _;
+use segno_engine::frontend::Question;
 use segno_engine::setup::CatchUp;
 use segno_engine::setup::CaughtUp;
 use segno_engine::setup::Purpose;
@@ -216,15 +217,52 @@ impl<'a> CommandContext<'a> {
         }
     }
 
-    /// The session that a command is about which changes something: a named one, or the one that is open.
+    /// The session that a command is about which changes something: a named one, or the one that is open; of several,
+    /// the one in which something happened last.
     pub fn session(&self, argument: Option<&SessionRef>) -> Outcome<SessionId> {
         match self.context.session(argument)? {
             Some(named) => self.named(&named),
-            None => self.chosen(self.engine.open_session(&self.context.project.root)?),
+            None => self.chosen(self.engine.session_to_change(&self.context.project.root)?),
         }
     }
 
-    /// The session that a command is about which only looks: with none open, the newest.
+    /// The session that a command is about which ends something for good: of several open ones none is taken unasked.
+    pub fn session_to_end(&self, argument: Option<&SessionRef>, what: &str) -> Outcome<SessionId> {
+        if let Some(named) = self.context.session(argument)? {
+            return self.named(&named);
+        }
+        let project = &self.context.project.root;
+        let Choice::Several(sessions) = self.engine.open_session(project)? else {
+            return self.session(argument);
+        };
+        let Choice::Latest { session, .. } = self.engine.session_to_change(project)? else {
+            return self.session(argument);
+        };
+        let about = sessions.iter().map(|other| {
+            let topic = other.topic.as_deref().unwrap_or_default();
+            format!("  {}  {}  {topic}", short(other.session_id), other.status)
+        });
+        let question = Question {
+            about: about.collect(),
+            text: format!("{what} {}?", short(session.session_id)),
+            answers: [("n", "change nothing"), ("y", "do it")].map(|(a, b)| (a.into(), b.into())).into(),
+        };
+        match Terminal::new(self.context).ask(&question) {
+            Some(1) => Ok(session.session_id),
+            Some(_) => Err(segno_engine::Error::Declined.into()),
+            None => Err(self.choose(&sessions)),
+        }
+    }
+
+    /// The session that a command is about which shows or takes back what was done to the files: that of the last run.
+    pub fn session_of_last_run(&self) -> Outcome<SessionId> {
+        match self.context.session(None)? {
+            Some(named) => self.named(&named),
+            None => self.chosen(self.engine.session_of_last_run(&self.context.project.root)?),
+        }
+    }
+
+    /// The session that a command is about which only looks: the one in which something happened last.
     pub fn session_to_read(&self, argument: Option<&SessionRef>) -> Outcome<SessionId> {
         match self.context.session(argument)? {
             Some(named) => self.named(&named),
@@ -241,6 +279,19 @@ impl<'a> CommandContext<'a> {
                 "No active session. Create or load a session first.",
             )
             .hint("segno new \"what it is about\"   (or: segno ls --all, then segno --session ID …)")),
+            Choice::Latest { session, others } => {
+                let topic = session.topic.as_deref().unwrap_or_default();
+                let text = format!(
+                    "session {}  {topic}   ({} too; --session ID means another)",
+                    short(session.session_id),
+                    match others {
+                        1 => "another is open".to_owned(),
+                        others => format!("{others} others are open"),
+                    }
+                );
+                self.context.printer.talk(Text::new().painted(Meaning::Dim, text));
+                Ok(session.session_id)
+            }
             Choice::Several(sessions) => Err(self.choose(&sessions)),
         }
     }

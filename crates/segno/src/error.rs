@@ -127,7 +127,12 @@ impl CommandError {
 
     /// The error as a person reads it on standard error.
     pub fn human(&self, palette: Palette, verbose: bool) -> String {
-        let mut text = Text::new().painted(Meaning::Lost, "error:").plain(" ").plain(&self.message);
+        // Somebody said no, and got what they wanted.
+        let declined = self.exit == ExitCode::Cancelled && self.hints.is_empty();
+        let mut text = match declined {
+            true => Text::new().plain(&self.message),
+            false => Text::new().painted(Meaning::Lost, "error:").plain(" ").plain(&self.message),
+        };
         if verbose {
             let mut cause = self.source();
             while let Some(error) = cause {

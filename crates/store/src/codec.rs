@@ -84,3 +84,18 @@ pub(crate) fn unpack(content: &[u8], bytes: u64) -> Option<Vec<u8>> {
     packed.read_to_end(&mut text).ok()?;
     Some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::compress;
+    use super::decompress;
+
+    #[test]
+    fn long_texts_are_stored_compressed() {
+        let text = "a line of a log that says much the same as the one before\n".repeat(2_000);
+        let packed = compress(&text).unwrap();
+        assert!(packed.len() * 20 < text.len(), "{} of {}", packed.len(), text.len());
+        let hash = blake3::hash(text.as_bytes());
+        assert_eq!(decompress(&packed, text.len() as u64, hash.as_bytes()), Some(text));
+    }
+}

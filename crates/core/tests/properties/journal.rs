@@ -90,7 +90,7 @@ impl Journal {
         let Ok(events) = decide(&self.live, self.aim(input)) else { return Ok(()) };
         prop_assert!(!events.is_empty(), "what is allowed leaves a trace");
         for event in events {
-            let from = self.live.status;
+            let (from, id) = (self.live.status, self.live.session_id);
             let mark = Mark { seq: self.live.seq + 1, at, run: run.clone() };
             self.count_tokens(&mark, &event);
             let applied = self.live.apply(&mark, &event);
@@ -108,6 +108,7 @@ impl Journal {
             self.marks.push(mark);
             let to = self.live.status;
             prop_assert!(from == to || from.may_become(to), "from {} to {}", from, to);
+            prop_assert_eq!(self.live.session_id, id, "a session keeps its id");
         }
         prop_assert_eq!(&self.folded, &self.live);
         self.check()

@@ -112,7 +112,7 @@ pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
 /// If there is no run.
 pub fn kill(context: &Context, args: &KillArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
-    let id = ctx.session(args.session.id.as_ref())?;
+    let id = ctx.session_to_end(args.session.id.as_ref(), "kill the agent of")?;
     if let Some(acted) = hold(&ctx, id)? {
         return ctx.report(&acted, "nothing ran; it stays parked until you resume it");
     }

@@ -212,7 +212,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Some(Command::Pin { name }) => pin(context, name, true),
         Some(Command::Unpin { name }) => pin(context, name, false),
         Some(Command::Export { name, file }) => {
-            let (ctx, state) = super::undo::session(context)?;
+            let (ctx, state) = super::undo::session_of_checkpoint(context)?;
             let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
             let bytes = ctx.engine.export_checkpoint(state.session_id, &checkpoint, file)?;
             if context.printer.is_json() {
@@ -233,7 +233,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
         Some(Command::Gc) => gc(context),
         Some(Command::Claim) => {
-            let (ctx, state) = super::undo::session(context)?;
+            let (ctx, state) = super::undo::session_of_checkpoint(context)?;
             ctx.engine.claim_project(&state)?;
             if context.printer.is_json() {
                 return context.printer.json(&json!({ "project": state.project.path, "claimed": true }));
@@ -251,7 +251,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             pending(context, decision)
         }
         Some(Command::Restore { name, paths, files, state, flags }) => {
-            let (ctx, now) = super::undo::session(context)?;
+            let (ctx, now) = super::undo::session_of_checkpoint(context)?;
             let target = ctx.engine.find_checkpoint(now.session_id, name)?;
             let selection = super::undo::selection(&now, paths)?;
             let request = RestoreRequest {
@@ -266,12 +266,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 fn list(context: &Context, page: &Page) -> Outcome {
-    let (ctx, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     lists::show_at(&ctx, state.session_id, List::Checkpoints, page)
 }
 
 fn diff(context: &Context, before: &str, after: Option<&str>) -> Outcome {
-    let (ctx, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     let engine = &ctx.engine;
     let before = engine.find_checkpoint(state.session_id, before)?;
     let after = after.map(|after| engine.find_checkpoint(state.session_id, after)).transpose()?;
@@ -310,7 +310,7 @@ fn plain(value: &serde_json::Value) -> String {
 }
 
 fn validate(context: &Context, name: Option<&str>) -> Outcome {
-    let (ctx, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     let session = state.session_id;
     let all = match name {
         Some(name) => vec![ctx.engine.find_checkpoint(session, name)?],
@@ -357,7 +357,7 @@ fn validate(context: &Context, name: Option<&str>) -> Outcome {
 }
 
 fn pin(context: &Context, name: &str, pinned: bool) -> Outcome {
-    let (ctx, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
     let acted =
         ctx.act(state.session_id, vec![Act::PinCheckpoint { ordinal: checkpoint.ordinal, pinned }])?;
@@ -367,7 +367,7 @@ fn pin(context: &Context, name: &str, pinned: bool) -> Outcome {
 
 /// A restore that was cut short: shows it, or does with it what was decided.
 fn pending(context: &Context, decision: Option<Decision>) -> Outcome {
-    let (ctx, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     let printer = &context.printer;
     if let Some(decision) = decision {
         let applied = ctx.engine.decide_restore(state.session_id, decision)?;
@@ -408,7 +408,7 @@ fn pending(context: &Context, decision: Option<Decision>) -> Outcome {
 }
 
 fn gc(context: &Context) -> Outcome {
-    let (ctx, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     let collected = ctx.engine.collect_snapshots(&state)?;
     if context.printer.is_json() {
         return context.printer.json(&json!({
@@ -427,7 +427,7 @@ fn gc(context: &Context) -> Outcome {
 
 /// The session's state as it was at a checkpoint, folded from the journal.
 fn show(context: &Context, name: &str) -> Outcome {
-    let (ctx, state) = super::undo::session(context)?;
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
     let items = ctx.engine.items(state.session_id, List::Checkpoints)?;
     let is = |item: &Item| item.row::<CheckpointRow>().id == checkpoint.id;

@@ -90,7 +90,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     // Opening the store is what finds the dead: there is no daemon.
     let ctx = CommandContext::open(context)?;
     let state = ctx.load(session)?;
-    show.found(&state)?;
+    show.found(&ctx, &state)?;
     drop(ctx);
     show.part("4", "segno resume: the agent goes on in its conversation, and is told what is in doubt.");
     let mut driver = start(context, &project, args.fast, Some(session))?;
@@ -216,7 +216,7 @@ impl Show<'_> {
         Ok(())
     }
 
-    fn found(&self, state: &State) -> Outcome {
+    fn found(&self, ctx: &CommandContext<'_>, state: &State) -> Outcome {
         let printer = &self.context.printer;
         if state.status != Status::Interrupted {
             let why = format!("the session should be interrupted, but it is {}", state.status);
@@ -231,13 +231,13 @@ impl Show<'_> {
                 .painted(Meaning::Lost, format!("interrupted: {reason}")),
         );
         let calls = &state.calls;
+        let newest = segno_engine::Page::newest(1);
+        let files = ctx.engine.page(state.session_id, segno_engine::core::List::Files, &newest)?.total;
         printer.talk(
-            Text::new().plain("   ").painted(Meaning::Done, format!("{} calls done", calls.completed)).plain(
-                format!(
-                    "   {} files written   every event is in the journal",
-                    state.counts.files_created + state.counts.files_modified
-                ),
-            ),
+            Text::new()
+                .plain("   ")
+                .painted(Meaning::Done, format!("{} calls done", calls.completed))
+                .plain(format!("   {files} files written   every event is in the journal")),
         );
         for call in calls.in_doubt.values() {
             printer.talk(Text::new().plain("   ").painted(Meaning::Waiting, "1 call in doubt").plain(

@@ -106,7 +106,7 @@ pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
 /// If the command cannot do what it was asked.
 pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
-    let id = ctx.session(args.session.id.as_ref())?;
+    let id = ctx.session_to_end(args.session.id.as_ref(), "complete")?;
     let before = ctx.load(id)?;
     if before.looping.is_some() {
         context.refuse_below_run("complete a loop: only its gate does")?;
@@ -176,7 +176,7 @@ fn text(words: Option<&str>) -> Option<segno_engine::core::Text> {
 
 fn change(context: &Context, session: &OneSession, command: Command, said: &str) -> Outcome {
     let ctx = CommandContext::open(context)?;
-    let id = ctx.session(session.id.as_ref())?;
+    let id = ctx.session_to_end(session.id.as_ref(), "end")?;
     let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
     ctx.report(&acted, Text::new().plain(format!("{said} ")).then(title(&acted.state)))
 }

@@ -48,7 +48,7 @@ pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, pa
 pub(super) fn artifacts_of_phase(context: &Context, page: &Page, phase: &str) -> Outcome {
     let list = List::Artifacts;
     let ctx = CommandContext::open_to_look(context)?;
-    let id = ctx.session(None)?;
+    let id = ctx.session_to_read(None)?;
     show_some(&ctx, id, list, page, |item| item.row::<ArtifactRow>().phase.as_deref() == Some(phase))
 }
 
@@ -290,6 +290,11 @@ fn cell(context: &Context, body: &Value, field: &str) -> Text {
             };
         }
         _ => {}
+    }
+    // A checkpoint whose files were given up says so where it says what it was for.
+    if let ("reason", Some(why)) = (field, body.get("dropped").and_then(Value::as_str)) {
+        let reason = body.get(field).and_then(Value::as_str).unwrap_or_default();
+        return Text::new().plain(reason).painted(Meaning::Dim, format!(" (given up: {why})"));
     }
     let text = match body.get(field) {
         None | Some(Value::Null) => return Text::new(),

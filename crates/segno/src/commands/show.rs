@@ -121,7 +121,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }));
     }
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
-    let facts = facts(context, &state, lease.as_ref());
+    let files = ctx.engine.page(id, List::Files, &segno_engine::Page::newest(1))?.total;
+    let facts = facts(context, &state, lease.as_ref(), files);
     let recovery = recovery.filter(|_| state.status.is_open());
     let recovery = recovery.map(|report| ("stopped", stopped(context, &report)));
     let facts = facts.into_iter().chain(recovery);
@@ -138,7 +139,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
-fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'static str, Text)> {
+/// What there is to say of a session. A file counts once, however often it was changed, as in every list.
+fn facts(context: &Context, state: &State, lease: Option<&Lease>, files: u64) -> Vec<(&'static str, Text)> {
     let mut facts: Vec<(&'static str, Text)> = Vec::new();
     let mut fact = |label, value: Text| {
         if !value.is_empty() {
@@ -230,7 +232,7 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>) -> Vec<(&'stat
         (state.decisions.count, "decision"),
         (counts.milestones, "milestone"),
         (state.errors.count, "error"),
-        (counts.files_created + counts.files_modified + counts.files_deleted, "file change"),
+        (files, "changed file"),
     ] {
         if n > 0 {
             recorded.push(count(n, one));

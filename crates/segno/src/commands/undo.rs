@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use segno_engine::SHORTEST_ENDING;
 use segno_engine::core::List;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
@@ -22,6 +23,7 @@ use serde_json::json;
 
 use crate::ask::Terminal;
 use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -46,6 +48,7 @@ pub struct RestoreFlags {
 
 /// Undo what the last turn did to the files
 ///
+/// Without --session, the session of the project's last run is meant.
 /// Touches only what the session did and nobody changed since: files that its calls name, and what changed while one of
 /// its commands was running. The rest is listed and left alone. The present files are saved in a checkpoint first, so an
 /// undo can be undone: `segno redo`. It is refused while a call is open in the same tree; an agent with hooks that is
@@ -83,7 +86,8 @@ pub struct RedoArgs {
 
 /// Show what was done to the files
 ///
-/// Since the last turn began, or since a checkpoint. With --stat only which files and how much.
+/// Since the last turn of the last run began, or since a checkpoint, up to now: what was changed after the run is in it,
+/// whoever did it; --until cp-02-final leaves that out. With --stat only which files and how much.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno diff\n  segno diff --since cp-02-red src/\n  segno diff --stat")]
 pub struct DiffArgs {
@@ -124,6 +128,7 @@ pub struct RollbackArgs {
 /// If the command cannot do what it was asked.
 pub fn undo(context: &Context, args: &UndoArgs) -> Outcome {
     let (ctx, state) = session(context)?;
+    refuse_ids(&ctx, "undo", &args.paths)?;
     let selection = selection(&state, &args.paths)?;
     let target = match &args.to {
         Some(to) => RestoreTarget::UndoTo(ctx.engine.find_checkpoint(state.session_id, to)?.ordinal),
@@ -148,7 +153,7 @@ pub fn redo(context: &Context, args: &RedoArgs) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn rollback(context: &Context, args: &RollbackArgs) -> Outcome {
-    let (ctx, state) = session(context)?;
+    let (ctx, state) = session_of_checkpoint(context)?;
     let target = match args.to.as_slice() {
         [word, step] if word == "step" => step_target(&ctx, &state, step)?,
         [name] => ctx.engine.find_checkpoint(state.session_id, name)?,
@@ -212,6 +217,7 @@ fn step_left(state: &State, until: &[Checkpoint]) -> Option<u32> {
 /// If the command cannot do what it was asked.
 pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
     let (ctx, state) = session(context)?;
+    refuse_ids(&ctx, "diff", &args.paths)?;
     let engine = &ctx.engine;
     let session = state.session_id;
     let before = match &args.since {
@@ -220,6 +226,8 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
     };
     let after = args.until.as_ref().map(|name| engine.find_checkpoint(session, name)).transpose()?;
     let selection = selection(&state, &args.paths)?;
+    let until = after.as_ref().map_or("now, whoever changed it".to_owned(), |after| after.id.clone());
+    let span = format!("session {}: from {} to {until}", short(session), before.id);
     if args.stat || context.printer.is_json() {
         let mut compared = engine.compare(session, &before, after.as_ref(), true)?;
         compared.files.retain(|change| selection.has_path(&change.path));
@@ -236,12 +244,13 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
                 .collect();
             return context.printer.json(&json!({ "since": before.id, "files": files }));
         }
-        context.printer.talk(format!("since {}", before.id));
+        context.printer.talk(span);
         return changes_by(context, &compared.files, &by_whom(&ctx, session)?);
     }
     let text = engine.diff_text(session, &before, after.as_ref(), &selection)?;
+    context.printer.talk(span);
     if text.is_empty() {
-        context.printer.talk(format!("nothing changed since {}", before.id));
+        context.printer.talk("nothing is different");
         return Ok(());
     }
     context.page(&coloured(&String::from_utf8_lossy(&text)))
@@ -279,12 +288,33 @@ fn coloured(diff: &str) -> Text {
     text
 }
 
-/// The session that is meant: the one named, the open one of the project, or with none open its newest.
-pub(super) fn session(context: &Context) -> Outcome<(CommandContext<'_>, State)> {
+/// The session that is meant where a checkpoint is named: the one named, or the one in which something happened last.
+pub(super) fn session_of_checkpoint(context: &Context) -> Outcome<(CommandContext<'_>, State)> {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session_to_read(None)?;
     let state = ctx.load(id)?;
     Ok((ctx, state))
+}
+
+/// The session that is meant: the one named, or that of the project's last run.
+fn session(context: &Context) -> Outcome<(CommandContext<'_>, State)> {
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session_of_last_run()?;
+    let state = ctx.load(id)?;
+    Ok((ctx, state))
+}
+
+/// Sessions are named by `--session` here: one that is given like a path would be a path that nothing was done to.
+fn refuse_ids(ctx: &CommandContext<'_>, command: &str, paths: &[PathBuf]) -> Outcome {
+    for path in paths.iter().filter(|path| std::fs::symlink_metadata(path).is_err()) {
+        let text = path.display().to_string();
+        let is_long = text.len() >= SHORTEST_ENDING;
+        if is_long && ctx.engine.find_known(&text, Some(&ctx.context.project.root)).is_ok() {
+            return Err(CommandError::usage(format!("{text} is a session; files are meant here"))
+                .hint(format!("segno {command} --session {text}")));
+        }
+    }
+    Ok(())
 }
 
 /// Paths as typed, from where they were typed, as paths from the top of the tree.

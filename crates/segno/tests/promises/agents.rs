@@ -57,6 +57,40 @@ fn column(list: &Value, name: &str) -> Vec<String> {
 }
 
 promise!(
+    /// What a caller needs is in the result: session and conversation, turns, times, money, how the agent ended and what
+    /// it said.
+    fn the_result_says_what_a_run_was() {
+        let result = |subtype: &str, is_error: bool| {
+            let mut result = claude::result("${session}", "said at the end");
+            result["num_turns"] = json!(8);
+            result["duration_ms"] = json!(45_000);
+            (result["subtype"], result["is_error"]) = (json!(subtype), json!(is_error));
+            result
+        };
+        let (lab, said) = as_claude(vec![Step::Json(result("success", false))], &[]);
+        let told = said.lines().pop().unwrap();
+        assert_eq!(told["session_id"], lab.state()["session_id"]);
+        assert_eq!(told["native_id"], lab.journal(Some("run_named"))[0]["body"]["native_id"]);
+        assert_eq!((&told["turns"], &told["agent_duration_ms"]), (&json!(8), &json!(45_000)));
+        assert_eq!((&told["cost_usd"], &told["text"]), (&json!(0.01), &json!("said at the end")));
+        assert_eq!(
+            (&told["agent_exit_code"], &told["exit_code"], &told["error"]),
+            (&json!(0), &json!(0), &Value::Null)
+        );
+        let fails = vec![
+            Step::Stderr("no more disk".to_owned()),
+            Step::Json(result("error_during_execution", true)),
+            Step::Exit(3),
+        ];
+        let (_, said) = as_claude(fails, &[]);
+        let told = said.lines().pop().unwrap();
+        assert_eq!((&told["outcome"], &told["agent_exit_code"]), (&json!("failed"), &json!(3)), "{told}");
+        assert!(told["stderr"].as_str().unwrap().contains("no more disk"), "{told}");
+        assert!(told["error"].is_string() || told["error"].is_object(), "{told}");
+    }
+);
+
+promise!(
     /// Money counts whichever form the agent's result has, and a cap on it stops the agent.
     fn a_cost_counts_in_any_form_of_result() {
         let hold = Step::WaitFor { path: "/nonexistent/never".to_owned(), seconds: 40 };

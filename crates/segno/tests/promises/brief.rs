@@ -406,3 +406,16 @@ promise!(
         assert_eq!(lab.run(&["resume", "last", "--options", "--from", "live"]).code, Some(2));
     }
 );
+
+promise!(
+    /// What the brief reads from the tree and not from the record has no secret in it either.
+    fn names_in_the_tree_are_redacted_in_the_brief() {
+        let mut lab = Lab::new();
+        killed_after_writing(&mut lab, "made.txt");
+        let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9".repeat(2));
+        std::fs::write(lab.home.work().join(format!("dump-{secret}.txt")), "by a person").unwrap();
+        let brief = brief(&lab);
+        assert!(brief.contains("dump-[redacted:"), "{brief}");
+        assert!(!brief.contains(&secret), "{brief}");
+    }
+);

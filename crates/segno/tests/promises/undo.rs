@@ -346,15 +346,63 @@ promise!(
 );
 
 promise!(
-    /// With several open sessions an undo asks which, as every other command does.
-    fn an_undo_with_several_open_sessions_asks_which() {
+    /// Without a name an undo means the session of the last run, whatever else is open and was touched since, and says so.
+    fn an_undo_means_the_last_run() {
         let env = world();
         env.write("project/a.txt", "old\n");
-        env.start(&["one"]);
-        env.start(&["two", "--parallel"]);
-        env.ok(&["run", "--session", "last", "--", "sh", "-c", "echo agent > a.txt"]);
-        let (undo, pause) = (env.run(&["undo", "--yes"]), env.run(&["pause"]));
-        assert_eq!(undo.code, pause.code, "{}", undo.stderr);
+        env.ok(&["run", "--", "sh", "-c", "echo agent > a.txt"]);
+        for topic in ["one", "two"] {
+            env.start(&[topic, "--parallel"]);
+        }
+        let diff = env.run(&["diff", "--stat"]);
+        assert!(diff.stdout.contains("a.txt"), "{}{}", diff.stdout, diff.stderr);
+        assert!(diff.stderr.contains("to now"), "{}", diff.stderr);
+        let undo = env.run(&["undo", "--yes"]);
+        assert_eq!(undo.code, 0, "{}", undo.stderr);
+        assert_eq!(env.read("project/a.txt"), "old\n");
+        assert!(undo.stderr.contains("echo agent > a.txt"), "it names what it took: {}", undo.stderr);
+        assert!(undo.stderr.contains("2 others are open"), "{}", undo.stderr);
+    }
+);
+
+promise!(
+    /// Whoever only looks means the session in which something happened last; of several open ones none is ended unasked.
+    fn several_open_sessions_do_not_stop_commands() {
+        let env = world();
+        let one = env.start(&["one"]);
+        let two = env.start(&["two", "--parallel"]);
+        let topic = |args: &[&str]| env.json(args)["session"]["topic"].clone();
+        assert_eq!(topic(&["show"]), "two");
+        let noted = env.run(&["note", "to whom?"]);
+        assert_eq!(noted.code, 0, "{}", noted.stderr);
+        assert!(noted.stderr.contains("two") && noted.stderr.contains("another is open"), "{}", noted.stderr);
+        env.ok(&["note", "to this one", "--session", &one]);
+        assert_eq!(topic(&["show"]), "one");
+        for ends in ["complete", "abort", "fail"] {
+            let said = env.run(&[ends]);
+            assert_eq!(said.code, 4, "{ends}: {}", said.stderr);
+        }
+        // Both wait, as after two runs at the terminal.
+        env.ok(&["pause", &one]);
+        env.ok(&["pause", &two]);
+        assert_eq!(topic(&["show"]), "two");
+        assert_eq!(env.run(&["note", "still no refusal"]).code, 0);
+    }
+);
+
+promise!(
+    /// The id of a session is no path: an undo says how it is meant.
+    fn an_id_is_not_taken_for_a_path() {
+        let env = world();
+        env.write("project/a.txt", "old\n");
+        env.ok(&["run", "--", "sh", "-c", "echo agent > a.txt"]);
+        let id = env.json(&["show", "last"])["session"]["session_id"].as_str().unwrap().to_owned();
+        let tail = &id[id.len() - 6..];
+        for command in ["undo", "diff"] {
+            let said = env.run(&[command, tail]);
+            assert_eq!(said.code, 2, "{}", said.stderr);
+            assert!(said.stderr.contains(&format!("segno {command} --session {tail}")), "{}", said.stderr);
+        }
         assert_eq!(env.read("project/a.txt"), "agent\n");
     }
 );

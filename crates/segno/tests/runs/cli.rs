@@ -165,6 +165,12 @@ fn for_people() {
     let said = lab.run(&["run", "--", "sh", "-c", "echo the answer; exit 3"]);
     assert_eq!((said.code, said.text().as_str()), (Some(20), "the answer\n"), "stdout is data");
     assert!(said.stderr.contains("exited with code 3"), "{}", said.stderr);
+    // It is announced: which session, what it is about, and how it is taken up.
+    let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+    let tail = &id[id.len() - 6..];
+    let first: Vec<&str> = said.stderr.lines().take(2).collect();
+    assert!(first[0].contains(tail) && first[0].contains("echo the answer"), "{}", said.stderr);
+    assert!(first[1].contains(&format!("segno resume {tail}")), "{}", said.stderr);
     let shown = lab.run(&["show", "last"]).text();
     assert!(shown.contains("failed: exited with code 3") && shown.contains("exit 3"), "{shown}");
     lab.run(&["run", "--", "true"]);

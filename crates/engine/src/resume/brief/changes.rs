@@ -149,13 +149,13 @@ impl Engine {
                     None => "",
                 };
                 let kind = format!("{:?}", change.kind).to_lowercase();
-                lines.push(format!("{} ({kind}{note})", quote(&path, 400)));
+                lines.push(format!("{} ({kind}{note})", self.quote_raw(&path, 400)));
             }
             // What was made by a call and is gone is no different from what was there before it.
             for (path, own) in written {
                 let gone = own.wrote && std::fs::symlink_metadata(root.join(&path)).is_err();
                 if gone && back.covers(own.seq).is_none() {
-                    let path = quote(&path.display().to_string(), 400);
+                    let path = self.quote_raw(&path.display().to_string(), 400);
                     lines.push(format!("{path} (deleted, since you wrote it)"));
                 }
             }
@@ -193,6 +193,11 @@ impl Engine {
         }
     }
 
+    /// What is read from the tree and not from the record: it is redacted before it is cut.
+    fn quote_raw(&self, value: &str, most: usize) -> String {
+        quote(&self.redactor().text(value), most)
+    }
+
     fn head_moved(&self, state: &State, base: &Checkpoint) -> Result<Vec<String>, Error> {
         let before = base.head.as_ref().and_then(|head| head.commit.clone());
         let now = self.workspace(state)?.head()?;
@@ -202,7 +207,7 @@ impl Engine {
             return Ok(Vec::new());
         };
         let before = before.map_or("nothing".to_owned(), |before| shorten(&before, 12));
-        let branch = branch.map_or(String::new(), |branch| format!(" on {}", quote(&branch, 200)));
+        let branch = branch.map_or(String::new(), |branch| format!(" on {}", self.quote_raw(&branch, 200)));
         Ok(vec![format!("HEAD, which moved from {before} to {}{branch}", shorten(&commit, 12))])
     }
 

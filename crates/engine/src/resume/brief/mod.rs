@@ -4,6 +4,7 @@ mod changes;
 mod observe;
 mod task;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use segno_core::rows::Row;
 use segno_core::rows::ToolRow;
 use segno_core::state::BRIEF_BEGINS;
 use segno_core::text::shorten;
+use segno_redact::Redactor;
 
 use self::changes::Extent;
 use self::observe::observed;
@@ -74,6 +76,16 @@ impl Brief {
         text
     }
 
+    /// The record holds no secrets; what is read from the tree may. Whatever the agent is told passes the redactor.
+    fn redacted(mut self, redactor: &Redactor) -> Self {
+        for part in &mut self.parts {
+            if let Cow::Owned(clean) = redactor.text(part) {
+                *part = clean;
+            }
+        }
+        self
+    }
+
     fn part(&mut self, title: &str, lines: &[String]) {
         if !lines.is_empty() {
             let mut part = format!("{title}\n");
@@ -108,10 +120,10 @@ impl Engine {
         let mut brief = Brief::default();
         brief.parts.push(self.opening(&new, limits)?);
         brief.tasks(&new, limits);
-        Ok(brief)
+        Ok(brief.redacted(&self.redactor()))
     }
 
-    /// The brief of a session as it stands. Everything in it comes from the record, which holds no secrets.
+    /// The brief of a session as it stands: what the record says, and what the tree looks like.
     pub fn brief(&self, session: SessionId, limits: BriefLimits) -> Result<Brief, Error> {
         let state = self.load(session)?.state;
         let back = self.taken_back(&state)?;
@@ -162,7 +174,7 @@ impl Engine {
         let outputs: Vec<String> =
             state.outputs.keys().take(limits.entries).map(|name| quote(name, 200)).collect();
         brief.part("Outputs there are (segno output get NAME):", &outputs);
-        Ok(brief)
+        Ok(brief.redacted(&self.redactor()))
     }
 
     fn opening(&self, state: &State, limits: BriefLimits) -> Result<String, Error> {
@@ -186,11 +198,11 @@ impl Engine {
         line("Task file", state.file.as_ref().map(|file| quote(file, 400)));
         let item = state.work_item.as_ref();
         line("Work item", item.map(|item| format!("{} {}", quote(&item.id, 100), quote(&item.title, 200))));
-        line("Phase", state.phase_label());
+        line("Phase", state.phase_label().map(|phase| one_line(&phase)));
         line("Iteration", (state.iteration > 0).then(|| state.iteration.to_string()));
         let why = state.reason.as_ref().map(|reason| match &reason.details {
-            Some(details) => format!("{}: {}", reason.what, quote(details, 400)),
-            None => reason.what.clone(),
+            Some(details) => format!("{}: {}", one_line(&reason.what), quote(details, 400)),
+            None => one_line(&reason.what),
         });
         line("Stopped because", why);
         line("Last action", state.last_action.as_ref().map(|action| quote(action, 400)));
