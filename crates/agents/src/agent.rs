@@ -12,6 +12,7 @@ use crate::hook::HookReport;
 use crate::launch::LaunchError;
 use crate::launch::LaunchRequest;
 use crate::launch::LaunchSpec;
+use crate::limit::Limit;
 use crate::opencode::OpenCode;
 use crate::permission::Permission;
 use crate::plain::Plain;
@@ -23,6 +24,7 @@ use crate::reader::ReaderOptions;
 use crate::stop::STOP_LADDER;
 use crate::stop::Silence;
 use crate::stop::StopStep;
+use crate::usage::UsageQuestion;
 
 /// How the texts of an agent follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +71,22 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// What to write to its standard input when it has asked. None for an agent that does not ask there.
     fn answer_permission(&self, _request_id: &str, _input: &Raw, _answer: &Permission) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// How to ask it how full the windows of its plan are. None for an agent that cannot be asked.
+    fn usage_question(&self) -> Option<UsageQuestion> {
+        None
+    }
+
+    /// The variables by which it waits for a limit itself, in a run without a person.
+    fn own_waiting(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// The limit that it waits for without a word on its output, as its standard error tells it. Only what was written
+    /// last counts; whether that wait is over, nobody knows here.
+    fn silent_wait(&self, _stderr: &str) -> Option<Limit> {
         None
     }
 
@@ -150,6 +168,11 @@ pub fn home_variable(name: &str) -> Option<&'static str> {
     let agent = by_name(name)?;
     let log = agent.conversation_log()?;
     log.location().map(|location| location.variable).or_else(|| Some(log.keeping()?.variable()))
+}
+
+/// The variables by which agents wait for limits themselves: whoever waits for them must not hand these on, or two wait.
+pub fn own_waiting_variables() -> Vec<&'static str> {
+    CODING.iter().filter_map(|name| by_name(name)).flat_map(|agent| agent.own_waiting().to_vec()).collect()
 }
 
 /// The variables that say where agents keep their logs.

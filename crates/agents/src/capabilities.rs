@@ -20,6 +20,8 @@ pub struct Capabilities {
     pub goes_back_to_message: bool,
     /// It says what it used only when it ends: until then no cap can be held against it.
     pub tells_use_late: bool,
+    /// It can tell how full the windows of its plan are without a call of the model.
+    pub tells_usage: bool,
     /// It keeps a cap on turns itself, in a run without a person.
     pub caps_turns: bool,
 }

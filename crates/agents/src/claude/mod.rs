@@ -10,6 +10,7 @@ mod parser;
 mod permission;
 mod result;
 mod system;
+mod usage;
 mod wire;
 mod wire_system;
 
@@ -34,6 +35,7 @@ use crate::reader::ReaderOptions;
 use crate::stop::Silence;
 use crate::tally::Ending;
 use crate::tally::Tally;
+use crate::usage::UsageQuestion;
 
 /// Claude Code, run with `-p` and its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,6 +78,7 @@ impl Agent for Claude {
             chooses_id_at_terminal: true,
             goes_back_to_message: true,
             caps_turns: true,
+            tells_usage: true,
             ..Capabilities::default()
         }
     }
@@ -83,6 +86,15 @@ impl Agent for Claude {
     /// Its own timers are 300 s inside an answer and 360 s before one; a running tool beats every 30 s.
     fn silence(&self) -> Silence {
         Silence { at_least: Duration::from_secs(7 * 60), heartbeats: true }
+    }
+
+    /// The setting `autoContinueAtUsageLimit` is for a person's terminal only.
+    fn own_waiting(&self) -> &[&'static str] {
+        &["CLAUDE_CODE_RETRY_WATCHDOG"]
+    }
+
+    fn usage_question(&self) -> Option<UsageQuestion> {
+        Some(usage::question())
     }
 
     fn answer_permission(&self, request_id: &str, input: &Raw, answer: &Permission) -> Option<Vec<u8>> {

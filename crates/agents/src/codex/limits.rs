@@ -18,7 +18,7 @@ use crate::raw::Raw;
 const NEAR: f64 = 75.0;
 const FULL: f64 = 100.0;
 
-/// A rollout's `rate_limits`.
+/// A rollout's `rate_limits`, and what the app-server answers.
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct RateLimits {
@@ -33,8 +33,11 @@ pub(super) struct RateLimits {
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 struct RateWindow {
+    #[serde(alias = "usedPercent")]
     used_percent: f64,
+    #[serde(alias = "windowDurationMins")]
     window_minutes: Option<u64>,
+    #[serde(alias = "resetsAt")]
     resets_at: Option<i64>,
 }
 
@@ -60,6 +63,11 @@ impl RateWindow {
 }
 
 impl RateLimits {
+    /// How full each window is.
+    pub(super) fn told_windows(&self) -> Vec<LimitWindow> {
+        self.windows().map(RateWindow::told).collect()
+    }
+
     fn windows(&self) -> impl Iterator<Item = &RateWindow> {
         [&self.primary, &self.secondary].into_iter().flatten()
     }

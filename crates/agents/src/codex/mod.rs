@@ -10,6 +10,7 @@ mod log_calls;
 mod log_wire;
 mod parser;
 mod patch;
+mod usage;
 mod wire;
 
 pub use launch::BYPASS_FLAGS;
@@ -29,6 +30,7 @@ use crate::reader::Reader;
 use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
+use crate::usage::UsageQuestion;
 
 /// Codex, run with `exec --json`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,7 +42,17 @@ impl Agent for Codex {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hooks: true, call_ids_recur: true, log_beside_output: true, ..Capabilities::default() }
+        Capabilities {
+            hooks: true,
+            call_ids_recur: true,
+            log_beside_output: true,
+            tells_usage: true,
+            ..Capabilities::default()
+        }
+    }
+
+    fn usage_question(&self) -> Option<UsageQuestion> {
+        Some(usage::question())
     }
 
     fn conversation_log(&self) -> Option<&'static dyn ConversationLog> {

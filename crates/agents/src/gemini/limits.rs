@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::classify::understand;
 use crate::limit::Limit;
 use crate::limit::LimitClass;
 use crate::limit::ResetTime;
@@ -79,4 +80,32 @@ pub(super) fn by_exit(exit: &ExitInfo) -> Option<Limit> {
     let ms = last("retryDelayMs: ").and_then(|ms| ms.parse::<f64>().ok());
     let ms = ms.filter(|ms| (0.0..1e12).contains(ms)).map(|ms| ResetTime::After(ms.round() as u64));
     Some(Limit { resets: ms, ..Limit::new(named.unwrap_or(class)) })
+}
+
+/// What it says on standard error, and nowhere else, when it waits for its provider to let it go on:
+/// `Attempt 1 failed: WORDS. Retrying after 68940000ms...`
+pub(super) fn silent_wait(stderr: &str) -> Option<Limit> {
+    let line = stderr.lines().rev().find(|line| line.starts_with("Attempt "))?;
+    let (_, rest) = line.split_once(" failed: ")?;
+    let (words, delay) = rest.rsplit_once(" Retrying after ")?;
+    let ms: u64 = delay.split_once("ms")?.0.trim().parse().ok()?;
+    let words = words.trim().trim_end_matches('.');
+    let limit = understand(None, None, words).limit.filter(|limit| limit.class.ends_by_itself())?;
+    Some(Limit { resets: Some(ResetTime::After(ms)), ..*limit }.in_words(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_only_standard_error_tells() {
+        let said = "Ripgrep is not available. Falling back to GrepTool.\nAttempt 1 failed: You have exhausted your \
+            capacity on this model. Your quota will reset after 19h14m47s.. Retrying after 74109420ms...\n";
+        let limit = silent_wait(said).unwrap();
+        assert_eq!((limit.class, limit.resets), (LimitClass::Plan, Some(ResetTime::After(74_109_420))));
+        // Not a limit, and not a wait.
+        assert_eq!(silent_wait("Attempt 1 failed: fetch failed. Retrying after 500ms...\n"), None);
+        assert_eq!(silent_wait("Attempt 3 failed: Too many requests. Max attempts reached\n"), None);
+    }
 }

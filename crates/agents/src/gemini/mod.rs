@@ -22,6 +22,7 @@ use crate::hook::HookReport;
 use crate::launch::LaunchError;
 use crate::launch::LaunchRequest;
 use crate::launch::LaunchSpec;
+use crate::limit::Limit;
 use crate::probe::Probe;
 use crate::reader::Reader;
 use crate::reader::ReaderOptions;
@@ -70,6 +71,10 @@ impl Agent for Gemini {
             tells_use_late: true,
             ..Capabilities::default()
         }
+    }
+
+    fn silent_wait(&self, stderr: &str) -> Option<Limit> {
+        limits::silent_wait(stderr)
     }
 
     fn bypass_flags(&self) -> &[&str] {

@@ -21,6 +21,9 @@ const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 
 const PLUGIN: &str = "opencode-hooks.js";
 
+/// What a line of the plug-in begins with that tells of a wait for the provider.
+pub(super) const WAITS: &str = "segno-waits:";
+
 pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError> {
     let mut spec = request.spec("opencode");
     let mut args: Vec<String> = if request.interactive {
@@ -78,9 +81,10 @@ fn hooks(request: &LaunchRequest, command: &[String], spec: &mut LaunchSpec) -> 
 /// The text of a plug-in that sends what happens to `command`, one payload on stdin per call.
 pub fn plugin(command: &[String]) -> String {
     format!(
-        "const COMMAND = {};\nconst REFUSED = {};\n{}",
+        "const COMMAND = {};\nconst REFUSED = {};\nconst WAITS = {};\n{}",
         json!(command),
         json!(BY_HOOK),
+        json!(WAITS),
         include_str!("plugin.js")
     )
 }

@@ -6,6 +6,7 @@ mod hook;
 mod launch;
 mod parser;
 mod transcript;
+mod waits;
 mod wire;
 
 pub use launch::BYPASS_FLAGS;
@@ -20,6 +21,7 @@ use crate::hook::HookReport;
 use crate::launch::LaunchError;
 use crate::launch::LaunchRequest;
 use crate::launch::LaunchSpec;
+use crate::limit::Limit;
 use crate::probe::Probe;
 use crate::reader::Reader;
 use crate::reader::ReaderOptions;
@@ -63,6 +65,10 @@ impl Agent for OpenCode {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities { hooks: true, ..Capabilities::default() }
+    }
+
+    fn silent_wait(&self, stderr: &str) -> Option<Limit> {
+        waits::silent_wait(stderr)
     }
 
     fn bypass_flags(&self) -> &[&str] {

@@ -58,6 +58,11 @@ export const Hooks = async ({ directory }) => {
       const { type, properties = {} } = event;
       const info = properties.info ?? {};
       if (type === "session.created" && info.parentID) parents.set(info.id, info.parentID);
+      // It waits for its provider without a word, for hours if that is what it was told.
+      if (type === "session.status" && properties.status?.type === "retry" && !process.stderr.isTTY) {
+        const { attempt, message, next } = properties.status;
+        process.stderr.write(`\n${WAITS} ${JSON.stringify({ attempt, message, next })}\n`);
+      }
       const part = properties.part;
       if (type === "message.part.updated" && part?.type === "tool" && part.state?.status === "error") {
         const { tool, callID, state, sessionID } = part;
