@@ -45,6 +45,7 @@ mod reading;
 pub mod redaction;
 pub mod resume;
 pub mod run;
+pub mod schedule;
 mod select;
 pub mod setup;
 pub mod spool;

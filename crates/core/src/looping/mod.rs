@@ -43,6 +43,7 @@ pub use thresholds::*;
 pub use verdict::*;
 pub use waiter::*;
 pub use window::countdown;
+pub use window::parse_hours;
 pub use words::why;
 
 #[cfg(test)]

@@ -15,6 +15,19 @@ pub fn countdown(until: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// Hours of the day such as `22:00-07:00`, `22:00–07:00` or `9-17`, in minutes from midnight: from, to. The end may lie on
+/// the next day.
+pub fn parse_hours(text: &str) -> Option<(u16, u16)> {
+    let minutes = |time: &str| -> Option<u16> {
+        let (hour, minute) = time.trim().split_once(':').unwrap_or((time.trim(), "0"));
+        let (hour, minute): (u16, u16) = (hour.parse().ok()?, minute.parse().ok()?);
+        (hour <= 24 && minute < 60 && hour * 60 + minute <= 1_440).then_some(hour * 60 + minute)
+    };
+    let (from, to) = text.split_once(['-', '–'])?;
+    let (from, to) = (minutes(from)?, minutes(to)?);
+    (from != to && from != 1_440).then_some((from, to))
+}
+
 /// A moment in UTC, to the minute.
 pub(super) fn moment(at: Timestamp) -> String {
     let (year, month, day, hour, minute, _, _) = at.parts();

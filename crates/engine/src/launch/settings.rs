@@ -42,6 +42,19 @@ pub struct Common {
     pub silence_seconds: Option<u64>,
 }
 
+impl LaunchSettings {
+    /// The same for runs whose driver waits for limits: agents do not wait for them too.
+    pub(crate) fn without_own_waiting(&self) -> Self {
+        let own = segno_agents::own_waiting_variables();
+        let mut settings = self.clone();
+        settings.environment.retain(|(name, _)| own.iter().all(|own| name != own));
+        for agent in settings.agents.values_mut() {
+            agent.common.env.retain(|name, _| !own.contains(&name.as_str()));
+        }
+        settings
+    }
+}
+
 /// What every run is given unless somebody says otherwise.
 #[derive(Clone, Debug)]
 pub struct LaunchSettings {

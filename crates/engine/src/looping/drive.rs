@@ -230,7 +230,15 @@ impl Engine {
         }
         std::thread::scope(|scope| {
             let heart = Heartbeat::start(scope, &driver);
-            Turning { engine: self, hands, driver: &driver, heart: &heart, failing: String::new() }.turn()
+            Turning {
+                engine: self,
+                hands,
+                driver: &driver,
+                heart: &heart,
+                failing: String::new(),
+                asked: false,
+            }
+            .turn()
         })
     }
 

@@ -106,7 +106,7 @@ impl Shown {
 }
 
 /// Variables that tell a process which run it is part of. A command that looks at the work is part of none.
-const OF_A_RUN: &[&str] =
+pub(super) const OF_A_RUN: &[&str] =
     &["SEGNO_SESSION", "SEGNO_RUN", "SEGNO_EPOCH", crate::run::HOOK, crate::run::hook_server::VARIABLE];
 
 /// Runs a command to its end, or until its time is up, or until somebody wants it to stop. Whatever it started is ended

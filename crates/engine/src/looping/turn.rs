@@ -56,6 +56,8 @@ pub(super) struct Turning<'a> {
     pub(super) heart: &'a Heartbeat,
     /// What failed when it was last measured, for the next prompt.
     pub(super) failing: String,
+    /// Whether the agent was asked how full its plan is.
+    pub(super) asked: bool,
 }
 
 /// What the attempt to run an agent came to.
@@ -143,7 +145,7 @@ impl Turning<'_> {
         Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
     }
 
-    fn stops(&self) -> bool {
+    pub(super) fn stops(&self) -> bool {
         // A request of somebody else is answered when this is over; only that it is there matters here.
         self.hands.stop.asked().0 > 0
             || self.engine.load(self.driver.session()).is_ok_and(|it| !it.state.requests.is_empty())
@@ -206,6 +208,11 @@ impl Turning<'_> {
         let looping = the_loop(state)?;
         let agent = self.agent_name(looping, phase);
         let account = account_of(&agent, self.hands.settings);
+        if let Some(parked) = self.still_used_up(state, looping, &agent, &account) {
+            let words = parked.words.clone();
+            let state = self.act(LoopCommand::Park(parked))?;
+            return self.parked(&state, None, words).map(Some);
+        }
         let begun = match looping.open {
             true => state.clone(),
             false => {
@@ -421,8 +428,9 @@ impl Turning<'_> {
         };
         let hands = self.hands;
         let feed = hands.feed.lasting();
-        let planned = hands.settings.choose(&who).and_then(|chosen| {
-            self.engine.plan(chosen, intent, hands.settings, hands.frontend, (&feed, hands.stop))
+        let settings = hands.settings.without_own_waiting();
+        let planned = settings.choose(&who).and_then(|chosen| {
+            self.engine.plan(chosen, intent, &settings, hands.frontend, (&feed, hands.stop))
         });
         let run = planned.and_then(|launch| self.engine.run_held(self.driver, self.heart, launch.request));
         match run {
@@ -440,7 +448,7 @@ impl Turning<'_> {
 }
 
 /// Any number will do: sessions that wait for the same window must not all wake at once.
-fn jitter() -> u64 {
+pub(super) fn jitter() -> u64 {
     uuid::Uuid::now_v7().as_u64_pair().1
 }
 

@@ -9,6 +9,8 @@ use segno_core::looping::Reads;
 use segno_core::suggest;
 use serde::Deserialize;
 
+use super::limits_file::LimitsFile;
+
 /// The largest workflow file that is read.
 const MOST: u64 = 256 * 1024;
 /// Where a project keeps its own.
@@ -29,6 +31,9 @@ pub struct WorkflowFile {
     /// What it is for, in a sentence.
     #[serde(default)]
     pub description: String,
+    /// What is done at limits, and limits of its own.
+    #[serde(default)]
+    pub limits: LimitsFile,
     /// Its phases, in order.
     #[serde(rename = "phase", default)]
     pub phases: Vec<PhaseFile>,
@@ -383,6 +388,9 @@ fn own_names(project: &Path) -> Vec<String> {
 fn check(workflow: &WorkflowFile, text: &str, shown: &str) -> Result<(), WorkflowError> {
     let at = |name: &str| format!("{shown}:{}", line_of_phase(text, name));
     let wrong = |place: String, why: String| Err(WorkflowError::Wrong { place, why });
+    if let Err(why) = workflow.limits.check() {
+        return wrong(shown.to_owned(), why);
+    }
     if workflow.phases.is_empty() {
         return wrong(shown.to_owned(), "there is no [[phase]]".to_owned());
     }

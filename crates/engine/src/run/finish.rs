@@ -65,8 +65,21 @@ impl Running<'_> {
         if !drained || kept == Kept::NotYet {
             return Ok(self.leave_open(&exit, started));
         }
+        // What looked stuck may be waiting for its provider, and have said so where nobody reads.
+        let waits = if cause == Some(Cause::Silence) {
+            let (quiet, now) = (self.limits.silence.unwrap_or_default(), self.open.recorder.engine.now());
+            super::limit::behind_silence(self.open.agent.as_ref(), &stderr, quiet, now)
+        } else {
+            None
+        };
         let at = self.open.recorder.at(None);
-        let (outcome, mut recorder, (capture, note)) = self.open.conclude(&exit);
+        let (mut outcome, mut recorder, (capture, note)) = self.open.conclude(&exit);
+        if let Some(limit) = waits.filter(|_| outcome.outcome == OutcomeKind::TimedOut) {
+            outcome.outcome = OutcomeKind::Limit;
+            let said = limit.text.as_deref().unwrap_or("a limit");
+            outcome.reason = format!("it waited for its provider: {said}");
+            outcome.limit = Some(limit);
+        }
         recorder.flush()?;
         let end = super::settle::End {
             outcome,

@@ -1,6 +1,9 @@
 //! The limit that a run ended for, as the journal keeps it: its time is a moment.
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
+use segno_agents::Agent;
 use segno_agents::Limit;
 use segno_agents::ResetTime;
 use segno_agents::limit::ClockTime;
@@ -46,6 +49,27 @@ pub(super) fn seen(recorder: &Recorder<'_>, limit: &Limit, said: Timestamp) -> L
         overage_disabled_reason: overage.disabled_reason.as_ref().map(name),
         using_overage: overage.in_use,
     }
+}
+
+/// The limit behind an agent's silence, if its standard error tells of one that is not over. `quiet` is how long it has
+/// said nothing on either stream.
+pub(super) fn behind_silence(
+    agent: &dyn Agent,
+    stderr: &str,
+    quiet: Duration,
+    now: Timestamp,
+) -> Option<Limit> {
+    let limit = agent.silent_wait(stderr)?;
+    let quiet = u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX);
+    let resets = match limit.resets {
+        // It was said before it fell silent.
+        Some(ResetTime::After(ms)) => ResetTime::After(ms.checked_sub(quiet).filter(|left| *left > 0)?),
+        Some(ResetTime::At(seconds)) if Timestamp::EPOCH.plus_seconds(seconds) > now => {
+            ResetTime::At(seconds)
+        }
+        Some(ResetTime::At(_) | ResetTime::Clock(_)) | None => return None,
+    };
+    Some(Limit { resets: Some(resets), ..limit })
 }
 
 /// In seconds since 1970, never before the moment itself.

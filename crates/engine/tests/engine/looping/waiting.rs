@@ -201,3 +201,102 @@ fn wait_for(holds: impl Fn() -> bool) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
+
+/// What Claude Code answers when it is asked about its plan.
+fn usage(yard: &Yard, percent: u32, resets: i64) {
+    let at = Timestamp::EPOCH.plus_seconds(resets);
+    let answer = format!(
+        r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"segno-usage","response":{{"rate_limits":{{"five_hour":{{"utilization":{percent},"resets_at":"{at}"}}}}}}}}}}"#
+    );
+    std::fs::write(yard.base().join("usage"), answer + "\n").unwrap();
+}
+
+fn questions(yard: &Yard) -> usize {
+    std::fs::read_to_string(yard.base().join("questions")).unwrap_or_default().lines().count()
+}
+
+/// Woken, it asks once without spending anything. Used up until later: it waits on, and counts the window; open: it works.
+#[test]
+fn the_agent_is_asked_before_anything_is_spent() {
+    let yard = Yard::new();
+    yard.always("echo sail > sail; finish done");
+    let (session, until) = limited(&yard);
+    moved_to(&yard, until);
+    let later = yard.seconds(3_600);
+    usage(&yard, 100, later);
+    let ended = yard.drive_how(session, WokenHow::Timer, false).unwrap();
+    let again = parked(&ended.state);
+    assert_eq!((yard.starts(), questions(&yard), again.class), (1, 1, ParkReason::Plan), "{}", ended.why);
+    assert!(again.until.unwrap() >= Timestamp::EPOCH.plus_seconds(later + 30));
+    assert_eq!(ended.state.looping.unwrap().windows_waited, 2);
+    moved_to(&yard, again.until.unwrap());
+    usage(&yard, 3, later);
+    let ended = yard.drive_how(session, WokenHow::Timer, false).unwrap();
+    assert_eq!((ended.state.status, yard.starts(), questions(&yard)), (Status::Completed, 2, 2));
+}
+
+/// An agent that cannot tell is simply tried, and nobody is asked who did not wait.
+#[test]
+fn who_cannot_tell_is_tried() {
+    let yard = Yard::new();
+    yard.always("echo sail > sail; finish done");
+    let (session, until) = limited(&yard);
+    assert_eq!(questions(&yard), 0);
+    moved_to(&yard, until);
+    let ended = yard.drive_how(session, WokenHow::Timer, false).unwrap();
+    assert_eq!((ended.state.status, yard.starts(), questions(&yard)), (Status::Completed, 2, 1));
+}
+
+/// Handed over at a limit, and back when the window is open again.
+#[test]
+fn the_first_agent_takes_over_again() {
+    let yard = Yard::new();
+    yard.step(1, &format!("echo wood > hull; limit {}", yard.seconds(600)));
+    yard.always("echo sail > sail; finish done");
+    let yard = yard.with_codex("echo plank >> planks");
+    let session = yard.begin(SAIL, |new| {
+        new.plan.limits.agents = vec!["claude".to_owned(), "codex".to_owned()];
+        new.plan.limits.back = true;
+        new.plan.caps.iterations = Some(1);
+    });
+    let ended = yard.drive_how(session, WokenHow::Foreground, false).unwrap();
+    assert_eq!((yard.read("planks").lines().count(), yard.starts()), (1, 1), "{}", ended.why);
+    yard.clock().advance(600);
+    let mut plan = ended.state.looping.unwrap().plan;
+    plan.caps.iterations = Some(5);
+    yard.engine().loop_replan(session, plan).unwrap();
+    let ended = yard.drive(session).unwrap();
+    assert_eq!((ended.state.status, yard.starts()), (Status::Completed, 2), "{}", ended.why);
+    assert_eq!(ended.state.looping.unwrap().agent.as_deref(), Some("claude"));
+    assert_eq!(yard.read("planks").lines().count(), 1);
+}
+
+/// Outside its hours nothing begins; inside them it works. So many iterations in an hour, and then it waits.
+#[test]
+fn hours_and_own_windows() {
+    let yard = Yard::new();
+    yard.always("echo wood >> boat; finish done");
+    let now = yard.clock().now().parts();
+    let minute = now.3 as u16 * 60 + now.4 as u16;
+    let session = yard.begin(SAIL, |new| {
+        new.plan.limits.hours = Some(((minute + 30) % 1_440, (minute + 90) % 1_440));
+        new.plan.own.calls_per_hour = Some(2);
+    });
+    let ended = yard.drive_how(session, WokenHow::Foreground, false).unwrap();
+    assert_eq!((parked(&ended.state).class, yard.starts()), (ParkReason::Hours, 0));
+    moved_to(&yard, parked(&ended.state).until.unwrap());
+    let ended = yard.drive_how(session, WokenHow::Timer, false).unwrap();
+    assert_eq!((parked(&ended.state).class, yard.starts()), (ParkReason::Own, 2), "{}", ended.why);
+}
+
+/// An agent that would wait for its limit itself is not told to: the loop waits, and two must not.
+#[test]
+fn nobody_waits_twice() {
+    let mut yard = Yard::new();
+    yard.settings.environment.push(("CLAUDE_CODE_RETRY_WATCHDOG".into(), "1".into()));
+    let common = &mut yard.settings.agents.get_mut("claude").unwrap().common;
+    common.env.insert("CLAUDE_CODE_RETRY_WATCHDOG".to_owned(), "1".to_owned());
+    yard.always("echo ${CLAUDE_CODE_RETRY_WATCHDOG-none} > dog; echo sail > sail; finish done");
+    assert_eq!(yard.until(SAIL).state.status, Status::Completed);
+    assert_eq!(yard.read("dog").trim(), "none");
+}

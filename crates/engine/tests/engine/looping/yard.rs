@@ -47,6 +47,7 @@ const AGENT: &str = r#"#!/bin/sh
 DIR=@DIR@
 while [ $# -gt 0 ]; do
 case "$1" in --session-id) id=$2; kind=new;; --resume) id=$2; kind=again;; esac; shift; done
+if [ -z "$id" ]; then read -r line; echo "$line" >> $DIR/questions; cat $DIR/usage 2>/dev/null; exit 0; fi
 n=$(cat $DIR/count 2>/dev/null || echo 0); n=$((n+1)); echo $n > $DIR/count
 cat > $DIR/prompt-$n
 echo $kind > $DIR/kind-$n

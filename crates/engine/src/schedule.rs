@@ -1,0 +1,275 @@
+//! A timer of the system that goes on with loops that are due, when nobody waits for them.
+//!
+//! One timer serves all loops of a store: it looks every few minutes, and goes on with whatever is due. So there is
+//! nothing to arm anew when a loop is parked, and after a night in which the machine slept it fires once.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+
+use segno_core::StoreId;
+use segno_files::Access;
+
+use crate::Error;
+
+/// Who keeps the timers of this system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerKeeper {
+    /// systemd's manager of the user.
+    Systemd,
+    /// launchd.
+    Launchd,
+}
+
+impl TimerKeeper {
+    /// The one of this system.
+    pub fn here() -> Self {
+        if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
+    }
+
+    /// Where it looks for what it is to do, below the user's home or their configuration.
+    pub fn directory(self, home: &Path, config: &Path) -> PathBuf {
+        match self {
+            Self::Systemd => config.join("systemd/user"),
+            Self::Launchd => home.join("Library/LaunchAgents"),
+        }
+    }
+}
+
+/// A timer for one store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Who keeps it.
+    pub keeper: TimerKeeper,
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// The store that it is for.
+    pub store: StoreId,
+    /// What it runs: the program and its arguments.
+    pub command: Vec<String>,
+    /// The variables that the command needs. They are written down: none may be a secret.
+    pub environment: Vec<(String, String)>,
+    /// How often it looks.
+    pub every: Duration,
+}
+
+impl Schedule {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        let id: String = self.store.to_string().chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+        match self.keeper {
+            TimerKeeper::Systemd => format!("segno-due-{id}"),
+            TimerKeeper::Launchd => format!("segno.due.{id}"),
+        }
+    }
+
+    /// Its files, with what is in them.
+    pub fn files(&self) -> Vec<(PathBuf, String)> {
+        let file = |ending: &str| self.directory.join(format!("{}.{ending}", self.name()));
+        match self.keeper {
+            TimerKeeper::Systemd => vec![(file("service"), self.service()), (file("timer"), self.timer())],
+            TimerKeeper::Launchd => vec![(file("plist"), self.plist())],
+        }
+    }
+
+    fn service(&self) -> String {
+        let environment: String = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"), false)))
+            .collect();
+        let command: Vec<String> = self.command.iter().map(|word| quoted(word, true)).collect();
+        // A loop may work for hours, and is not to be killed for that.
+        format!(
+            "[Unit]\nDescription=Goes on with the loops of segno that are due\n\n[Service]\nType=oneshot\n\
+             TimeoutStartSec=infinity\n{environment}ExecStart={}\n",
+            command.join(" ")
+        )
+    }
+
+    fn timer(&self) -> String {
+        let every = self.every.as_secs().max(1);
+        format!(
+            "[Unit]\nDescription=Looks every {every} s for loops of segno that are due\n\n[Timer]\n\
+             OnActiveSec={every}s\nOnStartupSec=60s\nOnUnitInactiveSec={every}s\nAccuracySec=10s\n\n\
+             [Install]\nWantedBy=timers.target\n"
+        )
+    }
+
+    fn plist(&self) -> String {
+        let string = |text: &String| format!("    <string>{}</string>\n", escaped(text));
+        let command: String = self.command.iter().map(string).collect();
+        let environment: String = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("    <key>{}</key>\n{}", escaped(name), string(value)))
+            .collect();
+        format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
+             \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  \
+             <string>{}</string>\n  <key>ProgramArguments</key>\n  <array>\n{command}  </array>\n  \
+             <key>EnvironmentVariables</key>\n  <dict>\n{environment}  </dict>\n  <key>StartInterval</key>\n  \
+             <integer>{}</integer>\n</dict>\n</plist>\n",
+            escaped(&self.name()),
+            self.every.as_secs().max(1),
+        )
+    }
+
+    /// The commands that arm it once its files are there.
+    pub fn arming(&self) -> Vec<Vec<String>> {
+        match self.keeper {
+            TimerKeeper::Systemd => {
+                vec![words("systemctl --user daemon-reload"), self.systemctl("enable --now")]
+            }
+            TimerKeeper::Launchd => vec![self.launchctl("load")],
+        }
+    }
+
+    /// The commands that disarm it before its files are removed.
+    pub fn disarming(&self) -> Vec<Vec<String>> {
+        match self.keeper {
+            TimerKeeper::Systemd => vec![self.systemctl("disable --now")],
+            TimerKeeper::Launchd => vec![self.launchctl("unload")],
+        }
+    }
+
+    fn systemctl(&self, what: &str) -> Vec<String> {
+        words(&format!("systemctl --user {what} {}.timer", self.name()))
+    }
+
+    fn launchctl(&self, what: &str) -> Vec<String> {
+        let file = self.directory.join(format!("{}.plist", self.name()));
+        ["launchctl", what, "-w"].map(str::to_owned).into_iter().chain([file.display().to_string()]).collect()
+    }
+
+    /// Whether its files are there.
+    pub fn is_written(&self) -> bool {
+        self.files().iter().all(|(path, _)| path.is_file())
+    }
+
+    /// Whether it fires, as far as its files tell: a timer of systemd is linked from where it is wanted.
+    pub fn is_armed(&self) -> bool {
+        let wanted = self.directory.join("timers.target.wants").join(format!("{}.timer", self.name()));
+        self.is_written() && (self.keeper == TimerKeeper::Launchd || wanted.symlink_metadata().is_ok())
+    }
+
+    /// Writes its files.
+    ///
+    /// # Errors
+    /// If one cannot be written.
+    pub fn write(&self) -> Result<(), Error> {
+        segno_files::make_directory(&self.directory).map_err(|why| Error::file(&self.directory, why))?;
+        for (path, text) in self.files() {
+            segno_files::replace(&path, text.as_bytes(), Access::Private)
+                .map_err(|why| Error::file(&path, why))?;
+        }
+        Ok(())
+    }
+
+    /// Removes its files; false if there were none.
+    ///
+    /// # Errors
+    /// If one cannot be removed.
+    pub fn remove(&self) -> Result<bool, Error> {
+        let mut there = false;
+        for (path, _) in self.files() {
+            match std::fs::remove_file(&path) {
+                Ok(()) => there = true,
+                Err(why) if why.kind() == std::io::ErrorKind::NotFound => {}
+                Err(why) => return Err(Error::file(&path, why)),
+            }
+        }
+        Ok(there)
+    }
+}
+
+/// Runs commands one after the other, until one fails.
+///
+/// # Errors
+/// The command that failed, and what it said.
+pub fn run_all(commands: &[Vec<String>]) -> Result<(), String> {
+    for words in commands {
+        let Some((program, arguments)) = words.split_first() else { continue };
+        let failed = |why: String| format!("{}: {}", words.join(" "), why.trim());
+        let ended = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|why| failed(why.to_string()))?;
+        if !ended.status.success() {
+            return Err(failed(String::from_utf8_lossy(&ended.stderr).into_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(ToOwned::to_owned).collect()
+}
+
+/// A word as systemd takes it: it would replace `%`, and in a command `$` too.
+fn quoted(word: &str, in_command: bool) -> String {
+    let mut text = String::from("\"");
+    for letter in word.chars() {
+        match letter {
+            '"' | '\\' => text.extend(['\\', letter]),
+            '%' => text.push_str("%%"),
+            '$' if in_command => text.push_str("$$"),
+            '\n' => text.push_str("\\n"),
+            _ => text.push(letter),
+        }
+    }
+    text.push('"');
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(keeper: TimerKeeper) -> Schedule {
+        Schedule {
+            keeper,
+            directory: "/home/ann/.config/systemd/user".into(),
+            store: "0123456789abcdef0123456789abcdef".parse().unwrap(),
+            command: ["/opt/my tools/segno", "--store", "sqlite:/data/100%/$a\"b.db", "loop"]
+                .map(Into::into)
+                .into(),
+            environment: vec![("PATH".into(), "/usr/bin:/opt/100%".into())],
+            every: Duration::from_secs(600),
+        }
+    }
+
+    #[test]
+    fn units_of_systemd() {
+        let files = schedule(TimerKeeper::Systemd).files();
+        let names: Vec<_> =
+            files.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["segno-due-01234567.service", "segno-due-01234567.timer"]);
+        assert_eq!(
+            files[0].1,
+            "[Unit]\nDescription=Goes on with the loops of segno that are due\n\n[Service]\nType=oneshot\n\
+             TimeoutStartSec=infinity\nEnvironment=\"PATH=/usr/bin:/opt/100%%\"\n\
+             ExecStart=\"/opt/my tools/segno\" \"--store\" \"sqlite:/data/100%%/$$a\\\"b.db\" \"loop\"\n"
+        );
+        assert!(
+            files[1].1.contains("OnUnitInactiveSec=600s\n")
+                && files[1].1.ends_with("WantedBy=timers.target\n")
+        );
+    }
+
+    #[test]
+    fn the_same_for_launchd() {
+        let files = schedule(TimerKeeper::Launchd).files();
+        let [(path, text)] = &files[..] else { panic!() };
+        assert!(path.ends_with("segno.due.01234567.plist"));
+        assert!(text.contains("<string>/opt/my tools/segno</string>"), "{text}");
+        assert!(text.contains("<key>PATH</key>") && text.contains("<integer>600</integer>"), "{text}");
+    }
+}
