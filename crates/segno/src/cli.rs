@@ -82,6 +82,7 @@ pub enum Command {
     Run(commands::run::Args),
     Loop(commands::looping::Args),
     Workflow(commands::workflow::Args),
+    Schedule(commands::schedule::Args),
     Gate(commands::gate::Args),
     Breaker(commands::breaker::Args),
     Demo(commands::demo::Args),
@@ -161,7 +162,7 @@ pub const COMMON: &[(&str, &[&str])] = &[
 /// The headings of the whole list of commands, each with its commands. clap knows one heading for all subcommands, so the list is
 /// laid out here; a test keeps it complete.
 pub const HEADINGS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "loop", "workflow", "gate", "breaker", "demo", "attach", "stop", "kill"]),
+    ("Run", &["run", "loop", "schedule", "workflow", "gate", "breaker", "demo", "attach", "stop", "kill"]),
     (
         "Work",
         &[

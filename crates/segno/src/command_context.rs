@@ -215,6 +215,10 @@ impl<'a> CommandContext<'a> {
             // Looking is enough here: the command itself will say what is wrong with the store.
             Err(why) => printer.detail(1, format!("leases were not settled: {why}")),
         }
+        // A person is told of loops that nobody goes on with; a program that asks gets what it asked for.
+        if printer.talks_to_terminal() {
+            crate::commands::tell_due(self);
+        }
     }
 
     /// The session that a command is about which changes something: a named one, or the one that is open; of several,

@@ -43,6 +43,7 @@ pub mod phase;
 pub mod resume;
 pub mod rm;
 pub mod run;
+pub mod schedule;
 pub mod show;
 pub mod state;
 pub mod tail;
@@ -52,6 +53,11 @@ pub mod trust;
 pub mod undo;
 pub mod workflow;
 pub mod workflow_state;
+
+/// Says that loops are due, if some are.
+pub(crate) fn tell_due(ctx: &crate::command_context::CommandContext<'_>) {
+    looping::due::tell(ctx);
+}
 
 /// Runs a command.
 ///
@@ -74,6 +80,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Run(args) => run::run(context, args),
         Command::Loop(args) => looping::run(context, args),
         Command::Workflow(args) => workflow::run(context, args),
+        Command::Schedule(args) => schedule::run(context, args),
         Command::Gate(args) => gate::run(context, args),
         Command::Breaker(args) => breaker::run(context, args),
         Command::Tail(args) => tail::run(context, args),
@@ -162,6 +169,7 @@ fn records(command: &Command) -> bool {
             | Command::Run(_)
             | Command::Loop(_)
             | Command::Workflow(_)
+            | Command::Schedule(_)
             | Command::Gate(_)
             | Command::Breaker(_)
             | Command::Tail(_)

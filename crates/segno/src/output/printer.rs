@@ -99,6 +99,11 @@ impl Printer {
         self.manner.verbose
     }
 
+    /// Whether what is said beside the data is read by a person at a terminal.
+    pub const fn talks_to_terminal(&self) -> bool {
+        self.err.is_terminal && !self.is_json()
+    }
+
     /// Whether standard output is a terminal.
     pub const fn is_terminal(&self) -> bool {
         self.out.is_terminal

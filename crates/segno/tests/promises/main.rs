@@ -47,3 +47,4 @@ mod setup;
 mod store;
 mod transfer;
 mod undo;
+mod waiting;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use clap::Subcommand;
 use clap::ValueEnum;
+use segno_engine::core::looping::parse_hours;
 
 use crate::commands::args::OneSession;
 use crate::commands::args::age;
@@ -111,7 +112,10 @@ pub struct BeginArgs {
     /// Work only in these hours, like 22:00-07:00
     #[arg(long, value_name = "FROM-TO", value_parser = hours)]
     pub hours: Option<(u16, u16)>,
-    /// At a limit stop, instead of waiting until it is over
+    /// With several agents: the first one takes over again when its window is open
+    #[arg(long, requires = "agent")]
+    pub back: bool,
+    /// At a limit end parked, instead of waiting here until it is over
     #[arg(long)]
     pub no_wait: bool,
     /// Stay where a person is needed: at a breakpoint until segno breakpoint continue, and when the breaker opens until one more
@@ -158,9 +162,18 @@ pub enum Command {
         /// The session
         #[command(flatten)]
         session: OneSession,
+        /// All loops of the store whose time has come, one after the other for each account
+        #[arg(long, conflicts_with_all = ["id", "now", "more"])]
+        due: bool,
         /// Also before the time that it waits for
         #[arg(long)]
         now: bool,
+        /// At a limit end parked, instead of waiting here
+        #[arg(long)]
+        no_wait: bool,
+        /// What wakes it
+        #[arg(long, hide = true, value_enum, default_value = "command")]
+        by: WokenBy,
         /// Stay where a person is needed, as segno loop --stay does
         #[arg(long)]
         stay: bool,
@@ -188,6 +201,25 @@ pub enum Command {
     },
 }
 
+/// What wakes a loop, for the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WokenBy {
+    /// A command that somebody typed.
+    Command,
+    /// A timer of the system.
+    Timer,
+}
+
+impl WokenBy {
+    /// As it is typed.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Timer => "timer",
+        }
+    }
+}
+
 /// A share in percent, with or without the sign.
 fn percent(text: &str) -> Result<u8, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
@@ -200,15 +232,7 @@ fn percent(text: &str) -> Result<u8, String> {
 
 /// Hours of the day, such as `22:00-07:00`, in minutes.
 fn hours(text: &str) -> Result<(u16, u16), String> {
-    let bad = || "hours are like 22:00-07:00".to_owned();
-    let minutes = |time: &str| -> Option<u16> {
-        let (hour, minute) = time.trim().split_once(':').unwrap_or((time.trim(), "0"));
-        let (hour, minute): (u16, u16) = (hour.parse().ok()?, minute.parse().ok()?);
-        (hour <= 24 && minute < 60 && hour * 60 + minute <= 1_440).then_some(hour * 60 + minute)
-    };
-    let (from, to) = text.split_once('-').ok_or_else(bad)?;
-    let (from, to) = (minutes(from).ok_or_else(bad)?, minutes(to).ok_or_else(bad)?);
-    if from == to || from == 1_440 { Err(bad()) } else { Ok((from, to)) }
+    parse_hours(text).ok_or_else(|| "hours are like 22:00-07:00".to_owned())
 }
 
 #[cfg(test)]
@@ -221,6 +245,7 @@ mod tests {
         assert!([percent("0"), percent("101%"), percent("x")].iter().all(Result::is_err));
         assert_eq!(hours("22:00-07:30"), Ok((1_320, 450)));
         assert_eq!(hours("9-17"), Ok((540, 1_020)));
+        assert_eq!(hours("22:00–07:00"), Ok((1_320, 420)));
         assert_eq!(hours("0:00-24:00"), Ok((0, 1_440)));
         assert!(["9", "9-9", "25-3", "9:60-10", "24:00-1"].iter().all(|text| hours(text).is_err()));
     }

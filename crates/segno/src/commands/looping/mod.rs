@@ -1,6 +1,7 @@
 //! `segno loop`: an agent, again and again, until the work is done by evidence.
 
 mod args;
+pub(super) mod due;
 mod init;
 mod notify;
 pub(super) mod plan;
@@ -9,6 +10,7 @@ pub(super) mod status;
 mod watch;
 
 pub use args::Args;
+pub(super) use due::BY;
 pub(super) use init::run as init_workflow;
 
 use segno_engine::core::Command as Act;
@@ -24,6 +26,7 @@ use segno_engine::looping::NewLoop;
 
 use self::args::BeginArgs;
 use self::args::Command;
+use self::args::WokenBy;
 use self::watch::Waits;
 use super::run::Next;
 use super::run::ask_about_waiting;
@@ -43,14 +46,20 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None => begin(context, &args.begin),
         Some(Command::Init { name, from }) => init::run(context, name, from),
         Some(Command::Status { session }) => status::run(context, session.id.as_ref()),
-        Some(Command::Resume { session, now, stay, more, more_time }) => {
+        Some(Command::Resume { due: true, by, .. }) => due::run(context, *by),
+        Some(Command::Resume { session, now, stay, more, more_time, no_wait, by, due: false }) => {
             let ctx = CommandContext::open_to_stay(context)?;
             let id = ctx.session(session.id.as_ref())?;
             if more.is_some() || more_time.is_some() {
                 context.refuse_below_run("allow itself more")?;
                 ctx.engine.loop_allow(id, *more, more_time.map(|time| time.as_secs()))?;
             }
-            go_on(&ctx, id, *now, *stay)
+            let woken = match by {
+                _ if *now => WokenHow::Person,
+                WokenBy::Command => WokenHow::Command,
+                WokenBy::Timer => WokenHow::Timer,
+            };
+            drive(&ctx, id, woken, !no_wait, *stay)
         }
         Some(Command::Say { text, id }) => {
             context.refuse_below_run("tell itself something in your name")?;
@@ -115,10 +124,17 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
 
 /// Goes on with a loop that stands still.
 pub(super) fn go_on(ctx: &CommandContext<'_>, id: SessionId, now: bool, halted: bool) -> Outcome {
+    let woken = if now { WokenHow::Person } else { WokenHow::Command };
+    drive(ctx, id, woken, true, halted)
+}
+
+fn drive(ctx: &CommandContext<'_>, id: SessionId, woken: WokenHow, waits: bool, halted: bool) -> Outcome {
     let state = ctx.load(id)?;
     let looping = the_loop(&state)?;
-    let woken = if now { WokenHow::Person } else { WokenHow::Command };
-    let waits = Waits { limits: looping.plan.limits.wait, halted };
+    let waits = Waits { limits: waits && looping.plan.limits.wait, halted };
+    // One that was told to stay parked waits for somebody to say so, and that is what this is.
+    let held = looping.parked.as_ref().is_some_and(|parked| parked.until.is_none());
+    let woken = if held && woken == WokenHow::Command { WokenHow::Person } else { woken };
     watch::drive(ctx, id, woken, waits, false)
 }
 

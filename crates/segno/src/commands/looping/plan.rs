@@ -39,15 +39,19 @@ pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
         .hint(format!("segno workflow show {}", found.name)));
     }
     for phase in &mut phases {
-        apply(phase, args);
+        apply(phase, args, &found.workflow.limits.agents);
     }
+    let file = found.workflow.limits.own();
     let plan = LoopPlan {
-        workflow: found.name,
+        workflow: found.name.clone(),
         phases,
         work: work.into(),
         caps: caps(args),
-        limits: limits(context, args),
-        own: OwnWindows { calls_per_hour: args.calls_per_hour, tokens_per_hour: args.tokens_per_hour },
+        limits: limits(context, args, found.workflow.limits.policy()),
+        own: OwnWindows {
+            calls_per_hour: args.calls_per_hour.or(file.calls_per_hour),
+            tokens_per_hour: args.tokens_per_hour.or(file.tokens_per_hour),
+        },
         signal: !args.no_signal,
         ..LoopPlan::default()
     };
@@ -110,9 +114,9 @@ fn measured(args: &BeginArgs) -> Vec<EvidencePlan> {
     args.until.iter().enumerate().map(named).collect()
 }
 
-fn apply(phase: &mut PhasePlan, args: &BeginArgs) {
+fn apply(phase: &mut PhasePlan, args: &BeginArgs, agents: &[String]) {
     if phase.agent.is_none() {
-        phase.agent = args.agent.first().cloned();
+        phase.agent = args.agent.first().or(agents.first()).cloned();
     }
     if phase.model.is_none() {
         phase.model.clone_from(&args.model);
@@ -136,15 +140,22 @@ fn caps(args: &BeginArgs) -> LoopCaps {
     }
 }
 
-fn limits(context: &Context, args: &BeginArgs) -> LimitPolicy {
+/// What the workflow says of limits, and what the flags say instead.
+fn limits(context: &Context, args: &BeginArgs, file: LimitPolicy) -> LimitPolicy {
     LimitPolicy {
         wait: !args.no_wait,
-        hours: args.hours,
+        hours: args.hours.or(file.hours),
         zone_minutes: zone_minutes(context),
-        leave_percent: args.leave,
-        stop_at_percent: args.stop_at,
-        agents: if args.agent.len() > 1 { args.agent.clone() } else { Vec::new() },
-        ..LimitPolicy::default()
+        leave_percent: args.leave.or(file.leave_percent),
+        stop_at_percent: args.stop_at.or(file.stop_at_percent),
+        agents: match &args.agent[..] {
+            [] => file.agents,
+            // Who names one wants that one.
+            [_] => Vec::new(),
+            several => several.to_vec(),
+        },
+        back: args.back || file.back,
+        max_windows: file.max_windows,
     }
 }
 

@@ -62,7 +62,8 @@ fn exit_of(ended: &LoopEnded) -> (ExitCode, &'static str) {
 
 /// Until when it waits, if it is parked with a time.
 fn waits(ended: &LoopEnded) -> Option<segno_engine::core::Timestamp> {
-    ended.state.looping.as_ref()?.parked.as_ref()?.until
+    let looping = ended.state.looping.as_ref().filter(|_| ended.state.status == Status::Paused)?;
+    looping.parked.as_ref()?.until
 }
 
 /// What can be typed next.

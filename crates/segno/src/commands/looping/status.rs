@@ -32,6 +32,7 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
         let mut document = serde_json::to_value(&status).unwrap_or_default();
         document["session_id"] = json!(state.session_id);
         document["topic"] = json!(state.topic);
+        document["timer_armed"] = json!(super::watch::timer_armed(&ctx));
         return printer.json(&document);
     }
     printer.data(format!(
@@ -60,6 +61,14 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
     if let Some(words) = &status.waiting_for {
         let left = status.countdown.as_deref().unwrap_or("until you say so");
         printer.data(format!("  waits      {left}: {words}"))?;
+        if status.waiting_until.is_some() {
+            let timer = super::watch::timer_armed(&ctx);
+            let words =
+                if timer { "the timer of segno schedule" } else { "no timer: segno schedule arms one" };
+            printer.data(format!(
+                "  woken by   {words}, the process that waits for it, or segno loop resume --due"
+            ))?;
+        }
     }
     for note in &status.notes {
         printer.data(format!("  note       {note}"))?;

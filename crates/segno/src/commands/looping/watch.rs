@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
+use segno_engine::core::Refusal;
 use segno_engine::core::SessionId;
 use segno_engine::core::event::WokenHow;
 use segno_engine::core::looping::loop_status;
@@ -75,7 +76,7 @@ pub(super) fn drive(
     let (sender, news) = mpsc::channel();
     let (ear, voice) = (Ear(sender.clone()), Voice(sender));
     let first = ctx.load(session)?.seq;
-    let mut printed = Printed { context, waiting: None };
+    let mut printed = Printed { context, waiting: None, wakes: wakes(ctx, waits.limits) };
     let beside = || printed.print(&news);
     let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
         let hands = LoopHands {
@@ -99,10 +100,14 @@ pub(super) fn drive(
 
 /// A loop that is halted says what can be typed, and when it may be tried by itself.
 fn explain(ctx: &CommandContext<'_>, session: SessionId, why: segno_engine::Error) -> CommandError {
+    let id = tail(session);
+    // Who comes too early can say that they mean it.
+    if matches!(why, segno_engine::Error::Refused(Refusal::Already(_))) {
+        return CommandError::from(why).hint(format!("segno loop resume {id} --now   goes on at once"));
+    }
     if !matches!(why, segno_engine::Error::BreakerOpen { .. }) {
         return why.into();
     }
-    let id = tail(session);
     let status = ctx.load(session).ok().and_then(|state| loop_status(&state, ctx.engine.now()));
     let reason = status.as_ref().and_then(|status| status.breaker.reason.clone()).unwrap_or_default();
     let mut error =
@@ -128,6 +133,26 @@ fn explain(ctx: &CommandContext<'_>, session: SessionId, why: segno_engine::Erro
 struct Printed<'a> {
     context: &'a Context,
     waiting: Option<Duration>,
+    /// What wakes the loop when it is parked, in words.
+    wakes: String,
+}
+
+/// What wakes a loop that is parked: it is said, so that nobody waits for something that is not there.
+fn wakes(ctx: &CommandContext<'_>, waits: bool) -> String {
+    let timer = timer_armed(ctx);
+    match (waits, timer) {
+        (true, true) => "this process wakes it, or the timer of segno schedule".to_owned(),
+        (true, false) => {
+            "this process wakes it; without it: segno loop resume --due, or segno schedule".to_owned()
+        }
+        (false, true) => "the timer of segno schedule wakes it, or: segno loop resume --due".to_owned(),
+        (false, false) => "nothing wakes it by itself: segno loop resume --due, or segno schedule".to_owned(),
+    }
+}
+
+/// Whether a timer of the system looks after the loops of this store.
+pub(super) fn timer_armed(ctx: &CommandContext<'_>) -> bool {
+    crate::commands::schedule::of(ctx, Duration::from_secs(600)).is_ok_and(|schedule| schedule.is_armed())
 }
 
 impl Printed<'_> {
@@ -148,11 +173,10 @@ impl Printed<'_> {
                 }
                 LoopNews::Problem(text) => printer.warn(text),
                 LoopNews::Woken => printer.talk("the wait is over: it goes on"),
-                LoopNews::Parked { until, words } => {
-                    if until.is_none() {
-                        printer.talk(format!("waits until you say so: {words}"));
-                    }
+                LoopNews::Parked { until: None, words } => {
+                    printer.talk(format!("waits until you say so: {words}"));
                 }
+                LoopNews::Parked { until: Some(_), .. } => printer.talk(format!("  {}", self.wakes)),
                 LoopNews::PhaseBegan { phase, number, of } => {
                     printer.talk(format!("phase {phase} ({number} of {of})"));
                 }

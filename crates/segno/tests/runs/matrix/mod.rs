@@ -16,6 +16,7 @@ mod signals;
 mod talks;
 mod travels;
 mod turns;
+mod waits;
 mod work;
 
 use std::path::PathBuf;
