@@ -53,6 +53,8 @@ pub const LOOP_RECENT: usize = 32;
 pub const LOOP_NOTES: usize = 16;
 /// Most work items that a loop remembers.
 pub const LOOP_ITEMS: usize = 256;
+/// Most listed work items that a loop remembers by name.
+pub const LISTED_ITEMS: usize = 32;
 /// Most conditions of a gate.
 pub const CONDITIONS: usize = 32;
 

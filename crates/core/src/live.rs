@@ -115,7 +115,8 @@ impl SaveTrigger {
             | Event::PhaseSkipped(_)
             | Event::HandedOver(_)
             | Event::ItemTaken(_)
-            | Event::ItemEnded(_) => Self::Action,
+            | Event::ItemEnded(_)
+            | Event::QueueListed(_) => Self::Action,
         }
     }
 }

@@ -257,6 +257,7 @@ impl Changes<'_> {
             | Event::HandedOver(_)
             | Event::ItemTaken(_)
             | Event::ItemEnded(_)
+            | Event::QueueListed(_)
             | Event::Unknown(_) => {}
         }
     }

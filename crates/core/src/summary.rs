@@ -65,6 +65,12 @@ pub struct Summary {
     pub tries_account: bool,
     pub breaker: Option<String>,
     pub loop_total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_done: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<crate::looping::QueueShare>,
     pub seq: u64,
 }
 
@@ -104,12 +110,19 @@ impl From<&State> for Summary {
             checkpoint: state.checkpoint.as_ref().map(|mark| mark.id.to_string()),
             branch: state.branch.clone(),
             file: state.file.clone(),
-            work_item: state.work_item.as_ref().map(|item| item.id.clone()),
+            work_item: state
+                .work_item
+                .as_ref()
+                .or_else(|| looping.and_then(|looping| looping.item.as_ref()))
+                .map(|item| item.id.clone()),
             waiting_until: looping.and_then(|looping| looping.parked.as_ref()?.until),
             waiting_account: looping.and_then(waiting_account),
             tries_account: looping.is_some_and(|looping| looping.tries.is_some()),
             breaker: looping.map(|looping| looping.breaker.state.as_str().to_owned()),
             loop_total: looping.map(|looping| looping.total),
+            parent: looping.and_then(|looping| looping.parent),
+            queue: looping.and_then(crate::looping::QueueShare::of),
+            items_done: looping.filter(|it| it.plan.queue.is_some()).map(|it| it.items_done),
             seq: state.seq,
         }
     }
@@ -164,6 +177,9 @@ impl Default for Summary {
             tries_account: false,
             breaker: None,
             loop_total: None,
+            parent: None,
+            items_done: None,
+            queue: None,
             seq: 0,
         }
     }

@@ -138,6 +138,7 @@ fn many_commands_reach_every_kind_and_leave_a_small_state() {
         "handed_over",
         "item_taken",
         "item_ended",
+        "queue_listed",
     ];
     let missing: Vec<&str> = KINDS
         .iter()

@@ -117,6 +117,8 @@ pub struct NewSession {
     pub file: Option<String>,
     /// Refuse if a session made by hand is open in the project.
     pub alone: bool,
+    /// Its identity, for one that is made once however often it is asked for.
+    pub uid: Option<Uid>,
 }
 
 /// What came of a command.
@@ -226,7 +228,9 @@ impl Engine {
     /// Makes a session and writes its view.
     pub fn create(&self, new: NewSession) -> Result<Acted, Error> {
         let at = self.now();
-        let uid = Uid::new(uuid::Uuid::now_v7());
+        let key =
+            new.uid.map_or_else(fresh_key, |uid| EventKey::unique(uuid::Uuid::from_bytes(*uid.as_bytes())));
+        let uid = new.uid.unwrap_or_else(|| Uid::new(uuid::Uuid::now_v7()));
         let redactor = self.redactor();
         let alone_in = new.alone.then(|| new.project.path.clone());
         let first = move |id: SessionId| {
@@ -247,8 +251,7 @@ impl Engine {
             })?;
             Ok(vec![record(&redactor, event)?])
         };
-        let create =
-            Create { at, key: fresh_key(), first: Box::new(first), wish: SessionId::at(at), alone_in };
+        let create = Create { at, key, first: Box::new(first), wish: SessionId::at(at), alone_in };
         let loaded = self.store.create(create)?;
         let mut notices = loaded.notices;
         self.refresh_view(&loaded.state, &mut notices);

@@ -77,6 +77,21 @@ impl Workspace {
     /// Whether tracked files differ from the last commit. We look through a repository of our own at copies, so
     /// nothing that theirs configures can run.
     pub fn is_dirty(&self, head: &Head) -> Result<bool, Error> {
+        self.differs(head, "--untracked-files=no")
+    }
+
+    /// The same, with files that git does not know yet and does not ignore.
+    pub fn has_uncommitted(&self, head: &Head) -> Result<bool, Error> {
+        self.differs(head, "--untracked-files=normal")
+    }
+
+    /// Where the repository keeps what all its work trees share: the same for each of them.
+    pub fn shared_dir(&self, head: &Head) -> PathBuf {
+        let common = common_dir(&head.git_dir);
+        common.canonicalize().unwrap_or(common)
+    }
+
+    fn differs(&self, head: &Head, untracked: &str) -> Result<bool, Error> {
         let _lock = self.shadow.lock(self.options.patience)?;
         let probe = self.shadow.probe();
         for part in ["objects/info", "refs"] {
@@ -92,6 +107,9 @@ impl Workspace {
         let mut objects = crate::beneath::as_bytes(&common_dir(&head.git_dir).join("objects")).to_vec();
         objects.push(b'\n');
         put("objects/info/alternates", &objects)?;
+        durable::make_dirs(&probe.join("info"))?;
+        let exclude = read_plain(&common_dir(&head.git_dir).join("info/exclude"), 1 << 20);
+        put("info/exclude", &exclude.unwrap_or_default())?;
         for entry in std::fs::read_dir(&head.git_dir).context("cannot list", &head.git_dir)?.flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
@@ -100,14 +118,8 @@ impl Workspace {
             }
         }
         let git = self.git.in_dir(&probe).with("GIT_WORK_TREE", &head.top);
-        let said = git.run(&[
-            "status",
-            "--porcelain",
-            "-z",
-            "--no-renames",
-            "--untracked-files=no",
-            "--ignore-submodules=all",
-        ]);
+        let said =
+            git.run(&["status", "--porcelain", "-z", "--no-renames", untracked, "--ignore-submodules=all"]);
         crate::shadow::remove_all(&probe)?;
         Ok(!said?.is_empty())
     }

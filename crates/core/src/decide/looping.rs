@@ -18,6 +18,7 @@ use crate::looping::LoopCommand;
 use crate::looping::LoopPlan;
 use crate::looping::LoopState;
 use crate::looping::ParkReason;
+use crate::looping::QueueListing;
 use crate::looping::account_turn;
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -55,19 +56,18 @@ pub(super) fn decide_loop(state: &State, command: LoopCommand) -> Result<Vec<Eve
         LoopCommand::SkipPhase { by } => skip(the_loop(state)?, by),
         LoopCommand::Advance => advance(state),
         LoopCommand::HandOver { to, why } => hand_over(state, to, &why),
-        LoopCommand::TakeItem { item, session } => {
-            the_loop(state)?;
-            check_item(&item)?;
-            one(ev::ItemTaken { item, session })
+        LoopCommand::TakeItem(taken) => take_item(the_loop(state)?, taken),
+        LoopCommand::ListItems { ready, total, skipped } => {
+            list_items(the_loop(state)?, ready, total, skipped)
         }
         LoopCommand::EndIteration { run, agent, observation, at, jitter } => {
             let ended = Ended { run, agent, observation: *observation, at, jitter };
             end_iteration(state, the_loop(state)?, ended)
         }
-        LoopCommand::EndItem { item, end, failures, retry_at, why } => {
+        LoopCommand::EndItem { item, end, failures, retry_at, why, used } => {
             the_loop(state)?;
             check_item(&item)?;
-            one(ev::ItemEnded { item, end, failures, retry_at, why: short(&why) })
+            one(ev::ItemEnded { item, end, failures, retry_at, why: short(&why), used })
         }
     }
 }
@@ -94,6 +94,37 @@ fn short(text: &str) -> String {
 
 fn check_item(item: &ev::WorkItemMark) -> Result<(), Refusal> {
     limits::name("work item", &item.id)
+}
+
+/// One that could not be remembered would be taken again and again.
+fn take_item(looping: &LoopState, taken: ev::ItemTaken) -> Result<Vec<Event>, Refusal> {
+    check_item(&taken.item)?;
+    limits::optional_name("parent of the work item", taken.group.as_deref())?;
+    let known = looping.items.contains_key(&taken.item.id);
+    let room = || looping.items.values().any(|stand| stand.end == Some(ev::ItemEnd::Done));
+    if !known && looping.items.len() >= limits::LOOP_ITEMS && !room() {
+        return Err(Refusal::TooMany { what: "work items that are not done", limit: limits::LOOP_ITEMS });
+    }
+    one(taken)
+}
+
+/// Only what is something else than before is recorded.
+fn list_items(
+    looping: &LoopState,
+    mut ready: Vec<ev::WorkItemMark>,
+    total: u64,
+    skipped: u64,
+) -> Result<Vec<Event>, Refusal> {
+    ready.truncate(limits::LISTED_ITEMS);
+    for item in &mut ready {
+        check_item(item)?;
+        item.title = crate::text::shorten(&item.title, limits::NAME);
+    }
+    let same = |known: &QueueListing| (&known.ready, known.total, known.skipped) == (&ready, total, skipped);
+    if looping.listed.as_ref().is_some_and(same) {
+        return Ok(Vec::new());
+    }
+    one(ev::QueueListed { ready, total, skipped })
 }
 
 /// The plan is recorded, and the session follows its workflow from the phase it is in, or from the first.
@@ -216,7 +247,7 @@ fn hold(looping: &LoopState) -> Result<Vec<Event>, Refusal> {
     })
 }
 
-/// Only a person wakes a loop early, or one that was told to stay parked.
+/// Only a person wakes a loop early, or one that was told to stay parked. One that waits for work is woken by work.
 fn wake(
     state: &State,
     how: ev::WokenHow,
@@ -228,7 +259,9 @@ fn wake(
         return Err(Refusal::Already("the loop is not parked".to_owned()));
     };
     let early = parked.until.is_none_or(|until| at < until);
-    if early && how != ev::WokenHow::Person {
+    // New work may come at any time; every other wait has its end.
+    let for_work = parked.class == ParkReason::Queue;
+    if early && !for_work && how != ev::WokenHow::Person {
         let until = parked.until.map_or_else(|| "you say so".to_owned(), |until| until.to_string());
         return Err(Refusal::Already(format!("the loop is parked until {until}")));
     }

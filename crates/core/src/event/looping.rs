@@ -12,6 +12,7 @@ use crate::looping::BreakerBy;
 use crate::looping::BreakerState;
 use crate::looping::EvidenceMark;
 use crate::looping::GateResult;
+use crate::looping::ItemUse;
 use crate::looping::LoopPlan;
 use crate::looping::LoopVerdict;
 use crate::looping::Observation;
@@ -221,6 +222,26 @@ pub struct ItemTaken {
     pub item: WorkItemMark,
     /// The session that works on it.
     pub session: Option<SessionId>,
+    /// The item of the tracker that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Whether it is the one follow-up for an item whose gate passed and that is still open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follow_up: bool,
+    /// How often it failed before, in whichever loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u32>,
+}
+
+/// What the tracker or checklist lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueListed {
+    /// The first of those that can be taken up, in order.
+    pub ready: Vec<WorkItemMark>,
+    /// How many can be taken up.
+    pub total: u64,
+    /// How many cannot: blocked, put off, or only there to hold others together.
+    pub skipped: u64,
 }
 
 /// How a work item ended.
@@ -263,4 +284,7 @@ pub struct ItemEnded {
     pub retry_at: Option<Timestamp>,
     /// Why.
     pub why: String,
+    /// What the work on it used, this time.
+    #[serde(default, skip_serializing_if = "ItemUse::is_nothing")]
+    pub used: ItemUse,
 }

@@ -72,6 +72,7 @@ pub(crate) fn plan() -> LoopPlan {
         own: OwnWindows { calls_per_hour: Some(100), tokens_per_hour: Some(1_000_000) },
         signal: true,
         queue: Some(QueuePlan { command: Some("br ready --json".into()), ..QueuePlan::default() }),
+        hour: HourWindow { start: Some(at(0)), calls: 2, tokens: 900 },
         notify: vec!["bell".into()],
     }
 }
@@ -308,15 +309,39 @@ pub(crate) fn looping() -> Vec<Event> {
             until: None,
         }
         .into(),
-        ItemTaken { item: item(), session: Some(id()) }.into(),
+        ItemTaken { item: item(), session: Some(id()), ..ItemTaken::default() }.into(),
+        ItemTaken {
+            item: item(),
+            session: Some(id()),
+            group: Some("shop-1".into()),
+            follow_up: true,
+            failures: Some(2),
+        }
+        .into(),
         ItemEnded {
             item: item(),
             end: ItemEnd::Failed,
             failures: 2,
             retry_at: Some(at(120)),
             why: "halted: no progress".into(),
+            used: ItemUse::default(),
         }
         .into(),
+        ItemEnded {
+            item: item(),
+            end: ItemEnd::Done,
+            failures: 0,
+            retry_at: None,
+            why: String::new(),
+            used: ItemUse {
+                iterations: 3,
+                tokens: 40_000,
+                micros: 410_000,
+                hour: HourWindow { start: Some(at(0)), calls: 3, tokens: 40_000 },
+            },
+        }
+        .into(),
+        QueueListed { ready: vec![item()], total: 1, skipped: 2 }.into(),
     ]);
     events
 }

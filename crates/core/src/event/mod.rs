@@ -261,6 +261,7 @@ events! {
     HandedOver = "handed_over" v 1 decided,
     ItemTaken = "item_taken" v 1 decided,
     ItemEnded = "item_ended" v 1 decided,
+    QueueListed = "queue_listed" v 1 decided,
 }
 
 #[cfg(test)]

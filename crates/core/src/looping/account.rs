@@ -77,6 +77,8 @@ pub struct DueLoops {
 pub fn due_in_order(summaries: &[Summary], at: Timestamp) -> Vec<DueLoops> {
     let mut due: Vec<&Summary> = summaries
         .iter()
+        // An item goes on with the loop that it belongs to.
+        .filter(|one| one.parent.is_none())
         .filter(|one| one.status == Status::Paused && one.waiting_until.is_some_and(|until| until <= at))
         .collect();
     due.sort_by_key(|one| (one.waiting_until, one.session_id));

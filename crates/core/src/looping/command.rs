@@ -5,8 +5,10 @@ use super::breaker::BreakerBy;
 use super::gate::GateResult;
 use super::observation::Observation;
 use super::plan::LoopPlan;
+use super::state::ItemUse;
 use crate::command::Need;
 use crate::event::ItemEnd;
+use crate::event::ItemTaken;
 use crate::event::LoopBaselineTaken;
 use crate::event::LoopParked;
 use crate::event::WokenHow;
@@ -50,7 +52,7 @@ pub enum LoopCommand {
     /// Let another agent go on.
     HandOver { to: String, why: String },
     /// Work on an item.
-    TakeItem { item: WorkItemMark, session: Option<SessionId> },
+    TakeItem(ItemTaken),
     /// An iteration ended: decide what follows. `jitter` is a random number for waking up, `agent` is who worked.
     EndIteration {
         run: Option<String>,
@@ -60,7 +62,16 @@ pub enum LoopCommand {
         jitter: u64,
     },
     /// The work on an item ended.
-    EndItem { item: WorkItemMark, end: ItemEnd, failures: u32, retry_at: Option<Timestamp>, why: String },
+    EndItem {
+        item: WorkItemMark,
+        end: ItemEnd,
+        failures: u32,
+        retry_at: Option<Timestamp>,
+        why: String,
+        used: ItemUse,
+    },
+    /// What the tracker lists is something else than before.
+    ListItems { ready: Vec<WorkItemMark>, total: u64, skipped: u64 },
 }
 
 impl LoopCommand {
@@ -72,7 +83,8 @@ impl LoopCommand {
             | Self::Advance
             | Self::HandOver { .. }
             | Self::TakeTurn { .. }
-            | Self::TakeItem { .. }
+            | Self::TakeItem(_)
+            | Self::ListItems { .. }
             | Self::EndIteration { .. } => Need::Active,
             Self::Start { .. }
             | Self::ResetBreaker { .. }
@@ -89,6 +101,6 @@ impl LoopCommand {
 
     /// Whether it takes the work further: what a breakpoint stops.
     pub fn moves_on(&self) -> bool {
-        matches!(self, Self::Advance | Self::HandOver { .. } | Self::TakeTurn { .. } | Self::TakeItem { .. })
+        matches!(self, Self::Advance | Self::HandOver { .. } | Self::TakeTurn { .. } | Self::TakeItem(_))
     }
 }

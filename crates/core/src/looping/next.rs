@@ -3,6 +3,7 @@
 use super::breaker::BreakerState;
 use super::state::LoopState;
 use super::state::ParkReason;
+use super::verdict::CapKind;
 use super::verdict::LoopVerdict;
 use super::verdict::count_cap;
 use super::waiter;
@@ -59,6 +60,8 @@ pub enum NextStep {
         /// Why.
         why: String,
     },
+    /// Work goes on with the items of its queue, each in a session of its own.
+    Items,
     /// One more iteration.
     Iterate {
         /// Whether one that was cut short is begun again.
@@ -78,6 +81,13 @@ pub fn next_step(session: &State, at: Timestamp) -> NextStep {
             Some(until) if until > at => NextStep::Wait { until },
             Some(_) => NextStep::Wake,
         };
+    }
+    if state.plan.queue.is_some() {
+        // What an item does is decided in its own session; the caps hold for all of them together.
+        let whole = |cap: &LoopVerdict| {
+            matches!(cap, LoopVerdict::Cap { which: CapKind::Iterations | CapKind::Seconds, .. })
+        };
+        return count_cap(state, 0, 0, at).filter(whole).map_or(NextStep::Items, NextStep::Capped);
     }
     if state.breaker.state == BreakerState::Open {
         let limits = state.phase_plan().map(|plan| plan.thresholds).unwrap_or_default();

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::queue_plan::QueuePlan;
+use super::state::HourWindow;
 use super::thresholds::Thresholds;
 use crate::limits;
 use crate::refusal::Refusal;
@@ -36,9 +38,16 @@ pub struct LoopPlan {
     /// Where work items come from, if there is a queue.
     #[serde(default)]
     pub queue: Option<QueuePlan>,
+    /// The hour of our own limits as whoever hands this plan on left it.
+    #[serde(default, skip_serializing_if = "is_new_hour")]
+    pub hour: HourWindow,
     /// Who is told of what happens, such as `bell`, `desktop` or the name of a hook.
     #[serde(default)]
     pub notify: Vec<String>,
+}
+
+fn is_new_hour(hour: &HourWindow) -> bool {
+    *hour == HourWindow::default()
 }
 
 /// What a loop may use. What is not said is not limited.
@@ -117,40 +126,6 @@ pub struct OwnWindows {
     pub calls_per_hour: Option<u64>,
     /// Tokens that may be used in an hour.
     pub tokens_per_hour: Option<u64>,
-}
-
-/// Where work items come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct QueuePlan {
-    /// The command that lists what is ready, or nothing if a checklist is read.
-    pub command: Option<String>,
-    /// The Markdown file with a checklist.
-    pub checklist: Option<String>,
-    /// Whether the loop waits for new items when there are none.
-    pub watch: bool,
-    /// The branch that each item works on, with `{item}` in it.
-    pub branch: Option<String>,
-    /// Failures of one item after which it is set aside.
-    pub max_failures: u32,
-    /// Turns of the one follow-up for an item that ended but is still open in its tracker.
-    pub follow_up_turns: u32,
-    /// Whether items of one parent share a conversation.
-    pub share: bool,
-}
-
-impl Default for QueuePlan {
-    fn default() -> Self {
-        Self {
-            command: None,
-            checklist: None,
-            watch: false,
-            branch: None,
-            max_failures: 5,
-            follow_up_turns: 5,
-            share: false,
-        }
-    }
 }
 
 /// One phase of a loop.
@@ -361,6 +336,7 @@ impl LoopPlan {
             }
         }
         self.limits.check()?;
+        self.queue.as_ref().map_or(Ok(()), QueuePlan::check)?;
         let bytes = self.kept_bytes();
         if bytes > limits::LOOP_PLAN {
             let why = format!("{bytes} bytes of it would be kept, more than {}", limits::LOOP_PLAN);

@@ -17,19 +17,27 @@ pub struct PromptTexts {
     pub notes: Vec<String>,
     /// Where work was, for a conversation that knows nothing yet.
     pub brief: Option<String>,
+    /// What the tracker says of the work item, all of it.
+    pub item: Option<String>,
 }
 
 /// The prompt of the next iteration. `number` is its number in the phase.
 ///
-/// Names in braces (`{work}`, `{phase}`, `{iteration}`, `{item}`, `{title}`) are put in once; what is put in is not looked
-/// at again.
+/// Names in braces (`{work}`, `{phase}`, `{iteration}`, `{item}`, `{title}`, `{description}`) are put in once; what is put
+/// in is not looked at again.
 pub fn prompt(state: &LoopState, texts: &PromptTexts, number: u64) -> String {
     let mut parts = Vec::new();
-    let work = fill(state, &texts.work, &texts.work, number);
-    let phase = fill(state, &texts.phase, &work, number);
+    let told = texts.item.as_deref().unwrap_or_default();
+    let work = fill(state, &texts.work, (&texts.work, told), number);
+    let phase = fill(state, &texts.phase, (&work, told), number);
     let has_work = texts.phase.contains("{work}");
     if !has_work && !work.trim().is_empty() {
         parts.push(section("Work", work.trim()));
+    }
+    let named = [&texts.work, &texts.phase].iter().any(|text| text.contains("{description}"));
+    if let Some(item) = state.item.as_ref().filter(|_| !named && texts.item.is_some()) {
+        let text = format!("{}: {}\n\n{}", item.id, item.title, told.trim());
+        parts.push(section("Item", text.trim()));
     }
     let of = state.phase_plan().and_then(|plan| plan.max_iterations);
     let of = of.map_or(String::new(), |of| format!(" of at most {of}"));
@@ -52,11 +60,17 @@ fn section(title: &str, text: &str) -> String {
 }
 
 /// Puts values in, in a single pass.
-fn fill(state: &LoopState, template: &str, work: &str, number: u64) -> String {
+fn fill(state: &LoopState, template: &str, (work, told): (&str, &str), number: u64) -> String {
     let (id, title) = state.item.as_ref().map_or(("", ""), |item| (item.id.as_str(), item.title.as_str()));
     let number = number.to_string();
-    let values =
-        [("work", work), ("phase", &state.phase), ("iteration", &number), ("item", id), ("title", title)];
+    let values = [
+        ("work", work),
+        ("phase", &state.phase),
+        ("iteration", &number),
+        ("item", id),
+        ("title", title),
+        ("description", told),
+    ];
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(open) = rest.find('{') {

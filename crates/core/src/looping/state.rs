@@ -216,6 +216,65 @@ pub struct ItemStand {
     pub retry_at: Option<Timestamp>,
     /// Why it failed.
     pub why: String,
+    /// When it was taken up or ended last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// The item of the tracker that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Whether it had its follow-up since it was taken up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub followed_up: bool,
+    /// The session of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follow_up: Option<SessionId>,
+    /// What all work on it used, as far as that has ended.
+    #[serde(skip_serializing_if = "ItemUse::is_nothing")]
+    pub used: ItemUse,
+}
+
+/// What the work on an item used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ItemUse {
+    /// Iterations.
+    pub iterations: u64,
+    /// Tokens.
+    pub tokens: u64,
+    /// Millionths of a dollar, as far as that is known.
+    pub micros: u64,
+    /// The hour of our own limits, as it was left.
+    pub hour: HourWindow,
+}
+
+impl ItemUse {
+    /// Whether nothing was used.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together; the hour is the newer one's.
+    pub(crate) fn and(self, more: Self) -> Self {
+        Self {
+            iterations: self.iterations.saturating_add(more.iterations),
+            tokens: self.tokens.saturating_add(more.tokens),
+            micros: self.micros.saturating_add(more.micros),
+            hour: more.hour,
+        }
+    }
+}
+
+/// What the tracker listed when it was asked last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueListing {
+    /// When it began to list that.
+    pub at: Timestamp,
+    /// The first of those that can be taken up, in order.
+    pub ready: Vec<WorkItemMark>,
+    /// How many can be taken up.
+    pub total: u64,
+    /// How many cannot.
+    pub skipped: u64,
 }
 
 /// The fold of a loop's events.
@@ -357,6 +416,9 @@ pub struct LoopState {
     /// Items that were done, also those that are not remembered any more.
     #[serde(default)]
     pub items_done: u64,
+    /// What the tracker listed when it was asked last.
+    #[serde(default)]
+    pub listed: Option<QueueListing>,
 }
 
 impl LoopState {

@@ -10,11 +10,16 @@ use super::next::NextStep;
 use super::next::next_step;
 use super::observation::TestCounts;
 use super::plan::GateRule;
+use super::queue::begun_item;
+use super::queue_status::QueueStatus;
+use super::queue_status::queue_status;
 use super::state::LoopState;
 use super::state::PhaseEnd;
 use super::state::Recent;
 use super::window::countdown;
 use super::words;
+use crate::event::WorkItemMark;
+use crate::id::SessionId;
 use crate::state::State;
 use crate::time::Timestamp;
 
@@ -65,6 +70,12 @@ pub struct LoopStatus {
     pub recent: Vec<Recent>,
     /// Work items that were done.
     pub items_done: u64,
+    /// The work items, if it has a queue.
+    pub queue: Option<QueueStatus>,
+    /// The loop whose item this session works on.
+    pub parent: Option<SessionId>,
+    /// That item.
+    pub item: Option<WorkItemMark>,
 }
 
 /// One phase.
@@ -146,6 +157,9 @@ pub fn loop_status(session: &State, at: Timestamp) -> Option<LoopStatus> {
         next: next_words(session, state, at),
         recent: state.recent.iter().cloned().collect(),
         items_done: state.items_done,
+        queue: queue_status(state, at),
+        parent: state.parent,
+        item: state.item.clone(),
     })
 }
 
@@ -242,6 +256,10 @@ fn next_words(session: &State, state: &LoopState, at: Timestamp) -> String {
         NextStep::Park(parked) => format!("parks: {}", parked.words),
         NextStep::BackOff { until: when } => format!("tries again in {}", until(when)),
         NextStep::HandOver { to, why } => format!("hands over to {to}: {why}"),
+        NextStep::Items => match begun_item(state) {
+            Some((id, _)) => format!("works on item {id}"),
+            None => "takes the next item".to_owned(),
+        },
         NextStep::Iterate { again: true } => "works on an iteration".to_owned(),
         NextStep::Iterate { again: false } => "one more iteration".to_owned(),
     }

@@ -160,6 +160,7 @@ fn line(event: &Event) -> Option<(String, Option<Text>)> {
         | Event::CheckpointDropped(_)
         | Event::LoopBaselineTaken(_)
         | Event::GateMeasured(_)
+        | Event::QueueListed(_)
         | Event::Unknown(_) => return None,
     };
     Some((action.to_owned(), details))

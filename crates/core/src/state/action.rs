@@ -97,6 +97,7 @@ pub(super) fn action(event: &Event) -> Option<String> {
         | Event::HandedOver(_)
         | Event::ItemTaken(_)
         | Event::ItemEnded(_)
+        | Event::QueueListed(_)
         | Event::Unknown(_) => return None,
     };
     Some(shorten(&text, limits::NAME))

@@ -337,8 +337,9 @@ impl State {
             Event::OperatorNoted(e) => self.operator_noted(mark, e),
             Event::PhaseSkipped(e) => self.phase_skipped(e),
             Event::HandedOver(e) => self.handed_over(e),
-            Event::ItemTaken(e) => self.item_taken(e),
-            Event::ItemEnded(e) => self.item_ended(e),
+            Event::ItemTaken(e) => self.item_taken(mark, e),
+            Event::ItemEnded(e) => self.item_ended(mark, e),
+            Event::QueueListed(e) => self.queue_listed(mark, e),
             Event::Reported(e) => {
                 if let Some(seen) = LimitSeen::of_report(&e.what, &e.body) {
                     self.limit_seen(mark, &seen);

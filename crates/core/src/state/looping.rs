@@ -22,6 +22,7 @@ use crate::looping::ParkReason;
 use crate::looping::Parked;
 use crate::looping::PhaseEnd;
 use crate::looping::PhaseStand;
+use crate::looping::QueueListing;
 use crate::looping::Recent;
 use crate::text::shorten;
 use crate::time::Timestamp;
@@ -249,23 +250,56 @@ impl State {
         state.context_percent = None;
     }
 
-    pub(super) fn item_taken(&mut self, e: &ev::ItemTaken) {
+    pub(super) fn item_taken(&mut self, mark: &Mark, e: &ev::ItemTaken) {
         let Some(state) = &mut self.looping else { return };
         let Some(stand) = state.item_stand(&e.item) else { return };
+        if e.follow_up {
+            stand.followed_up = true;
+            stand.follow_up = e.session.or(stand.follow_up);
+            return;
+        }
+        if stand.end.take().is_some() {
+            // It is begun anew, in a session of its own.
+            (stand.session, stand.followed_up, stand.follow_up) = (None, false, None);
+        }
         stand.session = e.session.or(stand.session);
-        (stand.end, stand.retry_at) = (None, None);
+        stand.group = e.group.clone().or(stand.group.take());
+        stand.failures = e.failures.unwrap_or(stand.failures);
+        (stand.retry_at, stand.at) = (None, Some(mark.at));
     }
 
-    pub(super) fn item_ended(&mut self, e: &ev::ItemEnded) {
+    pub(super) fn item_ended(&mut self, mark: &Mark, e: &ev::ItemEnded) {
         let Some(state) = &mut self.looping else { return };
         if e.end == ev::ItemEnd::Done {
             count(&mut state.items_done);
+        }
+        if !e.used.is_nothing() {
+            state.total = state.total.saturating_add(e.used.iterations);
+            state.tokens = state.tokens.saturating_add(e.used.tokens);
+            state.micros = state.micros.saturating_add(e.used.micros);
+            state.hour = e.used.hour;
         }
         let Some(stand) = state.item_stand(&e.item) else { return };
         stand.failures = e.failures;
         stand.end = Some(e.end);
         stand.retry_at = e.retry_at;
+        stand.at = Some(mark.at);
         stand.why = shorten(&e.why, limits::LOOP_TEXT);
+        stand.used = stand.used.and(e.used);
+    }
+
+    pub(super) fn queue_listed(&mut self, mark: &Mark, e: &ev::QueueListed) {
+        let Some(state) = &mut self.looping else { return };
+        let fit = |item: &ev::WorkItemMark| ev::WorkItemMark {
+            id: shorten(&item.id, limits::NAME),
+            title: shorten(&item.title, limits::NAME),
+        };
+        state.listed = Some(QueueListing {
+            at: mark.at,
+            ready: e.ready.iter().take(limits::LISTED_ITEMS).map(fit).collect(),
+            total: e.total,
+            skipped: e.skipped,
+        });
     }
 }
 
@@ -314,9 +348,10 @@ impl LoopState {
             waited_for: None,
             limited: Default::default(),
             backoffs: 0,
-            hour: Default::default(),
+            hour: e.plan.hour,
             items: Default::default(),
             items_done: 0,
+            listed: None,
         }
     }
 

@@ -70,6 +70,16 @@ impl Engine {
         }
     }
 
+    /// Counts what a session has used in another one, once however often it is told.
+    pub(crate) fn count_for(&self, above: SessionId, below: SessionId) -> Result<(), Error> {
+        let state = self.load(below)?.state;
+        if state.cap_from.is_some_and(|cap| cap.session == above) {
+            return self.count_where_cap_began(&state);
+        }
+        let (run, tokens) = (state.uid.to_string(), state.tokens);
+        self.count_in(above, Command::CountBelow { run, tokens, micros: state.cost.used_micros })
+    }
+
     /// Counts what the newest run of a session has used where its caps are, if it was started by an agent.
     fn count_run_above(&self, state: &State) -> Result<(), Error> {
         let Some((run, above)) = state.run.as_ref().and_then(|run| Some((run, run.below?))) else {

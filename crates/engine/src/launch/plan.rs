@@ -247,7 +247,7 @@ impl Engine {
             }
             RunIn::Driven { session, same } => {
                 let from = match same {
-                    true => self.continued(session, chosen.agent.name(), false, frontend),
+                    true => self.continued_or_before(session, chosen.agent.name(), frontend),
                     false => Err(Error::NoConversation { session, agent: chosen.agent.name().to_owned() }),
                 };
                 let (conversation, baseline) = match from {

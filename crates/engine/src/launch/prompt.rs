@@ -77,6 +77,12 @@ impl From<segno_evidence::WorkItem> for WorkItem {
     }
 }
 
+impl From<segno_core::event::WorkItemMark> for WorkItem {
+    fn from(item: segno_core::event::WorkItemMark) -> Self {
+        Self { id: item.id, title: item.title, ..Self::default() }
+    }
+}
+
 /// Fills in the variables of a template, once: what they bring is not looked at again. Also says which names it does
 /// not know; they stay as they are.
 pub fn expand(template: &str, item: &WorkItem) -> (String, Vec<String>) {

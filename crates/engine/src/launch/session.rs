@@ -90,6 +90,24 @@ impl Engine {
         Ok(From { native_id, baseline: Baseline::Known(used) })
     }
 
+    /// The same, or the conversation of the session that this one goes on from, if it has none of its own yet.
+    pub(super) fn continued_or_before(
+        &self,
+        session: SessionId,
+        agent: &str,
+        frontend: &dyn Frontend,
+    ) -> Result<From, Error> {
+        match self.continued(session, agent, false, frontend) {
+            Err(none @ Error::NoConversation { .. }) => {
+                match self.load_for_run(session, frontend)?.continues {
+                    Some(before) => self.continued(before, agent, false, frontend).map_err(|_| none),
+                    None => Err(none),
+                }
+            }
+            found => found,
+        }
+    }
+
     /// What must be right before a run begins in an open session: it is on its branch, and the caps that were given
     /// with the run are its caps from now on.
     pub(super) fn prepare_open(

@@ -42,7 +42,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the plan cannot be followed, or the branch cannot be made.
-    pub fn loop_begin(&self, new: NewLoop, settings: &LaunchSettings) -> Result<State, Error> {
+    pub fn loop_begin(&self, mut new: NewLoop, settings: &LaunchSettings) -> Result<State, Error> {
         self.check_start_below()?;
         new.plan.check()?;
         let work = self.whole(&new.plan.work)?;
@@ -58,9 +58,10 @@ impl Engine {
             ..NewSession::default()
         })?;
         let session = made.state.session_id;
+        let prepared = new.plan.queue.as_mut().map_or(Ok(()), |queue| self.prepare_queue(&made.state, queue));
         let start = LoopCommand::Start { plan: Box::new(new.plan), parent: new.parent, item: new.item };
-        let begun = self
-            .act(session, Command::Loop(Box::new(start)))
+        let begun = prepared
+            .and_then(|()| self.act(session, Command::Loop(Box::new(start))))
             .and_then(|acted| self.begin_branch(acted.state, new.branch.as_deref()));
         if begun.is_err() {
             // One that could not begin is nobody's work; a branch that could not be made has taken it along already.

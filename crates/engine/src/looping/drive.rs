@@ -15,6 +15,7 @@ use segno_core::looping::LoopCommand;
 use segno_core::looping::LoopState;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::NextStep;
+use segno_core::looping::ParkReason;
 use segno_core::looping::PersonNeed;
 use segno_core::looping::next_step;
 
@@ -29,6 +30,8 @@ use super::park::BEHIND;
 use super::park::Sleeper;
 use super::park::Waited;
 use super::park::wait_until;
+use super::queue::Queueing;
+use super::queue::waits_for_work;
 use super::turn::Turning;
 use crate::Engine;
 use crate::Error;
@@ -144,6 +147,9 @@ impl Engine {
             hands.stop.asked().0 > 0 || !still
         };
         let mut tick = |left: Duration| hands.listener.hear(&LoopNews::Waiting { left });
+        if waits_for_work(&self.load(session)?.state) {
+            return Ok(self.wait_for_work(session, until, hands, &called_off, &mut tick));
+        }
         loop {
             if wait_until(self, until, hands.sleeper, &called_off, &mut tick) == Waited::CalledOff {
                 return Ok(Waited::CalledOff);
@@ -202,7 +208,7 @@ impl Engine {
     }
 
     /// Takes the lease and turns until there is nothing more to do now.
-    fn loop_stretch(
+    pub(super) fn loop_stretch(
         &self,
         session: SessionId,
         hands: &LoopHands<'_>,
@@ -230,6 +236,9 @@ impl Engine {
         }
         std::thread::scope(|scope| {
             let heart = Heartbeat::start(scope, &driver);
+            if the_loop(&state)?.plan.queue.is_some() {
+                return Queueing { engine: self, hands, driver: &driver, woken }.turn();
+            }
             Turning {
                 engine: self,
                 hands,
@@ -269,7 +278,7 @@ impl Engine {
             NextStep::NoLoop => Err(no_loop(state)),
             NextStep::Ended => Err(Error::Ended { session, status: state.status }),
             // Refused before the lease is taken: who comes too early leaves no trace.
-            NextStep::Wait { until } if how != WokenHow::Person => {
+            NextStep::Wait { until } if how != WokenHow::Person && !waits_for_work(state) => {
                 let why = format!("the loop is parked until {until}");
                 Err(Error::Refused(Refusal::Already(why)))
             }
@@ -294,6 +303,7 @@ impl Engine {
             | NextStep::Park(_)
             | NextStep::BackOff { .. }
             | NextStep::HandOver { .. }
+            | NextStep::Items
             | NextStep::Iterate { .. } => Ok(if state.status == Status::Active {
                 GoingOn::Nothing
             } else {
@@ -317,6 +327,7 @@ fn occasion(verdict: Option<&LoopVerdict>) -> Option<Occasion> {
         LoopVerdict::Complete => Occasion::Done,
         LoopVerdict::Halt { .. } => Occasion::Halted,
         LoopVerdict::Cap { .. } => Occasion::Waiting,
+        LoopVerdict::Park { class: ParkReason::Queue, .. } => return None,
         LoopVerdict::Park { .. } | LoopVerdict::BackOff { .. } => Occasion::Limit,
         LoopVerdict::NeedsPerson { need, .. } => match need {
             PersonNeed::Question => Occasion::Question,

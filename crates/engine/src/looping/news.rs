@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use segno_core::SessionId;
 use segno_core::Timestamp;
+use segno_core::event::WorkItemMark;
 
 /// Something that happened in a loop. What is a decision is in the journal before it is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,20 @@ pub enum LoopNews {
     },
     /// It goes on.
     Woken,
+    /// Work on an item begins, or goes on.
+    ItemBegan {
+        /// Which.
+        item: WorkItemMark,
+        /// The session that works on it.
+        session: SessionId,
+    },
+    /// Work on an item is over for now.
+    ItemEnded {
+        /// Which.
+        item: WorkItemMark,
+        /// How it ended and why, in one line.
+        line: String,
+    },
     /// Something that somebody should know went wrong, and the loop goes on.
     Problem(String),
 }

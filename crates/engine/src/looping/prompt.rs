@@ -33,12 +33,31 @@ impl Engine {
             phase: self.whole(&phase.prompt)?,
             notes: self.whole_notes(state, looping)?,
             brief,
+            item: match looping.parent.is_some() {
+                true => Some(self.whole_intent(state)?),
+                false => None,
+            },
         };
         let prompt = segno_core::looping::prompt(looping, &texts, state.iteration.max(1));
         if failing.trim().is_empty() {
             return Ok(prompt);
         }
         Ok(format!("## What failed when it was measured last\n\n```\n{}\n```\n\n{prompt}", failing.trim()))
+    }
+
+    /// What a session was made for, all of it: the state has only the beginning.
+    fn whole_intent(&self, state: &State) -> Result<String, Error> {
+        let rows = self.store().events(state.session_id, 0, 1)?;
+        let made = match rows.first() {
+            Some(segno_store::EventRow::Whole(stored)) => stored.event().ok(),
+            _ => None,
+        };
+        match made {
+            Some(Event::SessionCreated(created)) => {
+                created.intent.as_ref().map_or(Ok(String::new()), |it| self.whole(it))
+            }
+            _ => Ok(state.intent.clone().unwrap_or_default()),
+        }
     }
 
     /// The notes of the operator, all of each: the state has only their beginnings.

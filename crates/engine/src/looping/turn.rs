@@ -118,6 +118,7 @@ impl Turning<'_> {
             | NextStep::Wake
             | NextStep::Halted { .. }
             | NextStep::Probe
+            | NextStep::Items
             | NextStep::Breakpoint { .. } => {
                 let why =
                     state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
@@ -424,6 +425,7 @@ impl Turning<'_> {
             prompt,
             model: self.engine.model_for(state, phase)?,
             max_duration: time_left(looping, self.engine.now()).map(Duration::from_secs),
+            item: looping.item.clone().map(Into::into),
             ..Intent::default()
         };
         let hands = self.hands;

@@ -210,7 +210,10 @@ fn long_story(iterations: u32, mut each: impl FnMut(u32, &Story)) -> (Story, Vec
         }
         story.ok(say(LoopCommand::Say { text: "go on".into() }));
         let item = crate::event::WorkItemMark { id: format!("i{n}"), title: "t".into() };
-        story.ok(say(LoopCommand::TakeItem { item: item.clone(), session: None }));
+        story.ok(say(LoopCommand::TakeItem(crate::event::ItemTaken {
+            item: item.clone(),
+            ..Default::default()
+        })));
         let done = crate::event::ItemEnd::Done;
         story.ok(say(LoopCommand::EndItem {
             item,
@@ -218,6 +221,7 @@ fn long_story(iterations: u32, mut each: impl FnMut(u32, &Story)) -> (Story, Vec
             failures: 0,
             retry_at: None,
             why: String::new(),
+            used: ItemUse::default(),
         }));
         story.ok(Command::StartIteration);
         let at = now(&story);
@@ -263,8 +267,16 @@ fn a_loop_folds_from_its_stored_events() {
         LoopCommand::Hold,
         LoopCommand::Wake { how: crate::event::WokenHow::Person, at: at(9_000), others: vec![] },
         LoopCommand::MeasureGate { phase: "RED".into(), result: gate, by_hand: true },
-        LoopCommand::TakeItem { item: item(), session: None },
-        LoopCommand::EndItem { item: item(), end, failures: 0, retry_at: None, why: String::new() },
+        LoopCommand::TakeItem(crate::event::ItemTaken { item: item(), ..Default::default() }),
+        LoopCommand::ListItems { ready: vec![item()], total: 1, skipped: 0 },
+        LoopCommand::EndItem {
+            item: item(),
+            end,
+            failures: 0,
+            retry_at: None,
+            why: String::new(),
+            used: ItemUse { iterations: 2, tokens: 9, micros: 8, ..ItemUse::default() },
+        },
         LoopCommand::HandOver { to: "codex".into(), why: "x".into() },
         LoopCommand::SkipPhase { by: "ann".into() },
         LoopCommand::Advance,

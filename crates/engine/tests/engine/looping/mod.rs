@@ -3,6 +3,8 @@
 mod halted;
 mod kills;
 mod phases;
+mod queue;
+mod queue_kills;
 mod simple;
 mod tampering;
 mod voices;

@@ -268,6 +268,11 @@ impl Yard {
         self.drive_until(session, &Stop::default())
     }
 
+    /// The same for one that nobody waits with.
+    pub(crate) fn drive_without_waiting(&self, session: SessionId) -> LoopEnded {
+        self.drive_how(session, WokenHow::Person, false).unwrap()
+    }
+
     /// The same, with a way to stop it.
     pub(crate) fn drive_until(
         &self,

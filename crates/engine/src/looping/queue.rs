@@ -1,0 +1,410 @@
+//! A loop with a work queue: items one after another, each in a session of its own, under one lease and one set of caps.
+//!
+//! Which item comes next and what a failure means is decided in the store's transaction, on what all open loops say,
+//! so two loops never take the same item. What is decided is in the journal before anything follows from it: whoever goes
+//! on after a kill finds the item that was begun, its session, and whether it had its follow-up.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use segno_core::Command;
+use segno_core::Refusal;
+use segno_core::SessionId;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::Summary;
+use segno_core::Timestamp;
+use segno_core::event::ItemEnd;
+use segno_core::event::ItemTaken;
+use segno_core::event::LoopParked;
+use segno_core::event::Maker;
+use segno_core::event::PauseReason;
+use segno_core::event::WokenHow;
+use segno_core::event::WorkItemMark;
+use segno_core::looping::CapKind;
+use segno_core::looping::ItemStand;
+use segno_core::looping::LeftOver;
+use segno_core::looping::LoopCommand;
+use segno_core::looping::LoopState;
+use segno_core::looping::LoopVerdict;
+use segno_core::looping::NextStep;
+use segno_core::looping::ParkReason;
+use segno_core::looping::PersonNeed;
+use segno_core::looping::QueueItem;
+use segno_core::looping::QueuePlan;
+use segno_core::looping::QueueShare;
+use segno_core::looping::QueueStep;
+use segno_core::looping::begun_item;
+use segno_core::looping::failures_of;
+use segno_core::looping::next_item;
+use segno_core::looping::next_step;
+use segno_core::looping::sharing;
+use segno_store::Append;
+use segno_store::Filter;
+use segno_store::What;
+
+use super::drive::LoopEnded;
+use super::drive::LoopHands;
+use super::drive::Stretch;
+use super::drive::the_loop;
+use super::news::LoopNews;
+use super::park::Waited;
+use super::park::wait_until;
+use super::queue_list::Asks;
+use super::queue_list::Unlisted;
+use super::queue_list::WorkList;
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+use crate::engine::record;
+use crate::lease::Driver;
+
+/// How often a tracker is asked whether there is new work while the loop waits, in seconds.
+const POLL: i64 = 30;
+/// How long a loop that waits for new work is parked at a time, in seconds: whoever wakes it asks the tracker then.
+const WATCH: i64 = 900;
+/// How often a tracker that does not answer is asked, and how long in between.
+const TRIES: u32 = 3;
+const BETWEEN: i64 = 2;
+
+/// A loop that takes items from a queue.
+pub(super) struct Queueing<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) hands: &'a LoopHands<'a>,
+    pub(super) driver: &'a Driver<'a>,
+    /// What woke it, for an item that waits.
+    pub(super) woken: WokenHow,
+}
+
+/// Why the loop cannot go on by itself.
+pub(super) enum Held {
+    Failed(Error),
+    /// Somebody wants it to stop: that is seen to at the next turn.
+    Stopped,
+    /// A person has to look.
+    Needs(String),
+}
+
+impl From<Error> for Held {
+    fn from(why: Error) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl Queueing<'_> {
+    pub(super) fn turn(&mut self) -> Result<Stretch, Error> {
+        loop {
+            if let Some(why) = self.engine.stop_between_runs(self.driver, self.hands.stop)? {
+                return self.ended(None, why);
+            }
+            let state = self.state()?;
+            match next_step(&state, self.engine.now()) {
+                NextStep::Items => {}
+                NextStep::Capped(verdict) => return self.stand_still(verdict),
+                _ => {
+                    let why =
+                        state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
+                    return self.ended(None, why);
+                }
+            }
+            if let Err(over @ Error::CapReached { .. }) = self.engine.check_start(&state) {
+                let (which, why) = (CapKind::Budget, over.to_string());
+                return self.stand_still(LoopVerdict::Cap { which, why });
+            }
+            match self.step(&state) {
+                Ok(None) | Err(Held::Stopped) => {}
+                Ok(Some(stretch)) => return Ok(stretch),
+                Err(Held::Failed(why)) => return Err(why),
+                Err(Held::Needs(why)) => {
+                    return self.stand_still(LoopVerdict::NeedsPerson { need: PersonNeed::Setup, why });
+                }
+            }
+        }
+    }
+
+    /// Goes on with the item that was begun, or takes the next one; answers when that is nothing more for now.
+    fn step(&mut self, state: &State) -> Result<Option<Stretch>, Held> {
+        let looping = the_loop(state)?;
+        let queue = plan_of(looping)?;
+        if let Some((id, stand)) = begun_item(looping) {
+            let item = WorkItemMark { id: id.clone(), title: stand.title.clone() };
+            return self.work_on(state, &item, None);
+        }
+        self.engine.leave_branch(state, queue).map_err(|why| Held::Needs(why.to_string()))?;
+        let listed = self.list(state, queue)?;
+        let marks = listed.ready.iter().map(|one| mark(&one.item)).collect();
+        let (total, skipped) = (listed.ready.len() as u64, listed.skipped.len() as u64);
+        self.act(LoopCommand::ListItems { ready: marks, total, skipped })?;
+        let items: Vec<QueueItem> = listed.ready.iter().map(|one| one.item.clone()).collect();
+        match self.take(items)? {
+            QueueStep::Take(item) => {
+                crate::fault::moment("item taken");
+                let told = listed.ready.into_iter().find(|one| one.item.id == item.id);
+                self.work_on(&self.state()?, &mark(&item), told)
+            }
+            QueueStep::Wait(until) => {
+                self.park(until, "an item that failed is tried again then".to_owned()).map(Some)
+            }
+            QueueStep::Empty(_) if queue.watch => {
+                let until = self.engine.now().plus_seconds(WATCH);
+                self.park(until, "nothing is ready: it waits for new items".to_owned()).map(Some)
+            }
+            QueueStep::Empty(left) => self.empty(&left).map(Some),
+        }
+    }
+
+    /// Decides which item comes next, and takes it, in one transaction with what all other loops say.
+    fn take(&self, items: Vec<QueueItem>) -> Result<QueueStep, Error> {
+        let at = self.engine.now();
+        let said: Arc<Mutex<Option<QueueStep>>> = Arc::default();
+        let answer = Arc::clone(&said);
+        self.engine.act_among_loops(self.driver, move |own, others| {
+            let step = next_item(own, others, &items, at);
+            let command = match &step {
+                QueueStep::Take(item) => Some(LoopCommand::TakeItem(ItemTaken {
+                    item: mark(item),
+                    group: item.group.clone(),
+                    failures: failures_of(own, others, &item.id),
+                    ..ItemTaken::default()
+                })),
+                QueueStep::Wait(_) | QueueStep::Empty(_) => None,
+            };
+            *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(step);
+            command
+        })?;
+        let step = said.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(step.unwrap_or(QueueStep::Empty(LeftOver::default())))
+    }
+
+    /// What there is to do. A tracker that does not answer is asked again; that it does not is never "nothing".
+    fn list(&self, state: &State, queue: &QueuePlan) -> Result<WorkList, Held> {
+        let mut listed = self.asking(state, |asks| asks.list(queue))?;
+        // An item that failed may be in work by its tracker's account, and is not listed then.
+        let looping = the_loop(state)?;
+        for (id, stand) in looping.items.iter().filter(|(_, stand)| is_unfinished(stand)) {
+            let known = listed.ready.iter().any(|one| one.item.id == *id);
+            if known || queue.show.is_none() || self.is_closed(state, queue, id)? {
+                continue;
+            }
+            let item = QueueItem {
+                id: id.clone(),
+                title: stand.title.clone(),
+                group: stand.group.clone(),
+                ..QueueItem::default()
+            };
+            listed.ready.push(super::queue_list::ListedItem { item, description: String::new() });
+        }
+        // One that is done and listed all the same is asked for: lists may be older than what they list.
+        let mut done = Vec::new();
+        for one in listed.ready.iter().filter(|_| queue.show.is_some()) {
+            let is_done = looping.items.get(&one.item.id).is_some_and(|it| it.end == Some(ItemEnd::Done));
+            if is_done && self.is_closed(state, queue, &one.item.id)? {
+                done.push(one.item.id.clone());
+            }
+        }
+        listed.ready.retain(|one| !done.contains(&one.item.id));
+        Ok(listed)
+    }
+
+    /// All that is listed now.
+    pub(super) fn listed(&self, state: &State) -> Result<WorkList, Held> {
+        let queue = plan_of(the_loop(state)?)?;
+        self.asking(state, |asks| asks.list(queue))
+    }
+
+    pub(super) fn is_closed(&self, state: &State, queue: &QueuePlan, item: &str) -> Result<bool, Held> {
+        self.asking(state, |asks| asks.is_closed(queue, item))
+    }
+
+    fn asking<T>(&self, state: &State, ask: impl Fn(&Asks<'_>) -> Result<T, Unlisted>) -> Result<T, Held> {
+        let redactor = self.engine.redactor();
+        let stops = || self.stops();
+        let asks = Asks {
+            project: Path::new(&state.project.path),
+            settings: self.hands.settings,
+            redactor: &redactor,
+            stops: &stops,
+        };
+        for tried in 1.. {
+            match ask(&asks) {
+                Ok(answer) => return Ok(answer),
+                Err(Unlisted::Stopped) => break,
+                Err(Unlisted::Because(why)) if tried >= TRIES => {
+                    return Err(Held::Needs(format!("it cannot be told what there is to do: {why}")));
+                }
+                Err(Unlisted::Because(_)) => {
+                    let until = self.engine.now().plus_seconds(BETWEEN);
+                    wait_until(self.engine, until, self.hands.sleeper, &stops, &mut |_| {});
+                }
+            }
+        }
+        Err(Held::Stopped)
+    }
+
+    /// Nothing is left to be taken up: the work is done, unless items were set aside.
+    fn empty(&self, left: &LeftOver) -> Result<Stretch, Held> {
+        if !left.set_aside.is_empty() {
+            let why = format!("nothing is left but what was set aside: {}", left.set_aside.join(", "));
+            let verdict = LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why };
+            return Ok(self.stand_still(verdict)?);
+        }
+        let state = self.state()?;
+        let mut why = format!("no item is left, {} done", the_loop(&state)?.items_done);
+        if !left.elsewhere.is_empty() {
+            why.push_str(&format!("; {} in another loop's hands", left.elsewhere.join(", ")));
+        }
+        if left.blocked > 0 {
+            why.push_str(&format!("; {} blocked", left.blocked));
+        }
+        self.driver.act(Command::Complete { summary: Some(why.as_str().into()) })?;
+        Ok(self.ended(Some(LoopVerdict::Complete), why)?)
+    }
+
+    /// The whole loop stands still for this reason.
+    pub(super) fn stand_still(&self, verdict: LoopVerdict) -> Result<Stretch, Error> {
+        let why = segno_core::looping::why(&verdict);
+        let pause = Command::Pause { reason: reason_of(&verdict), details: Some(why.as_str().into()) };
+        self.driver.act(pause)?;
+        self.ended(Some(verdict), why)
+    }
+
+    /// It waits for work, and gives the lease back.
+    fn park(&self, until: Timestamp, words: String) -> Result<Stretch, Held> {
+        let class = ParkReason::Queue;
+        Ok(self.park_with(LoopParked { until: Some(until), class, words, ..LoopParked::default() })?)
+    }
+
+    /// It waits for this.
+    pub(super) fn park_with(&self, parked: LoopParked) -> Result<Stretch, Error> {
+        let (until, class, why) = (parked.until, parked.class, parked.words.clone());
+        let state = self.act(LoopCommand::Park(parked))?;
+        self.hands.listener.hear(&LoopNews::Parked { until, words: why.clone() });
+        let verdict = until.map(|until| LoopVerdict::Park { until, class, why: why.clone() });
+        Ok(Stretch::Parked(Box::new(LoopEnded { state, verdict, why })))
+    }
+
+    pub(super) fn act(&self, command: LoopCommand) -> Result<State, Error> {
+        Ok(self.driver.act(Command::Loop(Box::new(command)))?.state)
+    }
+
+    pub(super) fn state(&self) -> Result<State, Error> {
+        Ok(self.engine.load(self.driver.session())?.state)
+    }
+
+    pub(super) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
+        Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
+    }
+
+    pub(super) fn stops(&self) -> bool {
+        self.hands.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
+    }
+}
+
+impl Engine {
+    /// Does what follows from what all open loops say, as the driver of one of them, in one transaction.
+    pub(super) fn act_among_loops(
+        &self,
+        driver: &Driver<'_>,
+        mut decide: impl FnMut(&LoopState, &[QueueShare]) -> Option<LoopCommand> + Send + 'static,
+    ) -> Result<(), Error> {
+        let redactor = self.redactor();
+        let decider = move |state: &State, loops: &[Summary]| {
+            let own = state.looping.as_deref().ok_or_else(|| Refusal::bad("session", "it is no loop"))?;
+            let Some(command) = decide(own, &sharing(state, loops)) else { return Ok(Vec::new()) };
+            let events = segno_core::decide(state, Command::Loop(Box::new(command)))?;
+            events.into_iter().map(|event| record(&redactor, event)).collect()
+        };
+        let what = What::DecideAmong(open_loops(), Box::new(decider));
+        let append = Append {
+            epoch: Some(driver.epoch()),
+            ..Append::new(driver.session(), fresh_key(), self.now(), what)
+        };
+        self.append_one(append)?;
+        Ok(())
+    }
+
+    /// Waits until there is work, or until the time has come, or until somebody does not want to wait any longer.
+    pub(super) fn wait_for_work(
+        &self,
+        session: SessionId,
+        until: Timestamp,
+        hands: &LoopHands<'_>,
+        called_off: &dyn Fn() -> bool,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Waited {
+        loop {
+            let next = until.min(self.now().plus_seconds(POLL));
+            let mut left = |part: Duration| {
+                let rest = Duration::from_micros(until.micros_since(next));
+                tick(part + rest);
+            };
+            let waited = wait_until(self, next, hands.sleeper, called_off, &mut left);
+            if waited == Waited::CalledOff || next >= until || self.has_work(session, hands, called_off) {
+                return waited;
+            }
+        }
+    }
+
+    /// Whether a loop that waits for work would go on now. Whoever cannot tell goes on waiting.
+    fn has_work(&self, session: SessionId, hands: &LoopHands<'_>, called_off: &dyn Fn() -> bool) -> bool {
+        let Ok(state) = self.load(session).map(|loaded| loaded.state) else { return false };
+        let Ok(queue) = the_loop(&state).and_then(plan_of) else { return false };
+        let redactor = self.redactor();
+        let project = Path::new(&state.project.path);
+        let asks = Asks { project, settings: hands.settings, redactor: &redactor, stops: called_off };
+        let Ok(listed) = asks.list(queue) else { return false };
+        let loops = self.list(&open_loops()).unwrap_or_default();
+        let items: Vec<QueueItem> = listed.ready.into_iter().map(|one| one.item).collect();
+        let Ok(own) = the_loop(&state) else { return false };
+        match next_item(own, &sharing(&state, &loops), &items, self.now()) {
+            QueueStep::Take(_) => true,
+            QueueStep::Wait(_) => false,
+            // What was waited for is gone.
+            QueueStep::Empty(_) => !queue.watch,
+        }
+    }
+}
+
+/// Every loop that has not ended.
+fn open_loops() -> Filter {
+    let open = Status::ALL.into_iter().filter(|status| status.is_open()).collect();
+    Filter { statuses: open, made_by: Some(Maker::Loop), ..Filter::default() }
+}
+
+/// Whether a parked loop waits for work.
+pub(super) fn waits_for_work(state: &State) -> bool {
+    let parked = state.looping.as_ref().and_then(|looping| looping.parked.as_ref());
+    parked.is_some_and(|parked| parked.class == ParkReason::Queue)
+}
+
+/// The queue of a loop.
+pub(super) fn plan_of(looping: &LoopState) -> Result<&QueuePlan, Error> {
+    let none = || Error::Refused(Refusal::bad("session", "its loop has no queue"));
+    looping.plan.queue.as_ref().ok_or_else(none)
+}
+
+fn mark(item: &QueueItem) -> WorkItemMark {
+    WorkItemMark { id: item.id.clone(), title: item.title.clone() }
+}
+
+fn is_unfinished(stand: &ItemStand) -> bool {
+    matches!(stand.end, Some(ItemEnd::Failed | ItemEnd::SetAside))
+}
+
+/// What a session is paused for that stands still so.
+fn reason_of(verdict: &LoopVerdict) -> PauseReason {
+    match verdict {
+        LoopVerdict::Cap { which: CapKind::Seconds | CapKind::PhaseSeconds, .. } => PauseReason::Timeout,
+        LoopVerdict::Cap { which: CapKind::Plan, .. } => PauseReason::Limit,
+        LoopVerdict::Cap { .. } => PauseReason::Budget,
+        LoopVerdict::NeedsPerson { need: PersonNeed::Pay | PersonNeed::Limit, .. } => PauseReason::Limit,
+        LoopVerdict::NeedsPerson {
+            need: PersonNeed::Auth | PersonNeed::Setup | PersonNeed::CannotAct,
+            ..
+        } => PauseReason::Error,
+        _ => PauseReason::Ended,
+    }
+}
