@@ -141,6 +141,9 @@ impl Engine {
     /// The project's one open session, if there is just one.
     pub fn open_session(&self, project: &Path) -> Result<Choice, Error> {
         let mut sessions = self.open_sessions(project)?;
+        // Of a loop and the item that it works on, the loop is meant.
+        let ids: Vec<SessionId> = sessions.iter().map(|one| one.session_id).collect();
+        sessions.retain(|one| one.parent.is_none_or(|parent| !ids.contains(&parent)));
         Ok(match sessions.len() {
             0 => Choice::None,
             1 => Choice::One(sessions.remove(0).session_id),

@@ -9,6 +9,7 @@ use segno_core::Timestamp;
 use segno_core::Uid;
 use segno_core::event::Maker;
 use segno_core::event::Project;
+use segno_core::event::WorkItemMark;
 use segno_core::looping::LoopCommand;
 use segno_core::looping::LoopPlan;
 use segno_core::looping::PromptTexts;
@@ -21,6 +22,15 @@ use crate::Error;
 /// # Errors
 /// If the plan cannot be followed.
 pub fn first_prompt(plan: &LoopPlan) -> Result<String, Error> {
+    first_prompt_for(plan, None)
+}
+
+/// The same for a work item, with what its tracker says of it.
+///
+/// # Errors
+/// If the plan cannot be followed.
+pub fn first_prompt_for(plan: &LoopPlan, item: Option<(WorkItemMark, String)>) -> Result<String, Error> {
+    let (item, told) = item.map_or((None, None), |(item, told)| (Some(item), Some(told)));
     let at = Timestamp::from_micros(0);
     let created = segno_core::create(Creation {
         id: SessionId::at(at),
@@ -40,13 +50,14 @@ pub fn first_prompt(plan: &LoopPlan) -> Result<String, Error> {
     let mark = |seq| Mark { seq, at, run: None };
     let unreadable = |why: segno_core::state::FoldError| Error::NoTree(why.to_string());
     let mut state = State::begin(&mark(1), &created).map_err(unreadable)?;
-    let start = LoopCommand::Start { plan: Box::new(plan.clone()), parent: None, item: None };
+    let start = LoopCommand::Start { plan: Box::new(plan.clone()), parent: None, item };
     for (index, event) in segno_core::decide(&state, Command::Loop(Box::new(start)))?.iter().enumerate() {
         state.apply(&mark(2 + index as u64), event);
     }
     let texts = PromptTexts {
         work: plan.work.excerpt().to_owned(),
         phase: plan.phases.first().map_or_else(String::new, |phase| phase.prompt.excerpt().to_owned()),
+        item: told,
         ..PromptTexts::default()
     };
     Ok(state.looping.as_deref().map_or_else(String::new, |looping| prompt(looping, &texts, 1)))

@@ -38,6 +38,7 @@ pub use begin::NewLoop;
 pub use drive::LoopEnded;
 pub use drive::LoopHands;
 pub use dry::first_prompt;
+pub use dry::first_prompt_for;
 pub use due::DueEnded;
 pub use due::DueStarter;
 pub use evidence::Cut;

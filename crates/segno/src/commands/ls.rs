@@ -257,10 +257,10 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
         let mut row = vec![
             (index + 1).to_string().into(),
             Text::new().painted(Meaning::Dim, short(summary.session_id)),
-            summary.topic.as_ref().map_or_else(nothing, Text::from),
+            topic(summary).map_or_else(nothing, Text::from),
             phase,
             status(context, summary.status, summary.reason.as_ref(), lease),
-            summary.progress.map_or_else(nothing, |percent| format!("{percent} %").into()),
+            progress(summary).map_or_else(nothing, Text::from),
             Text::new().painted(Meaning::Dim, age),
             used(summary),
             if summary.cost_micros == 0 { nothing() } else { spent(summary) },
@@ -271,6 +271,24 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
         table.row(row);
     }
     context.printer.table(&table)
+}
+
+/// What a session is about; of one that works on an item of a loop, also for which loop.
+fn topic(summary: &Summary) -> Option<String> {
+    let item = summary.parent.zip(summary.work_item.as_ref());
+    match (&summary.topic, item) {
+        (topic, None) => topic.clone(),
+        (topic, Some((parent, item))) => {
+            let topic = topic.as_deref().unwrap_or_default();
+            Some(format!("{topic} (item {item} of {})", short(parent)))
+        }
+    }
+}
+
+/// How far a session is: in percent, or in items that are done.
+fn progress(summary: &Summary) -> Option<String> {
+    let items = summary.items_done.map(|done| format!("{done} done"));
+    items.or_else(|| summary.progress.map(|percent| format!("{percent} %")))
 }
 
 /// The tokens of a session; of what, if that is a cap or runs low.

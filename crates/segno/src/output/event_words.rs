@@ -430,6 +430,7 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
         Event::HandedOver(e) => loop_words::handed_over(e),
         Event::ItemTaken(e) => loop_words::item_taken(e),
         Event::ItemEnded(e) => loop_words::item_ended(e),
+        Event::QueueListed(e) => loop_words::queue_listed(e),
         Event::Unknown(UnknownEvent { kind, version, .. }) => {
             colored(Meaning::Dim, line("unknown", format!("{kind} version {version}, of a newer segno")))
         }

@@ -15,6 +15,7 @@ use segno_engine::core::event::LoopParked;
 use segno_engine::core::event::LoopStarted;
 use segno_engine::core::event::LoopWoken;
 use segno_engine::core::event::PhaseSkipped;
+use segno_engine::core::event::QueueListed;
 use segno_engine::core::looping::BreakerState;
 use segno_engine::core::looping::GateResult;
 use segno_engine::core::looping::LoopVerdict;
@@ -112,7 +113,8 @@ pub(super) fn handed_over(e: &HandedOver) -> Line {
 
 pub(super) fn item_taken(e: &ItemTaken) -> Line {
     let session = e.session.map(|session| session.to_string()).unwrap_or_default();
-    noted("item", format!("{} {}", e.item.id, e.item.title), session)
+    let what = if e.follow_up { "follow-up for " } else { "" };
+    noted("item", format!("{what}{} {}", e.item.id, e.item.title), session)
 }
 
 pub(super) fn item_ended(e: &ItemEnded) -> Line {
@@ -124,6 +126,11 @@ pub(super) fn item_ended(e: &ItemEnded) -> Line {
     let again = e.retry_at.map(|at| format!("again at {}", moment(at))).unwrap_or_default();
     let note = if e.why.is_empty() { again } else { e.why.clone() };
     colored(meaning, noted("item", format!("{} {}", e.item.id, e.end.as_str()), note))
+}
+
+pub(super) fn queue_listed(e: &QueueListed) -> Line {
+    let skipped = if e.skipped > 0 { format!("{} skipped", e.skipped) } else { String::new() };
+    colored(Meaning::Dim, noted("work", format!("{} ready", e.total), skipped))
 }
 
 /// In UTC, to the minute.

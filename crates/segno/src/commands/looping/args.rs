@@ -24,7 +24,9 @@ use crate::commands::args::dollars;
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  segno loop --prompt \"make the tests pass\" --until 'cargo test'\n  \
     segno loop TASK.md --until 'make check' --max-iterations 20 --cost 5\n  \
-    segno loop prp/login.md --workflow prp --until 'cargo test'\n  segno loop status"
+    segno loop prp/login.md --workflow prp --until 'cargo test'\n  \
+    segno loop --work 'br ready --json' --until 'cargo test' --branch 'segno/{item}'\n  \
+    segno loop --work TODO.md --until 'make check'\n  segno loop status"
 )]
 pub struct Args {
     /// What to do with an existing loop; without it, begins one
@@ -44,6 +46,20 @@ pub struct BeginArgs {
     /// What is to be done
     #[arg(long, short, value_name = "TEXT")]
     pub prompt: Option<String>,
+    /// Where work items come from: a command that lists them as JSON, like 'br ready --json', or a Markdown file with a
+    /// checklist. Each item is worked on in a session of its own, one after another, under the caps of this loop
+    #[arg(long, value_name = "COMMAND|FILE")]
+    pub work: Option<String>,
+    /// The command that shows one item, with {item} in it, to ask whether it is closed; known for br and bd. Without it,
+    /// an item is closed when it is listed no more
+    #[arg(long, value_name = "COMMAND", requires = "work")]
+    pub work_show: Option<String>,
+    /// When no item is left, wait for new ones
+    #[arg(long, requires = "work")]
+    pub watch: bool,
+    /// Let items that belong to one parent share a conversation
+    #[arg(long, requires = "work")]
+    pub share_conversation: bool,
     /// A command that measures the work; may be repeated. The work is done when all of them succeed, no test that they
     /// report fails, and the agent says that it is done (unless --no-signal)
     #[arg(long, value_name = "COMMAND")]
@@ -76,7 +92,8 @@ pub struct BeginArgs {
     /// What the session is about, in a few words
     #[arg(long, value_name = "TEXT")]
     pub topic: Option<String>,
-    /// Begin a git branch of this name; {id} stands for the session's id
+    /// Begin a git branch of this name; {id} stands for the session's id. With --work every item has its own: {item}
+    /// stands for the item's id
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
     /// Stop after so many iterations
@@ -190,6 +207,15 @@ pub enum Command {
         #[arg(value_name = "TEXT")]
         text: String,
         /// The session
+        #[arg(value_name = "ID")]
+        id: Option<crate::commands::args::SessionRef>,
+    },
+    /// Try a work item again at once that failed, was set aside or was left out
+    Retry {
+        /// The item's id
+        #[arg(value_name = "ITEM")]
+        item: String,
+        /// The session of the loop
         #[arg(value_name = "ID")]
         id: Option<crate::commands::args::SessionRef>,
     },

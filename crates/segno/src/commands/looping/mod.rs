@@ -5,6 +5,7 @@ pub(super) mod due;
 mod init;
 mod notify;
 pub(super) mod plan;
+mod queue;
 mod result;
 pub(super) mod status;
 mod watch;
@@ -64,11 +65,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Some(Command::Say { text, id }) => {
             context.refuse_below_run("tell itself something in your name")?;
             let ctx = CommandContext::open(context)?;
-            let id = ctx.session(id.as_ref())?;
+            let id = queue::worked_on(&ctx, ctx.session(id.as_ref())?)?;
             let said = LoopCommand::Say { text: text.as_str().into() };
             let acted = ctx.act(id, vec![loop_command(said)])?;
             ctx.report(&acted, format!("the agent of {} is told with the next prompt", short(id)))
         }
+        Some(Command::Retry { item, id }) => queue::retry(context, item, id.as_ref()),
         Some(Command::SkipPhase { session }) => skip_phase(context, session.id.as_ref()),
     }
 }
@@ -98,6 +100,9 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     for name in plan.phases.iter().filter_map(|phase| phase.agent.as_ref()).chain(&plan.limits.agents) {
         super::run::check_agent(context, name)?;
     }
+    if let Some(queue) = plan.queue.as_ref().filter(|_| args.dry_run) {
+        return queue::dry_run(context, &plan, queue, &settings);
+    }
     if args.dry_run {
         return init::dry_run(context, &plan, &settings);
     }
@@ -109,9 +114,9 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     let config = context.config()?;
     let new = NewLoop {
         plan,
-        topic: args.topic.clone(),
+        topic: args.topic.clone().or_else(|| args.work.as_ref().map(|work| format!("items of {work}"))),
         file: super::detect::work_file(context, args.file.as_deref())?,
-        branch: args.branch.clone(),
+        branch: args.branch.clone().filter(|_| args.work.is_none()),
         budget: args.budget.map(|tokens| config.token_budget(Some(tokens), false)),
         cost: args.cost.map(|micros| config.cost_budget(Some(micros), false)),
         ..NewLoop::default()
@@ -153,7 +158,8 @@ fn refuse_secrets(ctx: &CommandContext<'_>, plan: &LoopPlan) -> Outcome {
     let hooks =
         |phase: &PhasePlan| [&phase.on_start, &phase.on_complete, &phase.on_error].map(Clone::clone).concat();
     let measured = plan.phases.iter().flat_map(|phase| phase.evidence.iter().map(|one| one.command.clone()));
-    for command in measured.chain(plan.phases.iter().flat_map(hooks)) {
+    let listing = plan.queue.iter().flat_map(|queue| queue.command.iter().chain(&queue.show).cloned());
+    for command in measured.chain(plan.phases.iter().flat_map(hooks)).chain(listing) {
         if redactor.text(&command) != command {
             return Err(CommandError::usage("a command of the loop holds what looks like a secret")
                 .hint("read it from a variable or a file inside the command: the text itself is recorded"));

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use segno_engine::core::looping::Context as Conversation;
 use segno_engine::core::looping::EvidencePlan;
+use segno_engine::core::looping::GateRule;
 use segno_engine::core::looping::LimitPolicy;
 use segno_engine::core::looping::LoopCaps;
 use segno_engine::core::looping::LoopPlan;
 use segno_engine::core::looping::OwnWindows;
 use segno_engine::core::looping::PhasePlan;
+use segno_engine::core::looping::QueuePlan;
 use segno_engine::looping::NamedWorkflow;
 
 use super::args::BeginArgs;
@@ -23,10 +25,14 @@ const LARGEST: u64 = 1024 * 1024;
 
 /// The plan that these flags ask for.
 pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
-    let work = work(args)?;
+    let queue = super::queue::plan(context, args)?;
+    let work = work(args, queue.as_ref())?;
     let found = workflow(context, &args.workflow)?;
     let mut phases = found.phases(&measured(args), args.optional_phases);
-    if phases.iter().all(|phase| phase.evidence.is_empty()) && args.workflow == "simple" {
+    if queue.is_some() && args.workflow == "simple" && args.until.is_empty() && !args.no_signal {
+        // The tracker is asked whether an item is closed; the agent says when it is through.
+        phases.iter_mut().for_each(|phase| phase.gate = GateRule::Signal);
+    } else if phases.iter().all(|phase| phase.evidence.is_empty()) && args.workflow == "simple" {
         return Err(CommandError::usage("nothing measures the work, so the loop could never be done")
             .hint("--until 'cargo test'   names a command that succeeds when it is done"));
     }
@@ -53,6 +59,7 @@ pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
             tokens_per_hour: args.tokens_per_hour.or(file.tokens_per_hour),
         },
         signal: !args.no_signal,
+        queue,
         ..LoopPlan::default()
     };
     plan.check().map_err(segno_engine::Error::Refused)?;
@@ -87,11 +94,12 @@ pub(in crate::commands) fn bad_workflow(why: segno_engine::looping::WorkflowErro
 }
 
 /// What is to be done, in words.
-fn work(args: &BeginArgs) -> Outcome<String> {
+fn work(args: &BeginArgs, queue: Option<&QueuePlan>) -> Outcome<String> {
     let text = match (&args.prompt, &args.file) {
         (Some(prompt), _) => prompt.clone(),
         (None, Some(path)) if path.as_os_str() == "-" => TextSource::Stdin.read(LARGEST)?,
         (None, Some(path)) => TextSource::File(path.clone()).read(LARGEST)?,
+        (None, None) if queue.is_some() => queue.map(super::queue::default_prompt).unwrap_or_default(),
         (None, None) => {
             return Err(CommandError::usage("what is to be done?")
                 .hint("segno loop --prompt \"make the tests pass\" --until 'cargo test'   (or: segno loop TASK.md …)"));
@@ -100,7 +108,7 @@ fn work(args: &BeginArgs) -> Outcome<String> {
     if text.trim().is_empty() {
         return Err(CommandError::usage("what is to be done is empty"));
     }
-    Ok(text)
+    Ok(if queue.is_some() { super::queue::with_names(&text) } else { text })
 }
 
 /// The commands that somebody gave for this loop.
@@ -132,7 +140,8 @@ fn apply(phase: &mut PhasePlan, args: &BeginArgs, agents: &[String]) {
 fn caps(args: &BeginArgs) -> LoopCaps {
     let usual = LoopCaps::default();
     LoopCaps {
-        iterations: args.max_iterations.or(usual.iterations),
+        // With a queue, each item has the usual number, and all of them together what somebody says.
+        iterations: args.max_iterations.or(usual.iterations.filter(|_| args.work.is_none())),
         seconds: args.max_time.map(|time: Duration| time.as_secs()),
         iteration_tokens: args.iteration_budget,
         iteration_micros: args.iteration_cost,

@@ -4,6 +4,7 @@ use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::looping::CapKind;
 use segno_engine::core::looping::LoopVerdict;
+use segno_engine::core::looping::queue_status;
 use segno_engine::looping::LoopEnded;
 use serde_json::Value;
 use serde_json::json;
@@ -25,6 +26,7 @@ pub(super) fn report(ctx: &CommandContext<'_>, ended: &LoopEnded) -> Outcome {
         ctx.engine.redactor().json(&mut document);
         printer.json_line(&document)?;
     } else {
+        super::queue::summary(ctx, &ended.state)?;
         printer.talk(summary(&ended.state));
     }
     ctx.finish();
@@ -109,6 +111,7 @@ fn document(ended: &LoopEnded, exit: ExitCode, word: &str) -> Value {
         "gate": looping.and_then(|looping| looping.gate.as_ref()),
         "breaker": looping.map(|looping| &looping.breaker),
         "waiting_until": waits(ended),
+        "items": looping.and_then(|looping| queue_status(looping, state.updated_at)).map(|queue| queue.items),
         "tokens": state.tokens,
         "cost_micros": state.cost.used_micros,
     })

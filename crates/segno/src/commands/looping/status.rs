@@ -42,6 +42,14 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
         status.status,
         status.workflow
     ))?;
+    if let Some(queue) = &status.queue {
+        super::queue::status(&ctx, &status, queue)?;
+        ctx.finish();
+        return Ok(());
+    }
+    if let (Some(item), Some(parent)) = (&status.item, status.parent) {
+        printer.data(format!("  item       {} of loop {}", item.id, short(parent)))?;
+    }
     printer.data(phases(&status))?;
     let most = status.most.map_or_else(String::new, |most| format!(" of at most {most}"));
     printer.data(format!(

@@ -76,7 +76,8 @@ pub(super) fn drive(
     let (sender, news) = mpsc::channel();
     let (ear, voice) = (Ear(sender.clone()), Voice(sender));
     let first = ctx.load(session)?.seq;
-    let mut printed = Printed { context, waiting: None, wakes: wakes(ctx, waits.limits) };
+    let (wakes, items) = (wakes(ctx, waits.limits), super::queue::Followed::new(ctx));
+    let mut printed = Printed { context, waiting: None, wakes, items };
     let beside = || printed.print(&news);
     let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
         let hands = LoopHands {
@@ -135,6 +136,7 @@ struct Printed<'a> {
     waiting: Option<Duration>,
     /// What wakes the loop when it is parked, in words.
     wakes: String,
+    items: super::queue::Followed<'a>,
 }
 
 /// What wakes a loop that is parked: it is said, so that nobody waits for something that is not there.
@@ -159,8 +161,11 @@ impl Printed<'_> {
     /// Prints what came since. What is in the journal is shown from there.
     fn print(&mut self, news: &mpsc::Receiver<LoopNews>) {
         let printer = &self.context.printer;
+        self.items.print();
         for one in news.try_iter() {
             match one {
+                LoopNews::ItemBegan { item, session } => self.items.began(&item, session),
+                LoopNews::ItemEnded { item, line } => self.items.ended(&item, &line),
                 LoopNews::Measuring { name } => printer.status(&format!("  measuring: {name}")),
                 LoopNews::Waiting { left } => {
                     printer.status(&format!("  goes on in {}", units::duration(left)));

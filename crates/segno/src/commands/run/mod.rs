@@ -171,6 +171,16 @@ enum Unreadable {
     Later,
 }
 
+/// Shows what was recorded in another session after an event; answers with the last one. What cannot be read now is
+/// shown later.
+pub(super) fn print_beside(
+    ctx: &CommandContext<'_>,
+    (session, after): (SessionId, u64),
+    view: &mut View<'_>,
+) -> Outcome<u64> {
+    print_journal(ctx, session, after, view, Unreadable::Later)
+}
+
 /// Shows the events after `after`, as lines of JSON if that is asked for; answers with the last one.
 fn print_journal(
     ctx: &CommandContext<'_>,

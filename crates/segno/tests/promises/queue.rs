@@ -1,0 +1,87 @@
+//! A loop with a work queue through the program: a checklist and a scripted tracker.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::lab::Lab;
+use crate::looping::agent;
+
+/// Finds its item in the prompt, does it, ticks it, and says that it is done.
+const TICKS: &str = r#"item=$(grep '^Work on this item:' ../prompts | tail -1 | sed 's/.*: //')
+echo "$item" >> made; sed -i "s/\[ \] $item/[x] $item/" TODO.md; signal=true"#;
+
+fn listed(work: &str) -> Lab {
+    let lab = agent(work);
+    lab.write(&lab.home.work().join("TODO.md"), "- [ ] hull\n- [x] keel\n- [ ] sail\n");
+    lab
+}
+
+fn states(document: &Value) -> Vec<(String, String)> {
+    let items = document.as_array().unwrap().iter();
+    items
+        .map(|item| (item["id"].as_str().unwrap().to_owned(), item["state"].as_str().unwrap().to_owned()))
+        .collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(id, state)| ((*id).to_owned(), (*state).to_owned())).collect()
+}
+
+#[test]
+fn a_checklist_is_worked_off_with_one_line() {
+    let lab = listed(TICKS);
+    let said = lab.run(&["loop", "--no-hooks", "--work", "TODO.md", "--json"]);
+    let result = said.result();
+    assert_eq!((said.code, &result["outcome"]), (Some(0), &json!("completed")), "{result}");
+    assert_eq!(states(&result["items"]), pairs(&[("hull", "done"), ("sail", "done")]));
+    let made = std::fs::read_to_string(lab.home.work().join("made")).unwrap();
+    assert_eq!(made, "hull\nsail\n");
+    let sessions = lab.json(&["ls", "--all"]);
+    let parents = sessions["sessions"].as_array().unwrap().iter().filter(|one| one["parent"].is_string());
+    assert_eq!((parents.count(), sessions["total"].as_u64()), (2, Some(3)), "{sessions}");
+    lab.assert_nothing_left();
+}
+
+#[test]
+fn a_dry_run_shows_the_items_in_order_and_begins_nothing() {
+    let lab = listed(TICKS);
+    let plan = lab.json(&["loop", "--work", "TODO.md", "--dry-run"]);
+    let ids: Vec<&str> =
+        plan["items"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["hull", "sail"]);
+    assert!(plan["prompt"].as_str().unwrap().contains("Work on this item: hull"), "{plan}");
+    assert!(!lab.home.path().join("n").exists(), "no agent was started");
+}
+
+/// It never ticks: work and follow-up, five times, and the loop says what it set aside. Somebody tries it again.
+#[test]
+fn what_was_set_aside_is_shown_and_tried_again() {
+    let lab = listed("echo $n >> made; signal=true");
+    lab.write(&lab.home.work().join("TODO.md"), "- [ ] hull\n");
+    let args = ["loop", "--no-hooks", "--work", "TODO.md", "--no-wait", "--json"];
+    let said = lab.run(&args);
+    // The second failure is followed by a pause of a minute, which nobody waits for here.
+    assert_eq!((said.code, &said.result()["outcome"]), (Some(24), &json!("parked")), "{}", said.result());
+    let status = lab.json(&["loop", "status"]);
+    assert_eq!(states(&status["queue"]["items"]), pairs(&[("hull", "failed")]));
+    assert_eq!(status["queue"]["items"][0]["failures"], 2);
+    assert_eq!(lab.run(&["loop", "retry", "mast"]).code, Some(5));
+    assert_eq!(lab.run(&["loop", "retry", "hull"]).code, Some(0));
+    assert_eq!(lab.json(&["loop", "status"])["queue"]["items"][0]["failures"], 0);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let lab = listed(TICKS);
+    for (args, words) in [
+        (vec!["loop", "--work", "NONE.md"], "cannot read the checklist"),
+        (vec!["loop", "--work", "TODO.md", "--branch", "one"], "{item}"),
+        (vec!["loop", "--work", "br ready", "--work-show", "br show"], "{item}"),
+        (vec!["loop", "--work", "TODO.md", "--no-signal"], "--until"),
+        (vec!["loop", "--watch", "--prompt", "x", "--until", "true"], "--work"),
+    ] {
+        let said = lab.run(&args);
+        assert_ne!(said.code, Some(0), "{args:?}");
+        assert!(said.stderr.contains(words), "{args:?}: {}", said.stderr);
+    }
+}
