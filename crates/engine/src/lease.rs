@@ -89,6 +89,12 @@ impl Driver<'_> {
         Ok(self.engine.store().renew(self.session, self.epoch)?)
     }
 
+    /// Does what others asked this driver for while none of its agents runs: pause, complete, abort. Answers with why the
+    /// session stands still then, in words; nothing is left to drive after that.
+    pub fn obey(&self) -> Result<Option<String>, Error> {
+        self.engine.stop_between_runs(self, &crate::run::Stop::default())
+    }
+
     /// Does something as this driver; refused when another took over.
     pub fn act(&self, input: impl Into<Input>) -> Result<crate::Acted, Error> {
         self.act_all([input])
@@ -139,6 +145,12 @@ fn described(holder: &Holder) -> String {
 }
 
 impl Engine {
+    /// Whether an error means that a driver has nothing left to drive: it was replaced, or the session is gone. Every
+    /// other one is waited out.
+    pub fn ends_driving(why: &Error) -> bool {
+        matches!(why, Error::Store(segno_store::Error::StaleEpoch { .. }) | Error::SessionNotFound { .. })
+    }
+
     /// Takes the right to drive a session, or says who has it. One whose process is dead is replaced, and one that
     /// cannot be seen and has been silent for too long.
     pub fn drive(&self, session: SessionId, what: &str) -> Result<Driver<'_>, Error> {

@@ -68,6 +68,7 @@ pub use engine::fresh_key;
 pub use error::Error;
 pub use inside::artifact_path;
 pub use inside::inside;
+pub use lease::Driver;
 pub use manager::Artifact;
 pub use manager::BudgetWarning;
 pub use manager::HistoryEntry;

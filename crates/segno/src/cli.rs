@@ -145,6 +145,7 @@ pub enum Command {
 
     Config(commands::config::Args),
     Trust(commands::trust::Args),
+    Mcp(commands::mcp::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
     Help(commands::help::Args),
@@ -205,7 +206,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Keep", &["export", "import", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
-    ("Set up", &["config", "trust", "completions", "man", "help"]),
+    ("Set up", &["config", "trust", "mcp", "completions", "man", "help"]),
 ];
 
 /// The whole tree. Its help shows what people need and says where the rest is.

@@ -104,6 +104,13 @@ impl<'a> CommandContext<'a> {
         Self::open_for(context, Purpose::LongLived, Opens::ToBegin)
     }
 
+    /// The same for a run that another session asked for: it counts under that session's caps.
+    pub fn open_to_stay_below(context: &'a Context, above: Option<SessionId>) -> Outcome<Self> {
+        let ctx = Self::assemble_below(context, Purpose::LongLived, Opens::ToBegin, above)?;
+        ctx.tell(ctx.engine.catch_up(CatchUp::Whole));
+        Ok(ctx)
+    }
+
     /// Opens the store for somebody who waits for a list: that a driver died is said at once, and what takes longer is
     /// done when the answer has been given.
     pub fn open_to_list(context: &'a Context) -> Outcome<Self> {
@@ -139,9 +146,19 @@ impl<'a> CommandContext<'a> {
     }
 
     fn assemble(context: &'a Context, purpose: Purpose, how: Opens) -> Outcome<Self> {
+        Self::assemble_below(context, purpose, how, None)
+    }
+
+    fn assemble_below(
+        context: &'a Context,
+        purpose: Purpose,
+        how: Opens,
+        above: Option<SessionId>,
+    ) -> Outcome<Self> {
         let setup = context.setup()?;
         let create = how != Opens::WhatIsThere;
         let mut opening = context.opening(create, purpose)?;
+        opening.actor.session = opening.actor.session.or(above);
         opening.waits = (how == Opens::ToBegin).then(|| says_that_it_waits(context));
         let engine = setup.open(opening)?;
         let ctx = Self { context, engine, rest: false };

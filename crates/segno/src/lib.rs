@@ -14,6 +14,7 @@ pub mod error;
 pub mod exit;
 pub mod hook;
 pub mod log_file;
+mod mcp;
 pub mod output;
 pub mod recent;
 mod setup;

@@ -52,6 +52,15 @@ impl Engine {
         self.load(above).is_ok().then_some(above)
     }
 
+    /// How many sessions there are above one: the session whose agent started its newest run, the one above that, and
+    /// so on.
+    pub fn sessions_above(&self, session: SessionId) -> usize {
+        // Whoever asks wants to know whether there are a few; a store that goes round in circles is none of ours.
+        const ENOUGH: usize = 8;
+        let above = |of: &SessionId| self.load(*of).ok()?.state.run?.below;
+        std::iter::successors(above(&session), above).take(ENOUGH).count()
+    }
+
     /// Counts what a session has used wherever else a cap is that it uses.
     pub(crate) fn count_above(&self, state: &State) -> Result<(), Error> {
         let below = self.count_run_above(state);

@@ -34,6 +34,7 @@ pub mod looping;
 pub mod ls;
 pub mod man;
 pub mod mark;
+pub mod mcp;
 pub mod memory;
 pub mod metric;
 pub mod new;
@@ -78,6 +79,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Diff(args) => undo::diff(context, args),
         Command::Rollback(args) => undo::rollback(context, args),
         Command::Run(args) => run::run(context, args),
+        Command::Mcp(args) => mcp::run(context, args),
         Command::Loop(args) => looping::run(context, args),
         Command::Workflow(args) => workflow::run(context, args),
         Command::Schedule(args) => schedule::run(context, args),
@@ -167,6 +169,7 @@ fn records(command: &Command) -> bool {
             | Command::Diff(_)
             | Command::Rollback(_)
             | Command::Run(_)
+            | Command::Mcp(_)
             | Command::Loop(_)
             | Command::Workflow(_)
             | Command::Schedule(_)

@@ -18,7 +18,7 @@ mod help;
 mod keep;
 mod layers;
 mod log_file;
-
+mod mcp;
 mod new;
 mod parse;
 mod place;

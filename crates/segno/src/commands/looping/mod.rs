@@ -75,6 +75,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
 }
 
+/// The command that shows where the loop of this project stands.
+pub(crate) fn status_command() -> crate::cli::Command {
+    let status = Command::Status { session: super::args::OneSession::default() };
+    crate::cli::Command::Loop(Args { command: Some(status), begin: Box::default() })
+}
+
 /// Leaves the present phase of a loop without its gate.
 pub(super) fn skip_phase(context: &Context, id: Option<&super::args::SessionRef>) -> Outcome {
     context.refuse_below_run("skip a gate")?;

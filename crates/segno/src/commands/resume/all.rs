@@ -117,7 +117,7 @@ fn confirm(context: &Context, yes: bool, count: usize) -> Outcome {
 }
 
 /// Starts `segno resume ID` in the background, in the session's own project.
-fn start(context: &Context, args: &Args, session: &Summary) -> Outcome<std::path::PathBuf> {
+pub(crate) fn start(context: &Context, args: &Args, session: &Summary) -> Outcome<std::path::PathBuf> {
     let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
     let directory = context.paths.state.join("resumed");
     crate::files::private_directory(&directory)

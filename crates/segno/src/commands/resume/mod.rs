@@ -7,6 +7,7 @@ mod halted;
 mod panel;
 
 pub(super) use again::again;
+pub(crate) use all::start as in_background;
 pub(super) use confirm::metrics;
 
 use std::io::IsTerminal as _;

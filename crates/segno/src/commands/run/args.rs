@@ -92,6 +92,9 @@ pub struct Args {
     /// Tell the session's id to this descriptor, for --detach
     #[arg(long, hide = true, value_name = "FILE")]
     pub tell: Option<PathBuf>,
+    /// The session of the agent that asked for this run, where no variable tells
+    #[arg(long, hide = true, value_name = "ID")]
+    pub below: Option<segno_engine::core::SessionId>,
     /// Any command instead of an agent
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

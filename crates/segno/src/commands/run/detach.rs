@@ -27,8 +27,39 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const DETACHED: &str = "detached";
 const PREFIX: &str = "run-";
 
-/// Starts this program again in the background, and waits until it says that its session is there.
+/// A run that goes on in the background.
+pub(crate) struct Begun {
+    /// Its session.
+    pub(crate) session: SessionId,
+    pid: u32,
+    log: std::path::PathBuf,
+}
+
+/// Starts this program again in the background with the same command line, and says which session it runs.
 pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
+    let arguments = std::env::args_os().skip(1).collect();
+    let Begun { session, pid, log } = in_background(context, arguments, stdin())?;
+    let printer = &context.printer;
+    if printer.is_json() {
+        printer.json(&json!({ "session_id": session, "pid": pid, "log": log }))?;
+    } else {
+        printer.data(session.to_string())?;
+        printer.talk(format!("runs in the background (pid {pid})"));
+        printer.hint(format!("segno tail -f {0}   segno stop {0}", tail(session)));
+    }
+    Ok(())
+}
+
+/// Starts this program in the background with a command line of `segno run --detach`, and waits until it says that its
+/// session is there.
+///
+/// # Errors
+/// If no session came of it: with the words and the exit code of the process in the background.
+pub(crate) fn in_background(
+    context: &Context,
+    arguments: Vec<std::ffi::OsString>,
+    stdin: Stdio,
+) -> Outcome<Begun> {
     let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
     let directory = context.paths.state.join(DETACHED);
     files::private_directory(&directory)
@@ -45,12 +76,12 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     };
     let out = open(&log)?;
     let mut arguments: Vec<std::ffi::OsString> =
-        std::env::args_os().skip(1).filter(|argument| argument != "--detach").collect();
+        arguments.into_iter().filter(|argument| argument != "--detach").collect();
     // The hidden flag must come before a command that is run as it is.
     let at = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
     arguments.splice(at..at, ["--tell".into(), told.clone().into_os_string()]);
     let runtime = context.environment.non_empty("XDG_RUNTIME_DIR").map(Path::new);
-    let mut child = start_background(&own, &arguments, stdin(), out, runtime, &Environment::inherited(), &[])
+    let mut child = start_background(&own, &arguments, stdin, out, runtime, &Environment::inherited(), &[])
         .map_err(|why| CommandError::io("cannot start the background process", why))?;
     let until = Instant::now() + PATIENCE;
     let (mut ended, mut warned) = (None, false);
@@ -82,15 +113,7 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
         let why = "the background process did not start a session";
         return Err(CommandError::new(exit, "not_detached", why).hint(said.trim().to_owned()));
     };
-    let printer = &context.printer;
-    if printer.is_json() {
-        printer.json(&json!({ "session_id": session, "pid": child.id(), "log": log }))?;
-    } else {
-        printer.data(session.to_string())?;
-        printer.talk(format!("runs in the background (pid {})", child.id()));
-        printer.hint(format!("segno tail -f {0}   segno stop {0}", tail(session)));
-    }
-    Ok(())
+    Ok(Begun { session, pid: child.id(), log })
 }
 
 /// Where standard input is a pipe or a file, it holds the prompt, and the background process reads it.

@@ -13,6 +13,7 @@ mod waiting;
 
 pub use args::Args;
 pub use describe::describe;
+pub(crate) use detach::in_background;
 pub(super) use interactive::has_terminal;
 pub(super) use interactive::need_terminal;
 pub(super) use launch::check_agent;
@@ -54,7 +55,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         return detach::detach(context, args);
     }
     detach::leave_terminal(args);
-    let ctx = CommandContext::open_to_stay(context)?;
+    let ctx = CommandContext::open_to_stay_below(context, args.below)?;
     if let Next::Resume(id) = waiting::announce(&ctx, args)? {
         return super::resume::take_up_session(&ctx, id);
     }

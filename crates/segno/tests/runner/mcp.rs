@@ -1,0 +1,339 @@
+//! `segno mcp`, spoken to line by line: what an agent does with its own session, and what becomes of it afterwards.
+
+use std::io::BufRead as _;
+use std::io::BufReader;
+use std::io::Lines;
+use std::io::Write as _;
+use std::process::Child;
+use std::process::ChildStdin;
+use std::process::ChildStdout;
+use std::process::Stdio;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::common::SEGNO;
+use crate::common::TestEnv;
+
+/// A client that knows what it sends.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines<BufReader<ChildStdout>>,
+    last: u64,
+    /// What it says to a question of the server.
+    answers: Value,
+}
+
+impl Client {
+    fn start(env: &TestEnv, capabilities: Value) -> Self {
+        let mut child = env
+            .command(SEGNO)
+            .arg("mcp")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut client = Self { child, input, output, last: 0, answers: Value::Null };
+        let greeting = client.ask(
+            "initialize",
+            json!({
+                "protocolVersion": "2025-11-25", "capabilities": capabilities,
+                "clientInfo": { "name": "test", "version": "1" },
+            }),
+        );
+        assert_eq!(greeting["result"]["protocolVersion"], "2025-11-25", "{greeting}");
+        assert_eq!(greeting["result"]["serverInfo"]["name"], "segno", "{greeting}");
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().unwrap();
+        writeln!(input, "{message}").unwrap();
+        input.flush().unwrap();
+    }
+
+    fn hear(&mut self) -> Value {
+        let line = self.output.next().expect("the server says something").unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}"))
+    }
+
+    /// Asks, answers what the server asks meanwhile, and gives the answer.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.last += 1;
+        let id = self.last;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        loop {
+            let heard = self.hear();
+            match heard["method"].as_str() {
+                Some("elicitation/create") => {
+                    let result = self.answers.clone();
+                    self.send(&json!({ "jsonrpc": "2.0", "id": heard["id"], "result": result }));
+                }
+                Some(other) => panic!("the server asks for {other}"),
+                None if heard["id"] == id => return heard,
+                None => panic!("an answer to something else: {heard}"),
+            }
+        }
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Calls a tool that has to do what it was asked.
+    fn ok(&mut self, tool: &str, arguments: Value) -> Value {
+        let said = self.call(tool, arguments);
+        assert_ne!(said["result"]["isError"], true, "{tool}: {said}");
+        assert!(said["error"].is_null(), "{tool}: {said}");
+        said["result"]["structuredContent"].clone()
+    }
+
+    /// Calls a tool that has to refuse, and gives its words.
+    fn refused(&mut self, tool: &str, arguments: Value) -> String {
+        let said = self.call(tool, arguments);
+        assert_eq!(said["result"]["isError"], true, "{tool}: {said}");
+        said["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Goes away as clients do.
+    fn leave(mut self) {
+        drop(self.input.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn status(env: &TestEnv, id: &str) -> Value {
+    env.json(&["show", id])["session"].clone()
+}
+
+#[test]
+fn an_initializer_and_a_worker_share_a_session() {
+    let env = TestEnv::new();
+    let mut first = Client::start(&env, json!({}));
+    let made = first.ok("new", json!({ "topic": "shop", "intent": "it sells", "phases": ["RED", "GREEN"] }));
+    let id = made["session_id"].as_str().unwrap().to_owned();
+    assert_eq!((&made["status"], &made["phase"]), (&"active".into(), &"RED".into()), "{made}");
+    first.ok("task", json!({ "add": "write the page" }));
+    first.ok(
+        "decide",
+        json!({ "question": "db?", "choice": "sqlite", "because": "small", "alternatives": ["pg"] }),
+    );
+    first.ok("output", json!({ "name": "plan", "content": "@not a file" }));
+    first.ok("tokens", json!({ "input": 1200, "output": 300 }));
+    let paused = first.ok("pause", json!({ "reason": "context is full" }));
+    assert_eq!(paused["status"], "paused", "{paused}");
+    first.leave();
+    assert_eq!(status(&env, &id)["status"], "paused");
+
+    let mut second = Client::start(&env, json!({}));
+    let resumed = second.ok("resume", json!({ "session": &id[id.len() - 6..] }));
+    assert_eq!(resumed["session_id"], id.as_str(), "{resumed}");
+    let brief = second.ok("brief", json!({}));
+    assert!(brief.to_string().contains("write the page"), "{brief}");
+    assert_eq!(second.ok("output", json!({ "name": "plan" }))["content"], "@not a file");
+    second.ok("phase", json!({ "name": "GREEN", "verify": "pass", "details": "3 tests" }));
+    second.ok("task", json!({ "done": 1 }));
+    second.ok("metric", json!({ "name": "coverage", "value": 87.5 }));
+    second.ok("milestone", json!({ "name": "page" }));
+    second.ok("note", json!({ "text": "-looks like a flag" }));
+    second.ok("error", json!({ "message": "refused", "kind": "network" }));
+    second.ok("memory", json!({ "query": "how?", "result": "so" }));
+    second.ok("progress", json!({ "percent": 80 }));
+    env.write("project/page.html", "x");
+    second.ok("artifact", json!({ "path": "page.html", "change": "created" }));
+    let fits = second.ok("budget_check", json!({ "tokens": 1000 }));
+    assert_eq!(fits["can_continue"], true, "{fits}");
+    let does_not = second.ok("budget_check", json!({ "tokens": 99_000 }));
+    assert_eq!(
+        (&does_not["can_continue"], &does_not["tokens_remaining"]),
+        (&Value::Null, &98_500.into()),
+        "{does_not}"
+    );
+    let decisions = second.ok("show", json!({ "part": "decisions" }));
+    assert_eq!(decisions["items"][0]["choice"], "sqlite", "{decisions}");
+    let done = second.ok("complete", json!({ "summary": "sells" }));
+    assert_eq!(done["status"], "completed", "{done}");
+    second.leave();
+    let end = env.json(&["state", &id]);
+    assert_eq!((&end["status"], &end["phase"]), (&"completed".into(), &"GREEN".into()), "{end}");
+    assert_eq!(
+        (&end["budget"]["tokens_used"], &end["metrics"]["coverage"]),
+        (&1500.into(), &87.5.into()),
+        "{end}"
+    );
+}
+
+#[test]
+fn a_server_that_is_killed_is_noticed_and_one_that_is_left_pauses() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env, json!({}));
+    let id = client.ok("new", json!({ "topic": "one" }))["session_id"].as_str().unwrap().to_owned();
+    client.ok("note", json!({ "text": "half-way" }));
+    assert_eq!(status(&env, &id)["status"], "active");
+    client.kill();
+    assert_eq!(status(&env, &id)["status"], "interrupted");
+
+    let mut client = Client::start(&env, json!({}));
+    client.ok("resume", json!({ "session": id }));
+    client.leave();
+    let left = status(&env, &id);
+    assert_eq!((&left["status"], &left["reason"]["what"]), (&"paused".into(), &"run ended".into()), "{left}");
+}
+
+#[test]
+fn who_holds_a_session_does_what_others_ask() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env, json!({}));
+    let id = client.ok("new", json!({ "topic": "one" }))["session_id"].as_str().unwrap().to_owned();
+    let said = env.ok(&["pause", &id]);
+    assert!(said.stderr.contains("its driver was asked to pause"), "{}", said.stderr);
+    // Whatever is called next comes after the answer.
+    let seen = client.ok("status", json!({}));
+    let seen = if seen["status"] == "active" { client.ok("status", json!({})) } else { seen };
+    assert_eq!(seen["status"], "paused", "{seen}");
+    client.leave();
+}
+
+#[test]
+fn files_go_back_only_if_a_person_confirms() {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_CHECKPOINT_FILES", "true");
+    // Snapshots are made with git.
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    env.write("project/a.txt", "before");
+    let mut mute = Client::start(&env, json!({}));
+    mute.ok("new", json!({ "topic": "one" }));
+    let kept = mute.ok("checkpoint", json!({ "name": "good" }));
+    let checkpoint = kept["checkpoint"].as_str().unwrap().to_owned();
+    env.write("project/a.txt", "after");
+    let words = mute.refused("restore", json!({ "checkpoint": checkpoint }));
+    assert!(words.contains(&format!("segno checkpoint restore {checkpoint}")), "{words}");
+    assert_eq!(env.read("project/a.txt"), "after");
+    mute.ok("pause", json!({}));
+    mute.leave();
+
+    let mut asked = Client::start(&env, json!({ "elicitation": {} }));
+    asked.ok("resume", json!({}));
+    for no in [json!({ "action": "decline" }), json!({ "action": "accept", "content": { "confirm": false } })]
+    {
+        asked.answers = no;
+        let words = asked.refused("restore", json!({ "checkpoint": checkpoint }));
+        assert_eq!(words, "the person did not confirm it; nothing was changed");
+        assert_eq!(env.read("project/a.txt"), "after");
+    }
+    asked.answers = json!({ "action": "accept", "content": { "confirm": true } });
+    let back = asked.ok("restore", json!({ "checkpoint": checkpoint }));
+    assert_eq!(back["to"], checkpoint.as_str(), "{back}");
+    assert_eq!(env.read("project/a.txt"), "before");
+    asked.leave();
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_words() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env, json!({}));
+    client.ok("new", json!({ "topic": "one" }));
+    let wrong = [
+        ("phase", json!({}), "missing field `name`"),
+        ("note", json!({ "text": "x", "loud": true }), "unknown field `loud`"),
+        ("progress", json!({ "percent": 101 }), "from 0 to 100"),
+        ("task", json!({ "add": "x", "done": 1 }), "give one of add, done and drop"),
+        ("show", json!({ "part": "secrets" }), "there is no list secrets"),
+        ("artifact", json!({ "path": "a", "change": "eaten" }), "eaten is none of"),
+        ("artifact", json!({ "path": "/etc/passwd", "change": "created" }), "outside of the project"),
+        ("load", json!({ "session": "../../x" }), "a session is named by"),
+        ("resume-loop", json!({}), "no loop"),
+    ];
+    for (tool, arguments, part) in wrong {
+        let words = client.refused(tool, arguments);
+        assert!(words.contains(part), "{tool}: {words}");
+    }
+    let unknown = client.call("budget_extend", json!({ "tokens": 5 }));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let again = client.refused("new", json!({ "topic": "two" }));
+    assert!(again.contains("already"), "{again}");
+    client.leave();
+}
+
+#[test]
+fn the_list_of_tools_is_small_and_whole() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env, json!({}));
+    let listed = client.ask("tools/list", json!({}))["result"]["tools"].clone();
+    let names: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    for wanted in [
+        "new",
+        "load",
+        "pause",
+        "resume",
+        "complete",
+        "abort",
+        "status",
+        "brief",
+        "phase",
+        "tokens",
+        "budget_check",
+        "decide",
+        "artifact",
+        "output",
+        "metric",
+        "milestone",
+        "intent",
+        "breakpoint",
+        "note",
+        "error",
+        "memory",
+        "task",
+        "checkpoint",
+        "list",
+        "diff",
+        "restore",
+        "rollback",
+        "run",
+        "pause-loop",
+        "resume-loop",
+    ] {
+        assert!(names.contains(&wanted), "{wanted} is missing in {names:?}");
+    }
+    // A model is sent this with every request: about four bytes to a token.
+    let bytes = listed.to_string().len();
+    assert!(bytes < 10_000, "{bytes} bytes are too many");
+    client.leave();
+}
+
+#[test]
+fn resources_and_prompts() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env, json!({}));
+    let read = |client: &mut Client, uri: &str| -> Value {
+        let said = client.ask("resources/read", json!({ "uri": uri }));
+        let text =
+            said["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{said}")).to_owned();
+        serde_json::from_str(&text).unwrap()
+    };
+    assert_eq!(read(&mut client, "bp://dashboard/status")["status"], "idle");
+    client.ok("new", json!({ "topic": "shop" }));
+    assert_eq!(read(&mut client, "segno://session")["session"]["topic"], "shop");
+    let sessions = read(&mut client, "segno://sessions");
+    assert!(sessions.to_string().contains("\"topic\":\"shop\""), "{sessions}");
+    let listed = client.ask("resources/list", json!({}))["result"]["resources"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 10, "{listed}");
+    let none = client.ask("resources/read", json!({ "uri": "segno://../x" }));
+    assert_eq!(none["error"]["code"], -32002, "{none}");
+    let prompt =
+        client.ask("prompts/get", json!({ "name": "initializer", "arguments": { "task": "a shop" } }));
+    let text = prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("a shop") && text.contains("`pause`"), "{text}");
+    client.leave();
+}
