@@ -90,7 +90,7 @@ impl Bench {
         path
     }
 
-    /// The first phase of `spec` goes by the agent's signal alone, and this agent gives none.
+    /// The first phase of `spec` goes by the agent's signal alone: nothing is measured in it, and this agent gives none.
     fn start_loop(&self, project: &Path, program: &Path, iterations: u64) -> Child {
         let most = iterations.to_string();
         let store = format!("sqlite:{}.db", program.display());
@@ -98,7 +98,7 @@ impl Bench {
             project,
             &["--store", &store, "--quiet", "loop", "--prompt", "x", "--workflow", "spec", "--no-hooks"],
         );
-        command.args(["--max-iterations", &most]);
+        command.args(["--until", "true", "--max-iterations", &most]);
         command.env("SEGNO_AGENTS", format!("[claude]\nprogram = \"{}\"", program.display()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().unwrap_or_else(|why| fail(&why.to_string()))
