@@ -229,3 +229,29 @@ fn run_words(lab: &Lab, more: &[&str]) -> (Option<i32>, String) {
         lab.run(&["loop", "--no-hooks", "--prompt", "x"].iter().chain(more).copied().collect::<Vec<_>>());
     (said.code, said.stderr)
 }
+
+/// What the program keeps in mind and what the state holds do not grow with the iterations.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_loop_takes_no_more_than_a_short_one() {
+    let lab = agent(
+        "while [ ! -e ../driver ]; do sleep 0.02; done\n\
+         sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$(cat ../driver)/status >> ../memory\necho $n >> log",
+    );
+    // More than the state remembers one by one.
+    let args: Vec<&str> = UNTIL.iter().chain(&["--max-iterations", "36", "--json"]).copied().collect();
+    let live = lab.start(&args, None);
+    let driver = lab.home.work().parent().unwrap().join("driver");
+    std::fs::write(driver.with_extension("new"), live.pid().to_string()).unwrap();
+    std::fs::rename(driver.with_extension("new"), &driver).unwrap();
+    assert_eq!(live.finish().code, Some(26));
+    let memory: Vec<u64> = beside(&lab, "memory").lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(memory.len(), 36);
+    assert!(memory[35] < memory[9] + 4_096, "kilobytes after each iteration: {memory:?}");
+    let size = || lab.state()["looping"].to_string().len();
+    let before = size();
+    let more = lab.run(&["loop", "resume", "last", "--more", "6"]);
+    assert_eq!(more.code, Some(26), "{}", more.stderr);
+    let after = size();
+    assert!(after < before + 500, "{before} bytes after 36 iterations, {after} after 42");
+}
