@@ -22,6 +22,8 @@ pub struct Capabilities {
     pub tells_use_late: bool,
     /// It can tell how full the windows of its plan are without a call of the model.
     pub tells_usage: bool,
+    /// It says itself what it costs in a run without a person, at its end at the latest.
+    pub tells_cost: bool,
     /// It keeps a cap on turns itself, in a run without a person.
     pub caps_turns: bool,
 }

@@ -242,7 +242,7 @@ fn utilization(used: u64, total: u64) -> f64 {
 }
 
 /// `used` is at least `percent` of `total`, in whole numbers: no rounding decides a warning.
-fn reaches(used: u64, total: u64, percent: u8) -> bool {
+pub(crate) fn reaches(used: u64, total: u64, percent: u8) -> bool {
     u128::from(used) * 100 >= u128::from(total) * u128::from(percent)
 }
 

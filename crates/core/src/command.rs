@@ -24,6 +24,7 @@ use crate::event::Verdict;
 use crate::event::Workflow;
 use crate::id::SessionId;
 use crate::id::Uid;
+use crate::rates::Rates;
 use crate::text::Text;
 use crate::time::Timestamp;
 
@@ -118,6 +119,8 @@ pub enum Command {
     },
     /// What a run of another session, started by an agent of this one, has used so far.
     CountBelow { run: String, tokens: TokenUse, micros: u64 },
+    /// Reckon by a price list what tokens of runs cost whose cost nobody has told.
+    PriceByList { rates: Rates },
     /// Allow more.
     ExtendBudget { unit: Unit, added: u64 },
 
@@ -255,6 +258,7 @@ impl Command {
             | Self::SetProject { .. }
             | Self::SetGitBranch { .. }
             | Self::CountBelow { .. }
+            | Self::PriceByList { .. }
             | Self::SettleCall { .. }
             | Self::ReadyCheckpoint(_)
             | Self::FailCheckpoint { .. }
@@ -305,6 +309,7 @@ impl Command {
             Self::SetWorkflowState { .. } => "change its workflow state",
             Self::SetProgress { .. } => "change its progress",
             Self::CountBelow { .. } => "record tokens",
+            Self::PriceByList { .. } => "record costs",
             Self::SetBudget { .. } | Self::ExtendBudget { .. } => "change its budget",
             Self::RecordArtifact { .. } => "take artifacts",
             Self::RecordOutput { .. } => "take outputs",

@@ -154,9 +154,10 @@ fn decide_command(state: &State, command: Command) -> Result<Vec<Event>, Refusal
             }
             one(ev::RequestAnswered { request, obeyed, details })
         }
-        Command::CountBelow { .. } | Command::SetBudget { .. } | Command::ExtendBudget { .. } => {
-            decide_budget(state, command)
-        }
+        Command::CountBelow { .. }
+        | Command::PriceByList { .. }
+        | Command::SetBudget { .. }
+        | Command::ExtendBudget { .. } => decide_budget(state, command),
         Command::SetIntent { .. }
         | Command::SetProject { .. }
         | Command::SetGitBranch { .. }

@@ -31,6 +31,8 @@ pub const WAYS: usize = 16;
 pub const RESTORES: usize = 16;
 /// How many runs before the newest are remembered by the source of their tokens.
 pub const EARLIER_RUNS: usize = 16;
+/// Most models of which tokens without a price are kept apart.
+pub const UNPRICED: usize = 16;
 /// Most phases of a loop.
 pub const LOOP_PHASES: usize = 32;
 /// How much of a plan of a loop may be kept in the state, as JSON text in bytes.

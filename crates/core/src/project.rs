@@ -175,6 +175,7 @@ impl Changes<'_> {
             Event::RunStarted(e) => self.run_started(e),
             Event::RunNamed(e) => self.run_named(e),
             Event::RunEnded(e) => self.run_ended(e),
+            Event::CostRecorded(_) => self.cost_recorded(),
             Event::ItemsImported(e) => self.items_imported(e),
             Event::JournalImported(_) => self.calls_in_doubt(),
             Event::ArtifactRecorded(e) => self.artifact_recorded(e),
@@ -196,7 +197,6 @@ impl Changes<'_> {
             Event::DriverDetached(_)
             | Event::TopicSet(_)
             | Event::TokensRecorded(_)
-            | Event::CostRecorded(_)
             | Event::BudgetWarned(_)
             | Event::BudgetExceeded(_)
             | Event::HistoryNoted(_)

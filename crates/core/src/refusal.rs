@@ -1,6 +1,8 @@
 //! Why a command was not carried out. Nothing was written when one of these comes back.
 
 use crate::event::Request;
+use crate::event::Unit;
+use crate::id::SessionId;
 use crate::status::Status;
 
 /// A command that the rules do not allow now.
@@ -102,6 +104,28 @@ pub enum Refusal {
         /// Which one tries.
         session: crate::id::SessionId,
     },
+    /// All sessions of the project together have used up a cap on the day.
+    #[error("{} of today is used up in this project", cap_words(*unit, *used, *total))]
+    DayCap {
+        /// Tokens or money.
+        unit: Unit,
+        /// Used so far today.
+        used: u64,
+        /// The allowance.
+        total: u64,
+    },
+    /// Sessions that go on with one cap have used it up together.
+    #[error("{}, which session {session} began with, is used up", cap_words(*unit, *used, *total))]
+    SharedCap {
+        /// The session whose cap it is.
+        session: SessionId,
+        /// Tokens or money.
+        unit: Unit,
+        /// Used so far by all of them.
+        used: u64,
+        /// The allowance.
+        total: u64,
+    },
     /// The thing is there already, or is what it should become.
     #[error("{0}")]
     Already(String),
@@ -130,7 +154,17 @@ impl Refusal {
             Self::UnknownPhase { .. } => "unknown_phase",
             Self::AskedBefore { .. } => "asked_before",
             Self::AnotherFirst { .. } => "another_first",
+            Self::DayCap { .. } => "day_cap_reached",
+            Self::SharedCap { .. } => "cap_reached",
             Self::Already(_) => "already",
         }
+    }
+}
+
+/// A cap and what was used of it, for a sentence.
+pub fn cap_words(unit: Unit, used: u64, total: u64) -> String {
+    match unit {
+        Unit::Tokens => format!("the token budget ({used} of {total})"),
+        Unit::Cost => format!("the cost budget (${:.2} of ${:.2})", used as f64 / 1e6, total as f64 / 1e6),
     }
 }

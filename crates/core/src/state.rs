@@ -31,6 +31,7 @@ use crate::event::WorkItemMark;
 use crate::event::Workflow;
 use crate::id::SessionId;
 use crate::id::Uid;
+use crate::lately::UsedLately;
 use crate::status::Status;
 use crate::time::Timestamp;
 
@@ -127,6 +128,13 @@ pub struct State {
     pub tokens_estimated: bool,
     /// Money allowed and spent.
     pub cost: CostBudget,
+    /// Tokens of runs before the newest whose cost nobody has told and no price list knows, by model; `?` stands for models
+    /// that nobody named.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unpriced: BTreeMap<String, TokenUse>,
+    /// What it used itself lately, for caps on a day.
+    #[serde(default, skip_serializing_if = "UsedLately::is_empty")]
+    pub lately: UsedLately,
     /// What runs of other sessions have used so far that an agent of this one started, by run; and what sessions have
     /// used that go on with its cap, by their `uid`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -248,6 +256,17 @@ impl State {
     /// Whether a budget is passed; the mark stays until it is extended.
     pub fn is_over_budget(&self) -> bool {
         self.budget.is_over() || self.cost.is_over()
+    }
+
+    /// Tokens whose cost nobody knows. Of a run that goes on it is not known yet.
+    pub fn unpriced_tokens(&self) -> u64 {
+        let ended = self.run.as_ref().filter(|run| !run.is_running()).map(|run| run.unpriced);
+        self.unpriced.values().copied().chain(ended).map(|tokens| tokens.total()).fold(0, u64::saturating_add)
+    }
+
+    /// Whether a cap on money that stops cannot hold, because it is not known what was spent.
+    pub fn is_cost_unknown(&self) -> bool {
+        self.cost.hard && self.cost.limit_micros.is_some() && self.unpriced_tokens() > 0
     }
 
     /// Whether a budget is nearly used up, or more than that.

@@ -12,12 +12,17 @@ use serde_json::Value;
 use crate::event::Maker;
 use crate::id::SessionId;
 use crate::id::Uid;
+use crate::lately::UsedLately;
 use crate::looping::LoopState;
 use crate::looping::ParkReason;
 use crate::state::Reason;
 use crate::state::State;
 use crate::status::Status;
 use crate::time::Timestamp;
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
 
 /// What a list of sessions shows of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +55,12 @@ pub struct Summary {
     pub budget_hard: bool,
     pub cost_micros: u64,
     pub cost_limit_micros: Option<u64>,
+    /// Tokens whose cost nobody knows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_tokens: u64,
+    /// What it used itself lately, for caps on a day.
+    #[serde(skip_serializing_if = "UsedLately::is_empty")]
+    pub lately: UsedLately,
     pub open_tasks: u64,
     pub open_calls: u64,
     pub in_doubt: u64,
@@ -103,6 +114,8 @@ impl From<&State> for Summary {
             budget_hard: state.budget.hard,
             cost_micros: state.cost.used_micros,
             cost_limit_micros: state.cost.limit_micros,
+            unpriced_tokens: state.unpriced_tokens(),
+            lately: state.lately.clone(),
             open_tasks: state.tasks.open.len() as u64,
             open_calls: (state.calls.open.len() as u64).saturating_add(state.calls.open_beyond),
             in_doubt: state.calls.in_doubt.len() as u64,
@@ -169,6 +182,8 @@ impl Default for Summary {
             budget_warning: false,
             budget_hard: false,
             cost_limit_micros: None,
+            unpriced_tokens: 0,
+            lately: UsedLately::default(),
             branch: None,
             file: None,
             work_item: None,

@@ -12,7 +12,10 @@ use segno_core::Timestamp;
 use segno_core::UserKey;
 use segno_core::event::Request;
 use segno_redact::Redacted;
+use segno_redact::Redactor;
 use segno_store::Append;
+use segno_store::SharedQuestion;
+use segno_store::SharedUse;
 use segno_store::What;
 
 use crate::Acted;
@@ -137,12 +140,16 @@ impl Engine {
         let may_be_late = manner != Manner::Step
             && inputs.iter().all(|input| input.need() == segno_core::command::Need::Nothing);
         let now = self.now();
+        let what = match self.shared_question(session, &inputs)? {
+            Some(question) => self.shared_decider(question, inputs.clone(), own, driven),
+            None => self.decider(inputs.clone(), own, driven),
+        };
         let append = Append {
             run: at.run.clone(),
             epoch: at.epoch,
             former_key,
             want_state: true,
-            ..Append::new(session, key.clone(), now, self.decider(inputs.clone(), own, driven))
+            ..Append::new(session, key.clone(), now, what)
         };
         match self.append_one(append) {
             Ok(appended) => self.acted(session, appended, Some(&at).filter(|_| snapshots)),
@@ -161,6 +168,7 @@ impl Engine {
                 Some(facts) => self.spool(session, facts, &key, now, at.epoch, why),
                 None => Err(why.into()),
             },
+            Err(segno_store::Error::Refused(why)) => Err(self.shared_error(why)),
             Err(why) => Err(why.into()),
         }
     }
@@ -212,37 +220,23 @@ impl Engine {
     /// Decides on the newest state, inside the store's transaction. A driven session's driver is asked instead.
     fn decider(&self, inputs: Vec<Input>, epoch: Option<u64>, driven: bool) -> What {
         let redactor = self.redactor();
-        What::Decide(Box::new(move |state: &State| {
-            let driven_by_another =
-                driven && state.driver.as_ref().is_some_and(|driver| epoch != Some(driver.epoch));
-            let mut ahead: Option<State> = None;
-            let mut recorded = Vec::new();
-            for (index, input) in inputs.iter().enumerate() {
-                let present = ahead.as_ref().unwrap_or(state);
-                let asked = input.command().filter(|_| driven_by_another);
-                let input = match asked.and_then(|command| Some((command, request_for(command)?))) {
-                    Some((command, (request, details))) => {
-                        segno_core::decide::check_need(present, command)?;
-                        Command::MakeRequest { request, details }.into()
-                    }
-                    None => input.clone(),
-                };
-                let events = segno_core::decide(present, input)?;
-                let more = index + 1 < inputs.len();
-                for event in events {
-                    let redacted = record(&redactor, event)?;
-                    if more {
-                        // What comes next is decided on what this brings about.
-                        let mut next = ahead.take().unwrap_or_else(|| state.clone());
-                        let mark = segno_core::Mark { seq: next.seq + 1, at: next.updated_at, run: None };
-                        next.apply(&mark, redacted.event());
-                        ahead = Some(next);
-                    }
-                    recorded.push(redacted);
-                }
-            }
-            Ok(recorded)
-        }))
+        What::Decide(Box::new(move |state: &State| decide_all(&redactor, state, &inputs, epoch, driven)))
+    }
+
+    /// The same, with what others have used of shared caps.
+    fn shared_decider(
+        &self,
+        question: SharedQuestion,
+        mut inputs: Vec<Input>,
+        epoch: Option<u64>,
+        driven: bool,
+    ) -> What {
+        let (redactor, caps) = (self.redactor(), self.day_caps());
+        let decide = move |state: &State, shared: &SharedUse| {
+            crate::shared::judge(&mut inputs, state, shared, &caps)?;
+            decide_all(&redactor, state, &inputs, epoch, driven)
+        };
+        What::DecideShared(question, Box::new(decide))
     }
 
     /// The events of facts that follow whatever the state is, made fit before the store is locked. None if something
@@ -415,4 +409,42 @@ fn request_for(command: &Command) -> Option<(Request, Option<Text>)> {
         Command::Abort { reason } => Some((Request::Abort, reason.clone())),
         _ => None,
     }
+}
+
+/// What follows from all of these, one after another.
+fn decide_all(
+    redactor: &Redactor,
+    state: &State,
+    inputs: &[Input],
+    epoch: Option<u64>,
+    driven: bool,
+) -> Result<Vec<Redacted>, segno_core::Refusal> {
+    let driven_by_another = driven && state.driver.as_ref().is_some_and(|driver| epoch != Some(driver.epoch));
+    let mut ahead: Option<State> = None;
+    let mut recorded = Vec::new();
+    for (index, input) in inputs.iter().enumerate() {
+        let present = ahead.as_ref().unwrap_or(state);
+        let asked = input.command().filter(|_| driven_by_another);
+        let input = match asked.and_then(|command| Some((command, request_for(command)?))) {
+            Some((command, (request, details))) => {
+                segno_core::decide::check_need(present, command)?;
+                Command::MakeRequest { request, details }.into()
+            }
+            None => input.clone(),
+        };
+        let events = segno_core::decide(present, input)?;
+        let more = index + 1 < inputs.len();
+        for event in events {
+            let redacted = record(redactor, event)?;
+            if more {
+                // What comes next is decided on what this brings about.
+                let mut next = ahead.take().unwrap_or_else(|| state.clone());
+                let mark = segno_core::Mark { seq: next.seq + 1, at: next.updated_at, run: None };
+                next.apply(&mark, redacted.event());
+                ahead = Some(next);
+            }
+            recorded.push(redacted);
+        }
+    }
+    Ok(recorded)
 }

@@ -20,6 +20,7 @@ use segno_core::Timestamp;
 use segno_core::TokenBudget;
 use segno_core::Uid;
 use segno_core::UserKey;
+use segno_core::day::DayCaps;
 use segno_core::event::Maker;
 use segno_core::event::Project;
 use segno_core::event::Request;
@@ -69,6 +70,12 @@ pub struct EngineOptions {
     pub variables: std::collections::BTreeMap<String, String>,
     /// The longest line of an agent, in bytes, that is kept whole.
     pub line_limit: usize,
+    /// What models cost whose agents do not say.
+    pub prices: crate::cost::PriceList,
+    /// What all sessions of a project may use in a day.
+    pub day: DayCaps,
+    /// The zone whose days they are.
+    pub zone: jiff::tz::TimeZone,
     /// Until a run has begun, a store that somebody else writes to is waited for, and this says so.
     pub at_start: Option<crate::busy_start::BusyStart>,
 }
@@ -85,6 +92,9 @@ impl Default for EngineOptions {
             tree: None,
             variables: Default::default(),
             line_limit: segno_agents::DEFAULT_LINE_LIMIT,
+            prices: Default::default(),
+            day: DayCaps::default(),
+            zone: jiff::tz::TimeZone::UTC,
             at_start: None,
         }
     }
@@ -169,6 +179,9 @@ pub(crate) struct Settings {
     pub(crate) tree: Option<crate::tree::TreeOptions>,
     pub(crate) variables: std::collections::BTreeMap<String, String>,
     pub(crate) line_limit: usize,
+    pub(crate) prices: crate::cost::PriceList,
+    pub(crate) day: DayCaps,
+    pub(crate) zone: jiff::tz::TimeZone,
     pub(crate) at_start: Option<crate::busy_start::BusyStart>,
 }
 
@@ -177,7 +190,21 @@ impl Engine {
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
         let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, .. } = options;
         let (line_limit, at_start) = (options.line_limit, options.at_start);
-        let options = Settings { clock, actor, view, spool, captures, tree, variables, line_limit, at_start };
+        let (prices, day, zone) = (options.prices, options.day, options.zone);
+        let options = Settings {
+            clock,
+            actor,
+            view,
+            spool,
+            captures,
+            tree,
+            variables,
+            line_limit,
+            prices,
+            day,
+            zone,
+            at_start,
+        };
         Self { store, redactor: RwLock::new(Arc::new(redactor)), options }
     }
 

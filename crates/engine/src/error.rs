@@ -3,7 +3,9 @@
 use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::Status;
+use segno_core::Timestamp;
 use segno_core::event::Unit;
+use segno_core::refusal::cap_words;
 use segno_store::Certainty;
 
 /// Why something was not done.
@@ -50,7 +52,7 @@ pub enum Error {
     #[error("Token budget exceeded. Consider extending budget or completing session.")]
     BudgetExceeded,
     /// A cap is used up, so nothing is started.
-    #[error("{} of session {session} is used up; nothing was started", cap(*unit, *used, *total))]
+    #[error("{} of session {session} is used up; nothing was started", cap_words(*unit, *used, *total))]
     CapReached {
         /// Whose cap it is.
         session: SessionId,
@@ -60,6 +62,34 @@ pub enum Error {
         used: u64,
         /// The allowance.
         total: u64,
+    },
+    /// All sessions of the project together have used up a cap on the day.
+    #[error("{} of today is used up in this project; nothing was started", cap_words(*unit, *used, *total))]
+    DayCapReached {
+        /// Tokens or money.
+        unit: Unit,
+        /// Used so far today.
+        used: u64,
+        /// The allowance.
+        total: u64,
+        /// When the next day begins.
+        until: Timestamp,
+    },
+    /// A cap on money cannot hold, because it is not known what is spent.
+    #[error("what {what} costs is not known, so a cap on money cannot hold")]
+    CostUnknown {
+        /// The session, if there is one already.
+        session: Option<SessionId>,
+        /// Which model, or what was used.
+        what: String,
+    },
+    /// The user's own prices cannot be used.
+    #[error("{} cannot be used: {why}", path.display())]
+    BadPrices {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        why: String,
     },
     /// It could not be written.
     #[error("the change could not be written: {details}")]
@@ -263,6 +293,9 @@ impl Error {
             Self::SessionCorrupted { .. } => "session_corrupted",
             Self::BudgetExceeded => "budget_exceeded",
             Self::CapReached { .. } => "cap_reached",
+            Self::DayCapReached { .. } => "day_cap_reached",
+            Self::CostUnknown { .. } => "cost_unknown",
+            Self::BadPrices { .. } => "bad_prices",
             Self::WriteError { .. } => "write_error",
             Self::Refused(refusal) => refusal.code(),
             Self::Store(error) => error.code(),
@@ -309,19 +342,14 @@ fn short(id: SessionId) -> String {
     format!("…{}", &text[text.len() - 6..])
 }
 
-/// A cap and what was used of it, for a sentence.
-fn cap(unit: Unit, used: u64, total: u64) -> String {
-    match unit {
-        Unit::Tokens => format!("the token budget ({used} of {total})"),
-        Unit::Cost => format!("the cost budget (${:.2} of ${:.2})", used as f64 / 1e6, total as f64 / 1e6),
-    }
-}
-
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::InvalidTransition { from, to } => Self::InvalidStateTransition { from, to },
             Refusal::InvalidForPhaseAdvance { status } => Self::InvalidStateForPhaseAdvance { status },
+            Refusal::SharedCap { session, unit, used, total } => {
+                Self::CapReached { session, unit, used, total }
+            }
             other => Self::Refused(other),
         }
     }

@@ -48,6 +48,7 @@ pub mod run;
 pub mod schedule;
 mod select;
 pub mod setup;
+mod shared;
 pub mod spool;
 mod store_location;
 pub mod transfer;
@@ -76,6 +77,7 @@ pub use manager::ManagerOptions;
 pub use manager::SessionManager;
 pub use select::Choice;
 pub use select::SHORTEST_ENDING;
+pub use shared::DayStand;
 pub use store_location::StoreLocation;
 
 pub use segno_agents as agents;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use segno_core::SessionId;
 use segno_core::StoreId;
+use segno_core::day::DayCaps;
 use segno_files::Access;
 use segno_files::Links;
 use segno_redact::Redactor;
@@ -25,6 +26,7 @@ use crate::Error;
 use crate::StoreLocation;
 use crate::busy_start::BusyStart;
 pub use crate::busy_start::TellWaiting;
+use crate::cost::PriceList;
 use crate::hook_file::HookFile;
 use crate::redaction::Redaction;
 use crate::spool::TakenIn;
@@ -52,6 +54,12 @@ pub struct Setup {
     pub variables: BTreeMap<String, String>,
     /// The longest line of an agent, in bytes, that is kept whole.
     pub line_limit: usize,
+    /// The user's own prices of models; the file need not be there.
+    pub prices: Option<PathBuf>,
+    /// What all sessions of a project may use in a day.
+    pub day: DayCaps,
+    /// The zone whose days they are.
+    pub zone: jiff::tz::TimeZone,
 }
 
 /// What a store is opened for, and by whom.
@@ -87,6 +95,9 @@ impl Setup {
             tree: self.tree.clone(),
             variables: self.variables.clone(),
             line_limit: self.line_limit,
+            prices: self.prices.clone().map(PriceList::with_file).unwrap_or_default(),
+            day: self.day,
+            zone: self.zone.clone(),
             at_start,
             ..EngineOptions::default()
         };

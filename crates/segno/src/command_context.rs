@@ -450,6 +450,24 @@ impl<'a> CommandContext<'a> {
         }
     }
 
+    /// How to go on with a session that a cap has stopped, by the cap that it is; none if none of those that are known is
+    /// used up.
+    pub fn cap_hint(&self, state: &State) -> Option<String> {
+        use segno_engine::core::event::Unit;
+        let session = Some(state.session_id);
+        if state.budget.is_exhausted() {
+            return Some(extend_hint(Unit::Tokens, session));
+        }
+        if state.cost.is_exhausted() {
+            return Some(extend_hint(Unit::Cost, session));
+        }
+        if state.is_cost_unknown() {
+            return Some(price_hint(session));
+        }
+        let day = self.engine.day_stand(&state.project.path).ok()?;
+        day.caps.reached(&day.used).map(|(unit, _, total)| day_hint(unit, total))
+    }
+
     /// Upkeep that may take a while, after the answer has been given.
     pub fn finish(&self) {
         if let Err(why) = self.engine.tend_store() {
@@ -475,6 +493,25 @@ pub fn extend_hint(unit: segno_engine::core::event::Unit, session: Option<Sessio
         Unit::Tokens => format!("segno budget extend 50k{session}"),
         Unit::Cost => format!("segno budget cost 5 --extend{session}"),
     }
+}
+
+/// How to allow more in a day.
+pub fn day_hint(unit: segno_engine::core::event::Unit, total: u64) -> String {
+    use segno_engine::core::event::Unit;
+    let more = match unit {
+        Unit::Tokens => format!("budget.day_tokens {}", total.saturating_mul(2)),
+        Unit::Cost => format!("budget.day_cost {}", (total / 1_000_000).saturating_mul(2).max(1)),
+    };
+    format!("segno config set {more}   (or go on tomorrow: segno resume)")
+}
+
+/// What to do about a model without a price.
+pub fn price_hint(session: Option<SessionId>) -> String {
+    let session = session.map_or(String::new(), |session| format!(" --session {}", tail(session)));
+    format!(
+        "give its price in prices.toml beside your configuration   (or cap tokens: segno budget set 500k{session}   \
+             and only warn of money: segno budget cost 5 --advisory{session})"
+    )
 }
 
 /// The last part of an id, enough to tell sessions apart in daily use.

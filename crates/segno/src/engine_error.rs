@@ -1,6 +1,8 @@
 //! What went wrong in the engine, as an exit code and a hint at what to do next.
 
+use crate::command_context::day_hint;
 use crate::command_context::extend_hint;
+use crate::command_context::price_hint;
 use crate::command_context::tail;
 use crate::error::CommandError;
 use crate::exit::ExitCode;
@@ -33,6 +35,13 @@ impl From<segno_engine::Error> for CommandError {
             E::BudgetExceeded => (ExitCode::BudgetExhausted, Some("segno budget extend N".to_owned())),
             E::CapReached { session, unit, .. } => {
                 (ExitCode::BudgetExhausted, Some(extend_hint(*unit, Some(*session))))
+            }
+            E::DayCapReached { unit, total, .. } => (ExitCode::BudgetExhausted, Some(day_hint(*unit, *total))),
+            E::CostUnknown { session, .. } => {
+                (ExitCode::BudgetExhausted, Some(price_hint(*session)))
+            }
+            E::BadPrices { .. } => {
+                (ExitCode::Config, Some("mend it or move it away".to_owned()))
             }
             E::WriteError { .. } => {
                 (ExitCode::Environment, Some("free some room or mend the disk, then try again".to_owned()))

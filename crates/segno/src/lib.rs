@@ -140,9 +140,28 @@ fn answer(error: &clap::Error, early: &GlobalArgs, environment: &Environment) ->
         printer.help_unasked(&error.render());
         return ExitCode::Usage;
     }
-    let error = usage(&error.render().to_string());
+    let error = match loose_prompt(error) {
+        Some(error) => error,
+        None => usage(&error.render().to_string()),
+    };
     printer.error(&error);
     error.exit()
+}
+
+/// What is to be done, typed behind `run` or `resume` without its flag. clap would advise `--`, which runs it as a command.
+fn loose_prompt(error: &clap::Error) -> Option<CommandError> {
+    use clap::error::ContextKind;
+    use clap::error::ContextValue;
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return None };
+    let rendered = error.render().to_string();
+    let run = rendered.lines().any(|line| line.trim().starts_with("Usage: segno run"));
+    if error.kind() != clap::error::ErrorKind::UnknownArgument || typed.starts_with('-') || !run {
+        return None;
+    }
+    let words = segno_engine::core::text::shorten(typed, 60).replace(['"', '\n'], " ");
+    Some(CommandError::usage(format!("`{words}` is neither a flag nor behind one")).hint(format!(
+        "segno run --prompt \"{words}\"   (or --file FILE, or a command: segno run -- COMMAND)"
+    )))
 }
 
 /// clap's report in the form of all our errors. It repeats what was typed, so it must pass the sanitizer too.

@@ -41,6 +41,9 @@ impl Context {
                 .filter_map(|name| Some((name.to_owned(), self.environment.non_empty(name)?.to_owned())))
                 .collect(),
             line_limit: config.run.max_line_mb << 20,
+            prices: Some(self.paths.config.with_file_name(crate::commands::cost::PRICES_FILE)),
+            day: config.day_caps(),
+            zone: self.zone(),
         })
     }
 

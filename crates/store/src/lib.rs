@@ -121,6 +121,9 @@ pub trait Store: Send + Sync {
     /// Lets go. Letting go twice, or after somebody took over, is no error.
     fn release(&self, session: SessionId, epoch: u64) -> Result<(), Error>;
 
+    /// What is used of caps that sessions share, now.
+    fn shared_use(&self, question: &SharedQuestion) -> Result<SharedUse, Error>;
+
     /// Who drives a session.
     fn lease(&self, session: SessionId) -> Result<Option<Lease>, Error>;
 

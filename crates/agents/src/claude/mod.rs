@@ -77,6 +77,7 @@ impl Agent for Claude {
             chooses_id: true,
             chooses_id_at_terminal: true,
             goes_back_to_message: true,
+            tells_cost: true,
             caps_turns: true,
             tells_usage: true,
             ..Capabilities::default()

@@ -58,6 +58,7 @@ impl Agent for Plain {
             call_ids_recur: true,
             chooses_id,
             chooses_id_at_terminal: chooses_id,
+            tells_cost: self.config.rules.iter().any(|rule| rule.kind == RuleKind::Cost),
             ..Capabilities::default()
         }
     }

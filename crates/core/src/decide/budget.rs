@@ -10,7 +10,9 @@ use crate::event::Event;
 use crate::event::FactEvent;
 use crate::event::Unit;
 use crate::limits;
+use crate::rates::Rates;
 use crate::refusal::Refusal;
+use crate::state::RunMark;
 use crate::state::State;
 
 /// What follows from changing what may be used, and from what runs below have used.
@@ -36,11 +38,16 @@ pub(super) fn decide_budget(state: &State, command: Command) -> Result<Vec<Event
                 events.push(ev::TokensRecorded { tokens, estimated, source, below }.into());
             }
             if micros > 0 {
-                events.push(ev::CostRecorded { micros, source, below: Some(run) }.into());
+                events.push(ev::CostRecorded { micros, source, below: Some(run), list: None }.into());
             }
             let used = (tokens.total() > 0).then_some(tokens);
             events.extend(crossed(state, used, micros).into_iter().map(FactEvent::into_event));
             Ok(events)
+        }
+        Command::PriceByList { rates } => {
+            limits::name("model", &rates.model)?;
+            limits::name("day of a price list", &rates.as_of)?;
+            listed(state, &rates)
         }
         Command::SetBudget { unit, total, hard, warn_percent, count } => {
             let (old_total, old_hard, old_warn) = match unit {
@@ -97,4 +104,25 @@ pub(super) fn crossed(state: &State, used: Option<TokenUse>, micros: u64) -> Vec
         }
     }
     events
+}
+
+/// What tokens cost by a price list that nobody has told the cost of: those of the newest run, and those of runs before it
+/// that had the same model.
+fn listed(state: &State, rates: &Rates) -> Result<Vec<Event>, Refusal> {
+    let own = |run: &RunMark| run.model.as_ref().is_none_or(|model| *model == rates.model);
+    let newest = state.run.as_ref().filter(|run| own(run)).map(|run| run.unpriced);
+    let earlier = state.unpriced.get(&rates.model).copied();
+    let (mut events, mut whole): (Vec<Event>, u64) = (Vec::new(), 0);
+    for (tokens, earlier) in [(newest, false), (earlier, true)] {
+        let tokens = tokens.filter(|tokens| tokens.total() > 0);
+        let Some(micros) = tokens.and_then(|tokens| rates.micros(&tokens)) else { continue };
+        let list = Some(ev::ListPrice { model: rates.model.clone(), as_of: rates.as_of.clone(), earlier });
+        events.push(ev::CostRecorded { micros, source: ev::Source::Stream, below: None, list }.into());
+        whole = whole.saturating_add(micros);
+    }
+    if events.is_empty() {
+        return Err(Refusal::Already(format!("nothing of {} is without a price", rates.model)));
+    }
+    events.extend(crossed(state, None, whole).into_iter().map(FactEvent::into_event));
+    Ok(events)
 }

@@ -25,8 +25,14 @@ pub fn events_of_fact(state: Option<&State>, fact: Fact) -> Result<Vec<FactEvent
             Ok([vec![recorded.into()], warnings].concat())
         }
         Fact::CostRecorded { micros, source } => {
-            let recorded = ev::CostRecorded { micros, source, below: None };
-            let warnings = state.map(|state| crossed(state, None, micros)).unwrap_or_default();
+            let recorded = ev::CostRecorded { micros, source, below: None, list: None };
+            // What an agent says counts instead of what was reckoned of its run.
+            let reckoned = |state: &State| match source {
+                ev::Source::Hand => 0,
+                ev::Source::Stream | ev::Source::Hook => state.run.as_ref().map_or(0, |run| run.list_micros),
+            };
+            let news = |state: &State| crossed(state, None, micros.saturating_sub(reckoned(state)));
+            let warnings = state.map(news).unwrap_or_default();
             Ok([vec![recorded.into()], warnings].concat())
         }
         Fact::FileChanged { path, change, call } => {

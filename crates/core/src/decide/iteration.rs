@@ -19,6 +19,7 @@ use crate::looping::ParkReason;
 use crate::looping::PersonNeed;
 use crate::looping::Receipt;
 use crate::looping::decide;
+use crate::looping::over_budget;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::text::Text;
@@ -76,15 +77,6 @@ pub(super) fn end_iteration(state: &State, looping: &LoopState, ended: Ended) ->
 
 fn is_look(verdict: &LoopVerdict) -> bool {
     matches!(verdict, LoopVerdict::NeedsPerson { need: PersonNeed::Breakpoint, .. })
-}
-
-/// A budget of the session that stops it, in words.
-fn over_budget(state: &State) -> Option<String> {
-    if state.budget.is_exhausted() {
-        return Some(format!("{} of {} tokens", state.budget.tokens_used, state.budget.total_budget));
-    }
-    let limit = state.cost.limit_micros.filter(|_| state.cost.is_exhausted())?;
-    Some(format!("{} of {limit} millionths of a dollar", state.cost.used_micros))
 }
 
 struct Follows<'a> {

@@ -220,3 +220,74 @@ fn tokens_that_do_not_count_warn_of_nothing() {
     assert_eq!(story.record(&again.into()), Applied::Repeated);
     assert_eq!(story.state.counts.history, 2);
 }
+
+/// A run of this model has used so many tokens of input.
+fn run_used(story: &mut Story, run: &str, model: Option<&str>, input: u64) {
+    story.run = Some(run.to_owned());
+    let named =
+        RunNamed { run: run.to_owned(), native_id: "n".into(), model: model.map(Into::into), version: None };
+    story.ok(Fact::RunNamed(named));
+    let tokens = crate::TokenUse { input, ..Default::default() };
+    story.ok(Fact::TokensRecorded { tokens, estimated: false, source: Source::Stream });
+}
+
+fn by_list(model: &str, input: f64) -> Command {
+    let rates =
+        crate::rates::Rates { model: model.into(), as_of: "2025-11-30".into(), input, ..Default::default() };
+    Command::PriceByList { rates }
+}
+
+fn started(run: &str) -> Command {
+    Command::StartRun(Box::new(RunStarted { run: run.into(), agent: "codex".into(), ..Default::default() }))
+}
+
+#[test]
+fn what_no_agent_tells_is_reckoned_once_and_what_it_tells_counts_instead() {
+    let mut story = Story::told(inputs![attach(1), started("run-1")]);
+    run_used(&mut story, "run-1", Some("gpt-5"), 1_000);
+    assert_eq!(kinds(&story.ok(by_list("gpt-5", 2.0))), ["cost_recorded"]);
+    assert_eq!(story.state.cost.used_micros, 2_000);
+    for (model, price) in [("gpt-5", 2.0), ("other", 9.0)] {
+        let refusal = story.refused(by_list(model, price));
+        assert!(matches!(refusal, Refusal::Already(_)), "{model}: {refusal}");
+    }
+    run_used(&mut story, "run-1", Some("gpt-5"), 500);
+    story.ok(by_list("gpt-5", 2.0));
+    let told = |micros| Fact::CostRecorded { micros, source: Source::Stream };
+    assert_eq!(story.state.cost.used_micros, 3_000);
+    story.ok(told(1_200));
+    assert_eq!((story.state.cost.used_micros, story.state.unpriced_tokens()), (1_200, 0));
+    story.ok(told(300));
+    assert_eq!(story.state.cost.used_micros, 1_500, "what is told is added");
+    let day = story.state.lately.since(crate::Timestamp::from_micros(0));
+    assert_eq!((day.uncached, day.micros), (1_500, 1_500));
+}
+
+#[test]
+fn what_nobody_can_price_is_kept_by_its_model_until_somebody_can() {
+    let mut story = Story::told(inputs![attach(1), started("run-1")]);
+    story.state.cost = CostBudget { limit_micros: Some(1_000_000), hard: true, ..CostBudget::default() };
+    run_used(&mut story, "run-1", Some("new-model"), 1_000);
+    assert!(!story.state.is_cost_unknown(), "its agent may tell it at its end");
+    story.run = None;
+    let ended = RunEnded { run: "run-1".into(), outcome: "completed".into(), ..RunEnded::default() };
+    story.ok(Command::EndRun(Box::new(ended)));
+    assert!(story.state.is_cost_unknown());
+    story.ok(started("run-2"));
+    run_used(&mut story, "run-2", None, 30);
+    assert_eq!(story.state.unpriced["new-model"].input, 1_000);
+    let events = story.ok(by_list("new-model", 3.0));
+    assert_eq!(kinds(&events), ["cost_recorded", "cost_recorded"], "the newest run names no model");
+    assert_eq!((story.state.cost.used_micros, story.state.unpriced.len()), (3_090, 0));
+    assert_eq!(story.column(crate::project::List::Runs, "list_micros"), ["", "90"]);
+}
+
+#[test]
+fn a_price_list_warns_like_anything_else_that_spends() {
+    let mut story = Story::told(inputs![attach(1), set(Unit::Cost, 1_000), started("run-1")]);
+    run_used(&mut story, "run-1", Some("gpt-5"), 900);
+    assert_eq!(warnings(&story.ok(by_list("gpt-5", 1.0))), ["budget_warned"]);
+    let told = Fact::CostRecorded { micros: 950, source: Source::Stream };
+    assert_eq!(warnings(&story.ok(told)), Vec::<&str>::new(), "what was reckoned is not spent twice");
+    assert_eq!(story.state.cost.used_micros, 950);
+}

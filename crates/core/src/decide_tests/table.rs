@@ -47,6 +47,7 @@ SetWorkflowState    ok          ok          ok          ok          ended       
 SetProgress         ok          ok          ok          ok          ended       ended       ended
 TokensRecorded      ok          ok          ok          ok          ok          ok          ok
 CostRecorded        ok          ok          ok          ok          ok          ok          ok
+PriceByList         already     already     already     already     already     already     already
 CountBelow          ok          ok          ok          ok          ok          ok          ok
 SetBudget           ok          ok          ok          ok          ended       ended       ended
 ExtendBudget        ok          ok          ok          ok          ended       ended       ended
@@ -121,7 +122,7 @@ names! {
     commands:
     Pause Resume Interrupt Halt Complete Abort Fail AttachDriver MakeRequest AnswerRequest SetIntent
     SetProject SetGitBranch SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
-    SetWorkflowState SetProgress CountBelow SetBudget ExtendBudget RecordArtifact RecordOutput SetMetric
+    SetWorkflowState SetProgress CountBelow PriceByList SetBudget ExtendBudget RecordArtifact RecordOutput SetMetric
     AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone ReachBreakpoint
     ContinueBreakpoint Decide SwitchBranch SettleCall SetCache RemoveCache CreateCheckpoint
     ReadyCheckpoint FailCheckpoint PinCheckpoint DropCheckpoint InvalidateCheckpoints RecordRestore
@@ -160,6 +161,9 @@ fn every_input() -> Vec<(String, Input)> {
         Command::SetProgress { percent: 1 },
         tokens(1, Source::Hand),
         Fact::CostRecorded { micros: 1, source: Source::Hand },
+        Command::PriceByList {
+            rates: crate::rates::Rates { model: text(), as_of: text(), ..Default::default() }
+        },
         Command::CountBelow { run: text(), tokens: TokenUse::of(1), micros: 1 },
         Command::SetBudget {
             unit: Unit::Tokens,
@@ -263,6 +267,7 @@ fn word(verdict: &Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::UnknownPhase { .. }) => "unknown-phase",
         Err(Refusal::AskedBefore { .. }) => "asked-before",
         Err(Refusal::AnotherFirst { .. }) => "another-first",
+        Err(Refusal::DayCap { .. } | Refusal::SharedCap { .. }) => "capped",
         Err(Refusal::Already(_)) => "already",
     }
 }

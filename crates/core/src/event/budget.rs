@@ -43,6 +43,22 @@ pub struct CostRecorded {
     /// The run of another session that spent it, started by an agent of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<String>,
+    /// It is reckoned by a price list, because the agent has not said what it costs. If it does so later, that counts
+    /// instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<ListPrice>,
+}
+
+/// The price list that money was reckoned by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListPrice {
+    /// The model.
+    pub model: String,
+    /// The day of the list.
+    pub as_of: String,
+    /// It is for tokens of runs before the newest one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub earlier: bool,
 }
 
 /// Which budget.

@@ -138,7 +138,7 @@ pub(crate) fn observation() -> Observation {
         repeated: Repeated { identical: 2, cycle: 4 },
         tokens: 40_000,
         micros: Some(410_000),
-        day: DayUse { tokens: 90_000, micros: 900_000 },
+        day: DayUse { tokens: 90_000, micros: 900_000, ..DayUse::default() },
         over_budget: Some("100,000 of 100,000 tokens".into()),
         limit: Some(LimitMark {
             class: LimitClass::Plan,

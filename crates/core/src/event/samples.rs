@@ -156,6 +156,8 @@ pub(crate) fn full_state() -> State {
             hard: false,
         },
         tokens_estimated: true,
+        unpriced: BTreeMap::from([("new-model".into(), TokenUse::of(5))]),
+        lately: serde_json::from_value(json!([[1_980_000, 6, 7, 8]])).unwrap(),
         warned: Warned { tokens: true, tokens_over: false, cost: false, cost_over: false },
         below: [("run-9".to_owned(), BelowMark { tokens: TokenUse::of(7), micros: 1 })].into(),
         token_source: Some(token_source("run-2", Source::Stream)),
@@ -275,6 +277,8 @@ pub(crate) fn full_state() -> State {
             turns: 1,
             below: Some(SessionId::at(at(-3_600))),
             before: BelowMark { tokens: TokenUse::of(1), micros: 2 },
+            unpriced: TokenUse::of(3),
+            list_micros: 4,
             elsewhere: true,
             limit: Some(Box::new(LimitSeen { class: Some("plan".into()), ..LimitSeen::default() })),
         }),
@@ -397,8 +401,15 @@ fn budget() -> Vec<Event> {
             below: Some("run-9".into()),
         }
         .into(),
-        CostRecorded { micros: 12_345, source: Source::Hook, below: None }.into(),
-        CostRecorded { micros: 1, source: Source::Hand, below: Some("run-9".into()) }.into(),
+        CostRecorded { micros: 12_345, source: Source::Hook, below: None, list: None }.into(),
+        CostRecorded { micros: 1, source: Source::Hand, below: Some("run-9".into()), list: None }.into(),
+        CostRecorded {
+            micros: 540,
+            source: Source::Stream,
+            below: None,
+            list: Some(ListPrice { model: "gpt-5".into(), as_of: "2025-11-30".into(), earlier: false }),
+        }
+        .into(),
         BudgetSet {
             unit: Unit::Tokens,
             total: 200_000,

@@ -297,6 +297,12 @@ pub struct DayUse {
     pub tokens: u64,
     /// Millionths of a dollar.
     pub micros: u64,
+    /// The tokens that were allowed in all, by the settings then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_tokens: Option<u64>,
+    /// The same of the money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_micros: Option<u64>,
 }
 
 /// What kind of limit it is, as far as that decides what to do next.

@@ -12,6 +12,7 @@ use super::observation::Observation;
 use super::observation::RunEnd;
 use super::progress;
 use super::progress::Progress;
+use super::spend::spend_cap;
 use super::state::LoopState;
 use super::state::ParkReason;
 use super::waiter;
@@ -324,35 +325,8 @@ fn stuck(state: &LoopState, breaker: &Breaker) -> Option<LoopVerdict> {
 }
 
 fn cap(state: &LoopState, seen: &Observation, iteration: Iteration<'_>) -> Option<LoopVerdict> {
-    let caps = &state.plan.caps;
     let counts = u64::from(seen.end.counts());
-    let over = |which: CapKind, used: u64, most: Option<u64>, unit: &str| {
-        let most = most.filter(|most| used >= *most)?;
-        Some(LoopVerdict::Cap { which, why: format!("{used} of {most} {unit}") })
-    };
-    let more = |which: CapKind, used: u64, most: Option<u64>, unit: &str| {
-        over(which, used, most.map(|most| most.saturating_add(1)), unit)
-    };
-    let budget = || {
-        let why = seen.over_budget.clone()?;
-        Some(LoopVerdict::Cap { which: CapKind::Budget, why })
-    };
-    count_cap(state, counts, iteration.number, iteration.at)
-        .or_else(|| {
-            more(CapKind::IterationTokens, seen.tokens, caps.iteration_tokens, "tokens in one iteration")
-        })
-        .or_else(|| {
-            let micros = seen.micros.unwrap_or(0);
-            more(
-                CapKind::IterationMoney,
-                micros,
-                caps.iteration_micros,
-                "millionths of a dollar in one iteration",
-            )
-        })
-        .or_else(|| over(CapKind::DayTokens, seen.day.tokens, caps.day_tokens, "tokens today"))
-        .or_else(|| over(CapKind::DayMoney, seen.day.micros, caps.day_micros, "millionths of a dollar today"))
-        .or_else(budget)
+    count_cap(state, counts, iteration.number, iteration.at).or_else(|| spend_cap(&state.plan.caps, seen))
 }
 
 /// How many seconds one more iteration may take: what is left of the time of the loop and of the phase, at least one.

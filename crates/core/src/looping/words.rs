@@ -4,6 +4,7 @@ use super::gate::GateResult;
 use super::observation::Observation;
 use super::observation::RunEnd;
 use super::progress::things;
+use super::spend::dollars;
 use super::state::LoopState;
 use super::verdict::Iteration;
 use super::verdict::LoopVerdict;
@@ -54,11 +55,6 @@ fn cost(seen: &Observation) -> Option<String> {
         Some(micros) => Some(dollars(micros)),
         None => (seen.tokens > 0).then(|| format!("{} tokens (unpriced)", seen.tokens)),
     }
-}
-
-fn dollars(micros: u64) -> String {
-    let cents = micros.saturating_add(5_000) / 10_000;
-    format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 /// The reason of a verdict.

@@ -133,6 +133,17 @@ impl Changes<'_> {
         self.put(e.run.clone(), &patch);
     }
 
+    /// What is reckoned of the newest run by a price list, as it is now.
+    pub(super) fn cost_recorded(&mut self) {
+        let Some(run) = &self.state.run else { return };
+        if run.list_micros == 0 && self.mark.run.as_ref() != Some(&run.id) {
+            return;
+        }
+        let patch = RunPatch { list_micros: Some(run.list_micros), ..RunPatch::default() };
+        let run = run.id.clone();
+        self.put(run, &patch);
+    }
+
     pub(super) fn run_ended(&mut self, e: &RunEnded) {
         let RunEnded {
             run,

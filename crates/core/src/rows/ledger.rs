@@ -114,6 +114,8 @@ row! {
         estimated: bool,
         /// What it cost by the agent's reckoning.
         cost_micros: Option<u64>,
+        /// What it cost by a price list, as far as the agent did not say; 0 if that was not reckoned.
+        list_micros: u64,
         /// How full the context of its conversation was at the end.
         context: Option<ContextFill>,
         /// How many calls were refused.
@@ -140,4 +142,17 @@ row! {
 /// Nothing is something that was written.
 fn written<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
+}
+
+impl RunRow {
+    /// What the agent says that the run cost. Who says that tokens cost nothing does not know their price.
+    pub fn told_micros(&self) -> Option<u64> {
+        let used = self.tokens.is_some_and(|tokens| tokens.total() > 0);
+        self.cost_micros.filter(|micros| *micros > 0 || !used)
+    }
+
+    /// What the run cost: what the agent says, else what was reckoned by a price list; none if nobody knows.
+    pub fn money(&self) -> Option<u64> {
+        self.told_micros().or_else(|| Some(self.list_micros).filter(|micros| *micros > 0))
+    }
 }

@@ -167,7 +167,7 @@ impl State {
                 }
                 return self.tokens_recorded(mark, e);
             }
-            Event::CostRecorded(e) => self.cost_recorded(e),
+            Event::CostRecorded(e) => self.cost_recorded(mark, e),
             Event::BudgetSet(e) => self.budget_set(e),
             Event::BudgetExtended(e) => self.budget_extended(e),
             Event::BudgetWarned(e) => {

@@ -126,6 +126,8 @@ impl State {
             cost: created.cost,
             below: Default::default(),
             warned: Default::default(),
+            unpriced: Default::default(),
+            lately: Default::default(),
             token_source: None,
             earlier_token_sources: Default::default(),
             limits: Default::default(),

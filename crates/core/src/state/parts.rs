@@ -370,6 +370,12 @@ pub struct RunMark {
     /// What its session had used before it.
     #[serde(default)]
     pub before: BelowMark,
+    /// Tokens of it whose cost nobody has told and no price list was asked for.
+    #[serde(default)]
+    pub unpriced: TokenUse,
+    /// What was reckoned of its cost by a price list, in millionths of a dollar, and not told by the agent since.
+    #[serde(default)]
+    pub list_micros: u64,
     /// It was in another store, before the session was imported: its conversation may be on another machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,

@@ -18,6 +18,7 @@ impl State {
     pub(super) fn run_started(&mut self, mark: &Mark, e: &RunStarted) {
         count(&mut self.counts.runs);
         self.calls.next_run();
+        self.keep_unpriced();
         if e.file.is_some() {
             self.file.clone_from(&e.file);
         }
@@ -53,6 +54,8 @@ impl State {
             turns: 0,
             below: e.below,
             before: BelowMark { tokens: self.tokens, micros: self.cost.used_micros },
+            unpriced: Default::default(),
+            list_micros: 0,
             elsewhere: false,
             limit: None,
         });

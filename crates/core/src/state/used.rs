@@ -1,10 +1,12 @@
 //! What was used, counted once, and the warnings about it.
 
 use super::BelowMark;
+use super::RunMark;
 use super::State;
 use super::TokenSource;
 use super::apply::Applied;
 use super::apply::Mark;
+use crate::budget::TokenUse;
 use crate::event::BudgetExtended;
 use crate::event::BudgetSet;
 use crate::event::CostRecorded;
@@ -23,6 +25,12 @@ impl State {
         // What a run estimates while it goes on, its end makes exact or does not.
         self.tokens_estimated |= e.estimated && e.source == Source::Hand;
         self.budget.record_usage(e.tokens.counted(self.budget.count));
+        if e.below.is_none() {
+            self.lately.add_tokens(mark.at, &e.tokens);
+        }
+        if let Some(run) = self.of_newest_run(mark, e.source) {
+            run.unpriced = run.unpriced.plus(&e.tokens);
+        }
         if let Some(below) = self.below(e.below.as_deref()) {
             below.tokens = below.tokens.plus(&e.tokens);
         }
@@ -30,11 +38,50 @@ impl State {
     }
 
     /// Money was spent.
-    pub(super) fn cost_recorded(&mut self, e: &CostRecorded) {
+    pub(super) fn cost_recorded(&mut self, mark: &Mark, e: &CostRecorded) {
+        match &e.list {
+            Some(list) if list.earlier => drop(self.unpriced.remove(&list.model)),
+            Some(_) => {
+                if let Some(run) = &mut self.run {
+                    run.unpriced = TokenUse::default();
+                    run.list_micros = run.list_micros.saturating_add(e.micros);
+                }
+            }
+            // The agent's own word counts instead of what was reckoned.
+            None if e.below.is_none() => {
+                let reckoned = self.of_newest_run(mark, e.source).map_or(0, |run| {
+                    run.unpriced = TokenUse::default();
+                    std::mem::take(&mut run.list_micros)
+                });
+                self.cost.used_micros = self.cost.used_micros.saturating_sub(reckoned);
+                self.lately.take_back(reckoned);
+            }
+            None => {}
+        }
         self.cost.used_micros = self.cost.used_micros.saturating_add(e.micros);
+        if e.below.is_none() {
+            self.lately.add_money(mark.at, e.micros);
+        }
         if let Some(below) = self.below(e.below.as_deref()) {
             below.micros = below.micros.saturating_add(e.micros);
         }
+    }
+
+    /// The newest run, if this is about what it used.
+    fn of_newest_run(&mut self, mark: &Mark, source: Source) -> Option<&mut RunMark> {
+        let run = self.run.as_mut().filter(|_| source != Source::Hand)?;
+        (mark.run.as_ref() == Some(&run.id)).then_some(run)
+    }
+
+    /// Another run begins: what nobody can price of the one before is kept by its model.
+    pub(super) fn keep_unpriced(&mut self) {
+        let Some(run) = self.run.as_ref().filter(|run| run.unpriced.total() > 0) else { return };
+        let (tokens, named) = (run.unpriced, run.model.clone());
+        let known = |model: &String| self.unpriced.contains_key(model);
+        let room = self.unpriced.len() < limits::UNPRICED;
+        let model = named.filter(|model| room || known(model)).unwrap_or_else(|| "?".to_owned());
+        let sum = self.unpriced.entry(model).or_default();
+        *sum = sum.plus(&tokens);
     }
 
     /// A budget was set; what it did not say stays.

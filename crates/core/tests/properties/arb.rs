@@ -220,6 +220,17 @@ fn budget() -> Vec<BoxedStrategy<Input>> {
             })
             .input(),
         (number(), source()).prop_map(|(micros, source)| Fact::CostRecorded { micros, source }).input(),
+        (0..3_u32, 0..10_u32)
+            .prop_map(|(model, price)| Command::PriceByList {
+                rates: segno_core::rates::Rates {
+                    model: format!("model-{model}"),
+                    as_of: "2025-11-30".to_owned(),
+                    input: f64::from(price),
+                    output: f64::from(price),
+                    ..segno_core::rates::Rates::default()
+                },
+            })
+            .input(),
         (0..400_u32, 0..5_000_u64, 0..5_000_u64)
             .prop_map(|(run, tokens, micros)| Command::CountBelow {
                 run: format!("run-{run:03}"),

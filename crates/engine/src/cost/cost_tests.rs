@@ -74,7 +74,7 @@ fn three() -> Vec<RunRow> {
 fn costs(by: By) -> Costs {
     let prices = Prices::built_in();
     let all = state(tokens(2_070, 207), 420);
-    add_up(used_in(&all, three(), &prices), by, 1, &prices)
+    add_up(used_in(&all, three(), &prices, &TimeZone::UTC), by, 1, &prices)
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn what_was_recorded_by_hand_counts_once_and_what_ran_below_counts_where_it_ran(
     // 2,277 in the runs, 100 by hand, and 5,000 of a run below, which has a session of its own.
     let mut all = state(tokens(2_070 + 100 + 5_000, 207), 420 + 900);
     all.below.insert("r9".to_owned(), BelowMark { tokens: tokens(5_000, 0), micros: 900 });
-    let costs = add_up(used_in(&all, three(), &prices), By::Agent, 1, &prices);
+    let costs = add_up(used_in(&all, three(), &prices, &TimeZone::UTC), By::Agent, 1, &prices);
     let hand = costs.lines.iter().find(|line| line.name == "(recorded by hand)").unwrap();
     assert_eq!((hand.sum.tokens.total(), hand.sum.micros, hand.sum.unpriced_tokens), (100, 0, 100));
     assert_eq!(costs.total.tokens.total(), 2_277 + 100);
@@ -121,6 +121,27 @@ fn what_was_recorded_by_hand_counts_once_and_what_ran_below_counts_where_it_ran(
 #[test]
 fn nothing_is_nothing() {
     let prices = Prices::built_in();
-    let costs = add_up(used_in(&state(tokens(0, 0), 0), Vec::new(), &prices), By::Day, 1, &prices);
+    let costs =
+        add_up(used_in(&state(tokens(0, 0), 0), Vec::new(), &prices, &TimeZone::UTC), By::Day, 1, &prices);
     assert_eq!((costs.lines.len(), costs.total, costs.prices_as_of), (0, Sum::default(), None));
+}
+
+#[test]
+fn what_was_recorded_by_a_list_stays_and_zero_is_no_word_about_a_price() {
+    let prices = Prices::built_in();
+    let mut recorded = run("r1", "codex", Some("gpt-5"), tokens(1_000, 0), None);
+    recorded.list_micros = 777;
+    let free = run("r2", "opencode", Some("some-model"), tokens(50, 0), Some(0));
+    let all = state(tokens(1_050, 0), 777);
+    let costs = add_up(used_in(&all, vec![recorded, free], &prices, &TimeZone::UTC), By::Agent, 1, &prices);
+    let expected = [("codex".to_owned(), 777, 777, 0), ("opencode".to_owned(), 0, 0, 50)];
+    assert_eq!(lines(&costs), expected, "and nothing was recorded by hand");
+}
+
+#[test]
+fn a_day_is_one_of_the_user() {
+    let zone = TimeZone::posix("EST5").unwrap();
+    let at = |text: &str| day(text.parse().unwrap(), &zone);
+    assert_eq!(at("2026-11-18T04:59:59Z"), "2026-11-17");
+    assert_eq!(at("2026-11-18T05:00:00Z"), "2026-11-18");
 }

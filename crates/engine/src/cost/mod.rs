@@ -4,21 +4,25 @@
 //! there again. What the agent itself says counts first; where it says nothing, list prices do, and it is shown how much
 //! of a sum they are. Tokens that nobody can price are shown as such, never as free.
 
+mod list;
 mod prices;
 
 use std::collections::BTreeMap;
 
+use jiff::tz::TimeZone;
 use segno_core::Event;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::TokenUse;
 use segno_core::rows::RunRow;
+use segno_core::state::RunMark;
 use segno_store::EventRow;
 use segno_store::Filter;
 use segno_store::Item;
 use serde::Serialize;
 
+pub use self::list::PriceList;
 pub use self::prices::BadPrices;
 pub use self::prices::Prices;
 use crate::Engine;
@@ -38,7 +42,7 @@ pub enum By {
     Agent,
     /// Each model.
     Model,
-    /// Each day, in UTC.
+    /// Each day, by the user's clock.
     Day,
     /// Each project.
     Project,
@@ -135,7 +139,7 @@ impl Engine {
         let before = self.spent_before(&state)?;
         state.cost.used_micros = state.cost.used_micros.saturating_sub(before);
         let runs = self.items(session, List::Runs)?;
-        Ok(used_in(&state, runs.iter().map(Item::row).collect(), prices))
+        Ok(used_in(&state, runs.iter().map(Item::row).collect(), prices, &self.options.zone))
     }
 
     /// What counts towards a session's cap and was spent by the one that it goes on from.
@@ -155,7 +159,7 @@ impl Engine {
 }
 
 /// Everything that was used in a session: by its runs, and what was recorded beside them.
-fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices) -> Vec<Used> {
+fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices, zone: &TimeZone) -> Vec<Used> {
     let session = state.session_id.to_string();
     let project = state.project.path.clone();
     let mut beside = state.tokens;
@@ -166,26 +170,57 @@ fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices) -> Vec<Used> {
     }
     let mut used = Vec::new();
     for run in runs {
-        let tokens = run.tokens.unwrap_or_default();
+        let going_on = state.run.as_ref().filter(|newest| newest.is_running() && newest.id == run.run);
+        let (tokens, sum) = match going_on {
+            Some(newest) => so_far(state, newest),
+            None => {
+                let tokens = run.tokens.unwrap_or_default();
+                (tokens, priced(&run, tokens, prices))
+            }
+        };
         beside = beside.since(&tokens);
-        beside_micros = beside_micros.saturating_sub(run.cost_micros.unwrap_or(0));
-        let day = day(run.started_at.unwrap_or(state.created_at));
-        let sum = priced(&run, tokens, prices);
+        let recorded = if going_on.is_some() { sum.micros } else { run.money().unwrap_or(0) };
+        beside_micros = beside_micros.saturating_sub(recorded);
+        let day = day(run.started_at.unwrap_or(state.created_at), zone);
         used.push(Used { run: Some(run), session: session.clone(), project: project.clone(), day, sum });
     }
     if beside.total() > 0 || beside_micros > 0 {
         // Somebody said what these cost, or nobody knows.
         let unpriced = if beside_micros > 0 { 0 } else { beside.total() };
         let sum = Sum { tokens: beside, micros: beside_micros, unpriced_tokens: unpriced, ..Sum::default() };
-        used.push(Used { run: None, session, project, day: day(state.updated_at), sum });
+        used.push(Used { run: None, session, project, day: day(state.updated_at, zone), sum });
     }
     used
 }
 
+/// What a run has used that still goes on: its row does not say so yet. Its agent may yet tell what it costs.
+fn so_far(state: &State, run: &RunMark) -> (TokenUse, Sum) {
+    let mut tokens = state.tokens.since(&run.before.tokens);
+    let mut micros = state.cost.used_micros.saturating_sub(run.before.micros);
+    let since = |key: &str| key.replace('-', "") > run.id.replace('-', "");
+    for (_, below) in state.below.iter().filter(|(key, _)| since(key)) {
+        // What others used meanwhile below this session is theirs. Their names sort by time.
+        tokens = tokens.since(&below.tokens);
+        micros = micros.saturating_sub(below.micros);
+    }
+    let sum = Sum {
+        runs: 1,
+        tokens,
+        micros,
+        by_list_price_micros: run.list_micros,
+        unpriced_tokens: run.unpriced.total(),
+        estimated: true,
+    };
+    (tokens, sum)
+}
+
 fn priced(run: &RunRow, tokens: TokenUse, prices: &Prices) -> Sum {
     let sum = Sum { runs: 1, tokens, estimated: run.estimated, ..Sum::default() };
-    if let Some(micros) = run.cost_micros {
+    if let Some(micros) = run.told_micros() {
         return Sum { micros, ..sum };
+    }
+    if run.list_micros > 0 {
+        return Sum { micros: run.list_micros, by_list_price_micros: run.list_micros, ..sum };
     }
     match run.model.as_deref().and_then(|model| prices.micros(model, &tokens)) {
         Some(micros) => Sum { micros, by_list_price_micros: micros, ..sum },
@@ -193,9 +228,12 @@ fn priced(run: &RunRow, tokens: TokenUse, prices: &Prices) -> Sum {
     }
 }
 
-/// The day of a moment, in UTC.
-fn day(at: segno_core::Timestamp) -> String {
-    at.to_string().chars().take("2026-01-01".len()).collect()
+/// The day of a moment, by the user's clock.
+fn day(at: segno_core::Timestamp, zone: &TimeZone) -> String {
+    match jiff::Timestamp::from_microsecond(at.as_micros()) {
+        Ok(moment) => moment.to_zoned(zone.clone()).date().to_string(),
+        Err(_) => at.to_string().chars().take("2026-01-01".len()).collect(),
+    }
 }
 
 fn add_up(used: Vec<Used>, by: By, sessions: u64, prices: &Prices) -> Costs {

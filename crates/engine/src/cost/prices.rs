@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use segno_core::TokenUse;
+use segno_core::rates::Rates;
 use serde::Deserialize;
 
 /// The prices that come with the program.
@@ -15,7 +16,7 @@ pub struct Prices {
     /// The day on which they were looked up, such as `2025-11-30`.
     #[serde(default)]
     pub as_of: String,
-    /// By the beginning of a model's name.
+    /// By a model's name; see [`stands_for`].
     #[serde(default)]
     models: BTreeMap<String, Price>,
 }
@@ -64,28 +65,35 @@ impl Prices {
 
     /// What these tokens of a model cost, in millionths of a dollar; none if nobody knows.
     pub fn micros(&self, model: &str, tokens: &TokenUse) -> Option<u64> {
-        // Nobody knows what a token of no known kind costs.
-        if tokens.other > 0 {
-            return None;
-        }
-        let price = self.price(model)?;
-        let dollars_per_million = |count: u64, price: f64| count as f64 * price;
-        // A dollar for a million tokens is a millionth of a dollar for each.
-        let micros = dollars_per_million(tokens.input, price.input)
-            + dollars_per_million(tokens.output, price.output)
-            + dollars_per_million(tokens.cache_read, price.cache_read.unwrap_or(price.input))
-            + dollars_per_million(tokens.cache_write, price.cache_write.unwrap_or(price.input));
-        Some(micros.round() as u64)
+        self.rates(model)?.micros(tokens)
     }
 
-    fn price(&self, model: &str) -> Option<Price> {
-        let model = plain(model);
-        let fits = |name: &str| {
-            model.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-        };
-        let longest = self.models.iter().filter(|(name, _)| fits(name)).max_by_key(|(name, _)| name.len());
-        longest.map(|(_, price)| *price)
+    /// What a model's tokens cost by the list, if it is there. The rates are named as the model was.
+    pub fn rates(&self, model: &str) -> Option<Rates> {
+        let name = plain(model);
+        let fitting = self.models.iter().filter(|(listed, _)| stands_for(listed, &name));
+        let (_, price) = fitting.max_by_key(|(listed, _)| listed.len())?;
+        Some(Rates {
+            model: model.to_owned(),
+            as_of: self.as_of.clone(),
+            input: price.input,
+            output: price.output,
+            cache_read: price.cache_read,
+            cache_write: price.cache_write,
+        })
     }
+}
+
+/// Whether a name of the list means this model: the same name, the same with a date behind it, or, if it ends in `*`, any
+/// that begins so. Another number behind a name is another model with a price of its own.
+fn stands_for(listed: &str, model: &str) -> bool {
+    if let Some(beginning) = listed.strip_suffix('*') {
+        return model.starts_with(beginning);
+    }
+    let Some(rest) = model.strip_prefix(listed) else { return false };
+    let digits: String = rest.chars().filter(char::is_ascii_digit).collect();
+    let dated = rest.starts_with('-') && digits.len() == 8 && matches!(rest.len(), 9 | 11);
+    rest.is_empty() || dated || rest == "-latest"
 }
 
 /// A model's name as the table has it: without the provider in front, and without a context size behind.
@@ -124,8 +132,13 @@ mod tests {
     #[case::a_provider_in_front("openai/gpt-5", tokens(1_000, 0, 0, 0), Some(1_250))]
     #[case::dots("gpt-5.1-codex", tokens(1_000, 0, 0, 0), Some(1_250))]
     #[case::a_context_size("claude-sonnet-4-5[1m]", tokens(1_000, 0, 0, 0), Some(3_000))]
-    #[case::no_price_for_writing("gpt-5", tokens(0, 0, 0, 1_000), Some(1_250))]
+    #[case::no_price_for_writing("gpt-5", tokens(0, 0, 0, 1_000), None)]
     #[case::only_a_beginning("gpt-50", tokens(1, 1, 1, 1), None)]
+    #[case::another_one_of_the_kind("gpt-5.5", tokens(1, 1, 1, 1), None)]
+    #[case::a_date("gpt-5-2025-08-07", tokens(1_000, 0, 0, 0), Some(1_250))]
+    #[case::no_date("gpt-5-20250", tokens(1_000, 0, 0, 0), None)]
+    #[case::as_the_agent_reckons("claude-opus-5-5", tokens(1_040_300, 152, 0, 0), Some(4_164_240))]
+    #[case::no_price_for_reading("claude-opus-5-5", tokens(1, 1, 1, 0), None)]
     #[case::unknown("some-model", tokens(1, 1, 1, 1), None)]
     #[case::of_no_kind("gpt-5", TokenUse::of(5), None)]
     fn what_tokens_cost(#[case] model: &str, #[case] tokens: TokenUse, #[case] expected: Option<u64>) {
@@ -134,7 +147,7 @@ mod tests {
 
     #[test]
     fn own_prices_are_laid_over() {
-        let own = "as_of = \"2026-01-02\"\n[models]\n\"GPT-5\" = { input = 2, output = 4 }\nmine = { input = 1, output = 1 }\n";
+        let own = "as_of = \"2026-01-02\"\n[models]\n\"GPT-5\" = { input = 2, output = 4 }\n\"mine*\" = { input = 1, output = 1 }\n";
         let prices = Prices::with(own).unwrap();
         assert_eq!(prices.micros("gpt-5", &tokens(10, 10, 0, 0)), Some(60));
         assert_eq!(prices.micros("mine-7b", &tokens(10, 10, 0, 0)), Some(20));

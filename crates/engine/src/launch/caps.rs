@@ -14,6 +14,7 @@ use crate::Error;
 use crate::engine::fresh_key;
 use crate::fault::Guard;
 use crate::fault::broken;
+use crate::run::Request;
 
 impl Engine {
     /// Why no agent may be started in a session now. It is asked before anything is changed, and again by whoever
@@ -23,11 +24,51 @@ impl Engine {
     /// If a cap of the session, or of the one whose agent asks for it, is used up; or if it waits at a breakpoint.
     pub fn check_start(&self, state: &State) -> Result<(), Error> {
         check_caps(state)?;
+        self.check_shared(state)?;
+        self.check_cost_known(state)?;
         if let Some(waiting) = &state.breakpoint {
             let doing = "run an agent";
             return Err(Error::Refused(Refusal::AtBreakpoint { name: waiting.name.clone(), doing }));
         }
         self.check_start_below()
+    }
+
+    /// Under a cap on money that stops, nothing starts while it is not known what was spent. Whoever has given a price for
+    /// it meanwhile goes on: then it is reckoned now.
+    fn check_cost_known(&self, state: &State) -> Result<(), Error> {
+        if !state.is_cost_unknown() || broken(Guard::Cap) {
+            return Ok(());
+        }
+        let prices = self.prices()?;
+        let newest = state.run.as_ref().and_then(|run| run.model.as_ref());
+        for rates in state.unpriced.keys().chain(newest).filter_map(|model| prices.rates(model)) {
+            self.count_in(state.session_id, Command::PriceByList { rates })?;
+        }
+        let now = self.load(state.session_id)?.state;
+        if now.is_cost_unknown() {
+            let run = now.run.as_ref().filter(|run| run.unpriced.total() > 0);
+            let model = run.and_then(|run| run.model.clone()).or_else(|| now.unpriced.keys().next().cloned());
+            let what = model.filter(|model| model != "?").unwrap_or_else(|| "what it used".to_owned());
+            return Err(Error::CostUnknown { session: Some(now.session_id), what });
+        }
+        check_caps(&now)
+    }
+
+    /// Why a run cannot be held by a cap on money: its agent does not say what it costs, and nobody knows what its model
+    /// does. What is not known before it starts is seen as soon as it has used something.
+    ///
+    /// # Errors
+    /// If that is so.
+    pub(crate) fn check_price(&self, state: &State, request: &Request) -> Result<(), Error> {
+        let capped = (state.cost.hard && state.cost.limit_micros.is_some())
+            || request.limits.micros.is_some()
+            || self.options.day.micros.is_some();
+        let tells = request.agent.capabilities().tells_cost && request.terminal.is_none();
+        let Some(model) = request.launch.model.as_deref().filter(|_| capped && !tells) else { return Ok(()) };
+        match self.prices()?.rates(model) {
+            Some(_) => Ok(()),
+            None => Err(Error::CostUnknown { session: Some(state.session_id), what: model.to_owned() }),
+        }
     }
 
     /// The same for a session that is yet to be made.

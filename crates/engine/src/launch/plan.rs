@@ -75,6 +75,10 @@ pub struct Intent {
     pub model: Option<String>,
     /// A cap on turns, if not the configured one.
     pub max_turns: Option<u32>,
+    /// Stop after it has used more than so many tokens.
+    pub max_tokens: Option<u64>,
+    /// Stop after it has cost more than so many millionths of a dollar.
+    pub max_micros: Option<u64>,
     /// Stop after so long altogether.
     pub max_duration: Option<Duration>,
     /// Stop after so long without a sign of life; nothing is never.
@@ -238,6 +242,7 @@ impl Engine {
         let state = match run_in {
             RunIn::New(new) => {
                 self.check_start_below()?;
+                self.check_day(&super::project_at(&settings.project).path)?;
                 self.create_for_run(new, intent, settings, frontend)?
             }
             RunIn::Open { session, caps } => {
@@ -358,6 +363,8 @@ fn limits(chosen: &Chosen, intent: &Intent, settings: &LaunchSettings) -> Limits
             .filter(|limit| !limit.is_zero()),
         grace: intent.grace.unwrap_or(settings.grace),
         turns: max_turns(chosen, intent, settings).filter(|_| !keeps_turns),
+        tokens: intent.max_tokens,
+        micros: intent.max_micros,
     }
 }
 

@@ -352,6 +352,8 @@ fn is_refusal(why: &Error) -> bool {
             | Error::Ended { .. }
             | Error::NotResumable { .. }
             | Error::CapReached { .. }
+            | Error::DayCapReached { .. }
+            | Error::CostUnknown { .. }
             | Error::Refused(_)
             | Error::Store(segno_store::Error::Held(_))
     )

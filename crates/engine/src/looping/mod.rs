@@ -6,6 +6,7 @@ mod allow;
 mod ask;
 mod begin;
 mod calls;
+mod caps;
 mod claims;
 mod documents;
 mod drive;

@@ -10,7 +10,6 @@ use segno_core::event::Event;
 use segno_core::event::LoopBaselineTaken;
 use segno_core::looping::Asked;
 use segno_core::looping::BaselineMark;
-use segno_core::looping::DayUse;
 use segno_core::looping::ErrorMark;
 use segno_core::looping::GateRule;
 use segno_core::looping::LimitClass;
@@ -30,8 +29,6 @@ use segno_store::Page;
 use super::gather::Measured;
 use crate::Engine;
 use crate::Error;
-use crate::cost::By;
-use crate::cost::Prices;
 
 /// How many of the newest runs are looked through for one.
 const RUNS: usize = 5;
@@ -39,8 +36,6 @@ const RUNS: usize = 5;
 const WRITERS: usize = 50;
 /// An agent that ends with an error sooner than this has not begun, if it did nothing.
 const AT_ONCE_MS: u64 = 20_000;
-/// A day in microseconds.
-const DAY_MICROS: i64 = 86_400_000_000;
 
 impl Engine {
     /// The row of the newest run, if it is the one that is meant.
@@ -112,7 +107,7 @@ impl Engine {
             commits: delta.commits,
             repeated: Repeated { identical: calls.identical, cycle: calls.cycle },
             tokens: row.tokens.map_or(0, |used| used.counted(state.budget.count)),
-            micros: row.cost_micros,
+            micros: row.money(),
             limit,
             windows: windows(&state.limits, &row.agent, self.now()),
             context_percent: row.context.and_then(segno_core::event::ContextFill::percent),
@@ -171,23 +166,6 @@ impl Engine {
             seen.since_start = named.then(|| segno_core::looping::since_start(&before, now));
         }
         Ok(())
-    }
-
-    /// What all sessions used today, in UTC; asked for only where a cap of the day is set.
-    pub(super) fn day_use(&self, looping: &LoopState) -> Result<DayUse, Error> {
-        let caps = &looping.plan.caps;
-        if caps.day_tokens.is_none() && caps.day_micros.is_none() {
-            return Ok(DayUse::default());
-        }
-        let now = self.now();
-        let today = now.to_string().get(..10).unwrap_or_default().to_owned();
-        let since = Timestamp::from_micros(now.as_micros() - now.as_micros().rem_euclid(DAY_MICROS));
-        let filter = segno_store::Filter { since: Some(since), ..segno_store::Filter::default() };
-        let costs = self.costs(&filter, By::Day, &Prices::built_in())?;
-        let sum =
-            costs.lines.into_iter().find(|line| line.name == today).map(|line| line.sum).unwrap_or_default();
-        let tokens = sum.tokens.counted(segno_core::budget::Counting::Uncached);
-        Ok(DayUse { tokens, micros: sum.micros })
     }
 
     /// The event of a baseline, which has all by name; none if it is damaged.

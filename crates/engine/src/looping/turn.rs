@@ -8,7 +8,6 @@ use segno_core::Command;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::LoopBaselineTaken;
-use segno_core::event::PauseReason;
 use segno_core::looping::ErrorMark;
 use segno_core::looping::GateRule;
 use segno_core::looping::LoopCommand;
@@ -91,7 +90,7 @@ impl Turning<'_> {
         match next_step(state, self.engine.now()) {
             NextStep::Advance => self.act(LoopCommand::Advance).map(|_| None),
             NextStep::Baseline => self.begin_phase(state, &phase).map(|()| None),
-            NextStep::Iterate { .. } => self.iterate(state, &phase),
+            NextStep::Iterate { .. } => self.unless_capped(state, |turning| turning.iterate(state, &phase)),
             NextStep::HandOver { to, why } => self.act(LoopCommand::HandOver { to, why }).map(|_| None),
             NextStep::Park(parked) => {
                 let words = parked.words.clone();
@@ -104,13 +103,7 @@ impl Turning<'_> {
                 wait_until(self.engine, until, self.hands.sleeper, &|| self.stops(), &mut tick);
                 Ok(None)
             }
-            NextStep::Capped(verdict) => {
-                let why = segno_core::looping::why(&verdict);
-                let pause =
-                    Command::Pause { reason: PauseReason::Budget, details: Some(why.as_str().into()) };
-                self.driver.act(pause)?;
-                self.ended(Some(verdict), why).map(Some)
-            }
+            NextStep::Capped(verdict) => self.capped(verdict).map(Some),
             NextStep::NoLoop
             | NextStep::Ended
             | NextStep::Wait { .. }
@@ -142,7 +135,7 @@ impl Turning<'_> {
         Ok(self.engine.load(self.driver.session())?.state)
     }
 
-    fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
+    pub(super) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
         Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
     }
 
@@ -314,7 +307,6 @@ impl Turning<'_> {
                 seen.metrics.extend(self.engine.documents(state)?);
             }
         }
-        seen.day = self.engine.day_use(the_loop(state)?)?;
         crate::fault::moment("loop measured");
         let ran = state.run.as_ref().filter(|_| seen.end != RunEnd::StartFailed);
         let state = self.act(LoopCommand::EndIteration {
@@ -426,6 +418,8 @@ impl Turning<'_> {
             model: self.engine.model_for(state, phase)?,
             max_duration: time_left(looping, self.engine.now()).map(Duration::from_secs),
             item: looping.item.clone().map(Into::into),
+            max_tokens: looping.plan.caps.iteration_tokens,
+            max_micros: looping.plan.caps.iteration_micros,
             ..Intent::default()
         };
         let hands = self.hands;

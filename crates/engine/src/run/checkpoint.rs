@@ -218,7 +218,7 @@ impl<'a> Waiting<'a> {
         }
         self.seq = newest;
         let state = self.engine.store().load(session).ok()?.state;
-        Some(Input::Journal { requests: state.requests, used_up: false, tool_open: false, calls: 0 })
+        Some(Input::Journal { requests: state.requests, used_up: None, tool_open: false, calls: 0 })
     }
 }
 

@@ -97,11 +97,14 @@ impl Engine {
         mut request: Request,
     ) -> Result<(Report, Option<RawTail>), Error> {
         self.end_dead_run(request.session, driver.epoch(), driver.may_leave_agent())?;
-        self.check_start(&self.load(request.session)?.state)?;
+        let state = self.load(request.session)?.state;
+        self.check_start(&state)?;
+        self.check_price(&state, &request)?;
         request.below = self.started_below(request.session);
         let run = RunId::new(uuid::Uuid::now_v7());
         self.checkpoint_start(&request, driver, heart, run.as_str())?;
         let started = Instant::now();
+        let model = request.launch.model.clone();
         let (spec, scratch) = spawn::specify(&mut request, &run)?;
         let now = self.now().to_string();
         let (store, store_id) = (self.store().location(), self.store_id());
@@ -152,7 +155,8 @@ impl Engine {
             terminal: spawned.terminal,
             begun: Begun::Here(request.baseline),
         };
-        let open = self.open_run(opening, acted.state, driver.epoch(), request.feed);
+        let mut open = self.open_run(opening, acted.state, driver.epoch(), request.feed);
+        open.recorder.price_as(model, request.limits.micros.is_some());
         let mut running = Running::new(driver, open, spawned.tree, spawned.member, request.stop);
         running.process = Process::Own(spawned.child);
         running.reaps = request.sole_process;

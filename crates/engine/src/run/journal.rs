@@ -2,7 +2,9 @@
 
 mod agent;
 mod made;
+mod price;
 mod send;
+mod shared;
 mod shown;
 mod tokens;
 
@@ -26,6 +28,8 @@ use segno_core::event::Source;
 use segno_redact::Redacted;
 use segno_store::Answer;
 
+use self::price::Pricing;
+use self::shared::SharedCaps;
 use self::tokens::LiveTokens;
 pub(super) use self::tokens::token_use;
 use super::Feed;
@@ -67,6 +71,8 @@ pub(super) struct Recorder<'a> {
     pending: VecDeque<Item>,
     under_way: Option<UnderWay>,
     tokens: LiveTokens,
+    pricing: Pricing,
+    shared: SharedCaps,
     /// Tasks that go on after their calls were answered, and those calls.
     launched: HashMap<String, String>,
     /// The beginning of the run was heard by somebody else.
@@ -127,6 +133,7 @@ impl<'a> Recorder<'a> {
     ) -> Self {
         // The ids of a session's first run cannot meet others.
         let calls_recur = agent.capabilities().call_ids_recur && state.counts.runs > 1;
+        let pricing = Pricing::new(agent, &state, engine.day_caps().micros.is_some());
         Self {
             engine,
             session: state.session_id,
@@ -141,6 +148,8 @@ impl<'a> Recorder<'a> {
             pending: VecDeque::new(),
             under_way: None,
             tokens: LiveTokens::default(),
+            pricing,
+            shared: SharedCaps::default(),
             launched: HashMap::new(),
             took_over: false,
             cut_off: false,

@@ -41,6 +41,7 @@ mod texts;
 mod translate;
 pub mod tree;
 mod unrecorded;
+mod used_up;
 mod watch;
 
 /// The variable that names the file with what the hooks of a run need.

@@ -93,6 +93,10 @@ pub struct Limits {
     pub grace: Duration,
     /// After so many tool calls, for an agent that has no cap on turns of its own.
     pub turns: Option<u32>,
+    /// After it has used more than so many tokens, counted as its session counts them.
+    pub tokens: Option<u64>,
+    /// After it has cost more than so many millionths of a dollar.
+    pub micros: Option<u64>,
 }
 
 impl Default for Limits {
@@ -103,6 +107,8 @@ impl Default for Limits {
             max_duration: None,
             grace: Duration::from_secs(5),
             turns: None,
+            tokens: None,
+            micros: None,
         }
     }
 }

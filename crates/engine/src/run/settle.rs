@@ -80,6 +80,10 @@ pub(super) fn record_end(
         tokens_by_log(recorder, &mut outcome);
     }
     recorder.settle_tokens(outcome.tokens);
+    // Who says that tokens cost nothing does not know their price.
+    if outcome.cost_usd.is_none_or(|usd| usd <= 0.0) && outcome.tokens.total() > 0 {
+        recorder.reckon();
+    }
     let limit = outcome.limit.as_ref().map(|limit| {
         let said = end.last_seen.unwrap_or_else(|| recorder.engine.now());
         Box::new(super::limit::seen(recorder, limit, said))
@@ -140,7 +144,7 @@ fn evidence(recorder: &mut Recorder<'_>) {
 fn cause_kind(cause: &Cause) -> OutcomeKind {
     match cause {
         Cause::Silence | Cause::MaxDuration => OutcomeKind::TimedOut,
-        Cause::Budget => OutcomeKind::Budget,
+        Cause::Budget(_) => OutcomeKind::Budget,
         Cause::Turns => OutcomeKind::MaxTurns,
         Cause::Asked(_) | Cause::Request(_) | Cause::Resources(_) | Cause::Replaced(_) => {
             OutcomeKind::Stopped

@@ -93,8 +93,8 @@ pub(super) enum Cause {
     MaxDuration,
     /// Too many turns.
     Turns,
-    /// A budget is used up.
-    Budget,
+    /// A budget is used up, or cannot be held; in words.
+    Budget(String),
     /// Its processes use too much of something.
     Resources(String),
     /// Its driver has no right to drive any more.
@@ -109,7 +109,7 @@ impl Cause {
                 EndCause::Stopped
             }
             Self::Silence | Self::MaxDuration => EndCause::TimedOut,
-            Self::Budget => EndCause::Budget,
+            Self::Budget(_) => EndCause::Budget,
         }
     }
 
@@ -122,8 +122,7 @@ impl Cause {
             Self::Silence => "no sign of life for too long".to_owned(),
             Self::MaxDuration => "the time is up".to_owned(),
             Self::Turns => "the number of turns is used up".to_owned(),
-            Self::Budget => "the budget is used up".to_owned(),
-            Self::Resources(what) | Self::Replaced(what) => what.clone(),
+            Self::Budget(what) | Self::Resources(what) | Self::Replaced(what) => what.clone(),
         }
     }
 
@@ -135,7 +134,7 @@ impl Cause {
             Self::Silence => "silence",
             Self::MaxDuration => "wall_time",
             Self::Turns => "turns",
-            Self::Budget => "budget",
+            Self::Budget(_) => "budget",
             Self::Resources(_) => "resources",
             Self::Replaced(_) => "replaced",
         }

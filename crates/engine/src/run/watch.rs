@@ -26,6 +26,7 @@ use super::supervisor::Action;
 use super::supervisor::Input;
 use super::supervisor::Supervisor;
 use super::tree::OrphanReaper;
+use super::used_up::used_up;
 use crate::Error;
 
 /// How long the loop rests when there is nothing to read. The agent's end wakes it at once.
@@ -161,10 +162,21 @@ impl Running<'_> {
         let state = &self.open.recorder.state;
         Input::Journal {
             requests: state.requests.clone(),
-            used_up: state.budget.is_exhausted() || state.cost.is_exhausted(),
+            used_up: self.used_up(),
             tool_open: !state.calls.open.is_empty(),
             calls: state.calls.total,
         }
+    }
+
+    /// The cap that is used up or cannot be held, in words.
+    fn used_up(&self) -> Option<String> {
+        let unknown = || {
+            let model = self.open.recorder.cost_unknown()?;
+            Some(format!("what {model} costs is not known, so a cap on money cannot hold"))
+        };
+        used_up(&self.open.recorder.state, &self.limits)
+            .or_else(unknown)
+            .or_else(|| self.open.recorder.shared_cap())
     }
 
     fn settle_questions(&mut self, inputs: &mut Vec<Input>) {

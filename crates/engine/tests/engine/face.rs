@@ -90,6 +90,9 @@ impl Face {
             tree: Some(TreeOptions::new(data.join("snapshots"), git)),
             variables: BTreeMap::new(),
             line_limit: 1 << 20,
+            prices: None,
+            day: Default::default(),
+            zone: jiff::tz::TimeZone::UTC,
         };
         let settings = launch_settings(&script(&room), room.path(), room.project(), state);
         Self { room, setup, settings, person: Person::default() }

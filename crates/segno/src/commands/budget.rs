@@ -2,6 +2,7 @@
 
 use clap::Args as ClapArgs;
 use clap::Subcommand;
+use segno_engine::DayStand;
 use segno_engine::core::Command as Act;
 use segno_engine::core::State;
 use segno_engine::core::budget::Counting;
@@ -22,7 +23,10 @@ use crate::output::units;
 ///
 /// A budget that you set stops the session's agent, lets none be started, and leaves the session resumable; the default
 /// one, and one that is set with --advisory, only warns. What counts is input, cache writes and output, of sub-agents and
-/// of runs that the agent starts too; budget.count = "all" counts what is read from the vendor's cache as well.
+/// of runs that the agent starts too; budget.count = "all" counts what is read from the vendor's cache as well. What all
+/// sessions of a project may use in a day is a setting: budget.day_tokens and budget.day_cost. Money is what the agent says
+/// that it costs, and what list prices say as long as it does not; under a cap on money that stops, a model without a price
+/// stops too.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno budget extend 50k\n  segno budget check 20k")]
 pub struct Args {
@@ -123,8 +127,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 /// # Errors
 /// If the session cannot be read.
 pub fn show(context: &Context) -> Outcome {
-    let (_ctx, state) = look(context)?;
+    let (ctx, state) = look(context)?;
     let printer = &context.printer;
+    let day = ctx.engine.day_stand(&state.project.path)?;
     if printer.is_json() {
         let (budget, cost) = (&state.budget, &state.cost);
         return printer.json(&serde_json::json!({
@@ -149,10 +154,25 @@ pub fn show(context: &Context) -> Outcome {
                 "warning": cost.is_warning(),
                 "over_budget": cost.is_over(),
                 "hard": cost.hard,
+                "unpriced_tokens": state.unpriced_tokens(),
+            },
+            "day": {
+                "tokens_used": day.used.tokens(day.caps.count),
+                "tokens_most": day.caps.tokens,
+                "used_micros": day.used.micros,
+                "most_micros": day.caps.micros,
+                "warning": day.caps.low(&day.used).is_some(),
+                "used_up": day.caps.reached(&day.used).is_some(),
+                "since": day.since,
+                "until": day.until,
             },
         }));
     }
-    printer.data(line(&state))
+    printer.data(line(&state))?;
+    match day_line(context, &day) {
+        Some(line) => printer.data(line),
+        None => Ok(()),
+    }
 }
 
 /// Answers a script: whether so many more tokens fit, and money is left.
@@ -228,16 +248,37 @@ pub(super) fn money_low(state: &State) -> &'static str {
     }
 }
 
+fn money(state: &State) -> String {
+    units::money(state.cost.used_micros, state.unpriced_tokens())
+}
+
+/// What was used today in the project, if there is a cap on that.
+fn day_line(context: &Context, day: &DayStand) -> Option<String> {
+    let caps = &day.caps;
+    let tokens = caps
+        .tokens
+        .map(|most| format!("{} of {}", units::count(day.used.tokens(caps.count)), units::tokens(most)));
+    let money =
+        caps.micros.map(|most| format!("{} of {}", units::dollars(day.used.micros), units::dollars(most)));
+    let low = match (caps.reached(&day.used), caps.low(&day.used)) {
+        (Some(_), _) => ", used up",
+        (None, Some(_)) => ", runs low",
+        (None, None) => "",
+    };
+    let parts: Vec<String> = tokens.into_iter().chain(money).collect();
+    let until = context.clock(day.until);
+    (!parts.is_empty()).then(|| format!("today in this project: {}{low}   until {until}", parts.join("   ")))
+}
+
 fn line(state: &State) -> String {
     let mut text = tokens_used(state);
     match state.cost.limit_micros {
         Some(limit) => {
             let low = money_low(state);
-            let (used, limit) = (units::dollars(state.cost.used_micros), units::dollars(limit));
-            text += &format!("   {used} of {limit} spent{low}");
+            text += &format!("   {} of {} spent{low}", money(state), units::dollars(limit));
         }
-        None if state.cost.used_micros > 0 => {
-            text += &format!("   {} spent", units::dollars(state.cost.used_micros));
+        None if state.cost.used_micros > 0 || state.unpriced_tokens() > 0 => {
+            text += &format!("   {} spent", money(state));
         }
         None => {}
     }

@@ -1,7 +1,5 @@
 //! `segno cost`: what sessions cost.
 
-use std::io::ErrorKind;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
@@ -9,15 +7,12 @@ use clap::ValueEnum;
 use segno_engine::Filter;
 use segno_engine::cost::By;
 use segno_engine::cost::Costs;
-use segno_engine::cost::Prices;
 use segno_engine::cost::Sum;
 
 use super::args::age;
 use crate::command_context::CommandContext;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::error::Outcome;
-use crate::exit::ExitCode;
 use crate::output::table::Column;
 use crate::output::table::Table;
 use crate::output::units;
@@ -80,8 +75,8 @@ impl From<Grouping> for By {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let prices = prices(&context.paths.config)?;
     let ctx = CommandContext::open_to_look(context)?;
+    let prices = ctx.engine.prices()?;
     let by = By::from(args.by);
     let costs = match &context.global.session {
         Some(named) => ctx.engine.costs_of(ctx.named(named)?, by, &prices)?,
@@ -120,22 +115,6 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The list, with the user's own prices laid over it.
-fn prices(config: &Path) -> Outcome<Prices> {
-    let path = config.with_file_name(PRICES_FILE);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(Prices::built_in()),
-        Err(why) => return Err(bad_prices(&path, &why.to_string())),
-    };
-    Prices::with(&text).map_err(|why| bad_prices(&path, &why.to_string()))
-}
-
-fn bad_prices(path: &Path, why: &str) -> CommandError {
-    CommandError::new(ExitCode::Config, "bad_prices", format!("{} cannot be used: {why}", path.display()))
-        .hint("mend it or move it away; nothing else reads it")
-}
-
 fn table(costs: &Costs) -> Table {
     let title = match costs.by {
         By::Phase => "phase",
@@ -143,7 +122,7 @@ fn table(costs: &Costs) -> Table {
         By::Run => "run",
         By::Agent => "agent",
         By::Model => "model",
-        By::Day => "day (UTC)",
+        By::Day => "day",
         By::Project => "project",
         By::Session => "session",
     };
@@ -181,13 +160,6 @@ fn cells(name: &str, sum: &Sum) -> [String; 7] {
 
 /// Money, with a mark where list prices or unpriced tokens are in it.
 fn cost(sum: &Sum) -> String {
-    let dollars = match sum.by_list_price_micros {
-        0 => units::dollars(sum.micros),
-        _ => format!("~{}", units::dollars(sum.micros)),
-    };
-    match (sum.unpriced_tokens > 0, sum.micros > 0) {
-        (false, _) => dollars,
-        (true, true) => format!("{dollars} + unpriced"),
-        (true, false) => "unpriced".to_owned(),
-    }
+    let about = if sum.by_list_price_micros > 0 { "~" } else { "" };
+    format!("{about}{}", units::money(sum.micros, sum.unpriced_tokens))
 }

@@ -263,7 +263,7 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
             progress(summary).map_or_else(nothing, Text::from),
             Text::new().painted(Meaning::Dim, age),
             used(summary),
-            if summary.cost_micros == 0 { nothing() } else { spent(summary) },
+            if summary.cost_micros == 0 && summary.unpriced_tokens == 0 { nothing() } else { spent(summary) },
         ];
         if everywhere {
             row.push(Text::new().painted(Meaning::Dim, summary.project.clone()));
@@ -314,7 +314,7 @@ fn costs_much(summary: &Summary) -> bool {
 
 /// The money of a session; of what, if that is a cap.
 fn spent(summary: &Summary) -> Text {
-    let spent = units::dollars(summary.cost_micros);
+    let spent = units::money(summary.cost_micros, summary.unpriced_tokens);
     match summary.cost_limit_micros {
         Some(limit) if summary.cost_micros > limit => {
             Text::new().painted(Meaning::Lost, format!("{spent} of {}, over", units::dollars(limit)))

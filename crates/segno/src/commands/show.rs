@@ -179,11 +179,12 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>, files: u64) ->
         Meaning::Plain
     };
     fact("tokens", Text::new().painted(meaning, super::budget::tokens_used(state)));
-    if state.cost.used_micros > 0 || state.cost.limit_micros.is_some() {
+    if state.cost.used_micros > 0 || state.cost.limit_micros.is_some() || state.unpriced_tokens() > 0 {
         let limit =
             state.cost.limit_micros.map_or(String::new(), |limit| format!(" of {}", units::dollars(limit)));
         let low = super::budget::money_low(state);
-        fact("cost", format!("{}{limit}{low}", units::dollars(state.cost.used_micros)).into());
+        let spent = units::money(state.cost.used_micros, state.unpriced_tokens());
+        fact("cost", format!("{spent}{limit}{low}").into());
     }
     fact("agent", state.agent.as_ref().map(Text::from).unwrap_or_default());
     if let Some(position) = &state.position {

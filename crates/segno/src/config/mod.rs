@@ -48,6 +48,7 @@ use env::Environment;
 use segno_engine::core::CostBudget;
 use segno_engine::core::TokenBudget;
 use segno_engine::core::budget::Counting;
+use segno_engine::core::day::DayCaps;
 use trust::Status;
 use trust::Trust;
 
@@ -101,6 +102,8 @@ pub struct Session {
 #[expect(missing_docs, reason = "explained in default.toml")]
 pub struct Budget {
     pub count: Counting,
+    pub day_tokens: u64,
+    pub day_cost: u64,
 }
 
 impl Config {
@@ -112,6 +115,17 @@ impl Config {
             warn_percent: self.session.warn_percent,
             hard: !advisory && (asked.is_some() || self.session.hard),
             count: self.budget.count,
+        }
+    }
+
+    /// What all sessions of a project may use in a day; 0 is no cap.
+    pub fn day_caps(&self) -> DayCaps {
+        let set = |amount: u64| Some(amount).filter(|amount| *amount > 0);
+        DayCaps {
+            tokens: set(self.budget.day_tokens),
+            micros: set(self.budget.day_cost.saturating_mul(1_000_000)),
+            count: self.budget.count,
+            warn_percent: self.session.warn_percent,
         }
     }
 

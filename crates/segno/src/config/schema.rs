@@ -105,6 +105,8 @@ pub const KEYS: &[Key] = &[
     key("session.hard", Class::Guard, Kind::Flag),
     key("session.workflow", Class::Data, Kind::Name),
     key("budget.count", Class::Guard, Kind::Choice(&["uncached", "all"])),
+    key("budget.day_tokens", Class::Guard, up_to(i64::MAX)),
+    key("budget.day_cost", Class::Guard, up_to(1_000_000_000)),
     key("view.enabled", Class::Data, Kind::Flag),
     key("view.max_items", Class::Data, up_to(10_000)),
     key("cleanup.days", Class::Guard, up_to(36_500)),

@@ -276,7 +276,11 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
                 noted("tokens", format!("{about}{}", units::tokens(e.tokens.total())), cached),
             )
         }
-        Event::CostRecorded(e) => colored(Meaning::Dim, line("cost", units::dollars(e.micros))),
+        Event::CostRecorded(e) => {
+            let list =
+                e.list.as_ref().map(|list| format!("by the list of {} for {}", list.as_of, list.model));
+            colored(Meaning::Dim, noted("cost", units::dollars(e.micros), list.unwrap_or_default()))
+        }
         Event::BudgetSet(e) => {
             let stops = if e.hard { "stops there" } else { "warns only" };
             noted("budget", amount(e.unit, e.total), stops)

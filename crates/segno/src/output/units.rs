@@ -61,6 +61,16 @@ pub fn dollars(micros: u64) -> String {
     format!("${}.{:02}", cents / 100, cents % 100)
 }
 
+/// Money that may not be all of it: `$0.42 + unpriced`, or only `unpriced`, if there are tokens whose price nobody knows.
+/// Nothing is never shown as free.
+pub fn money(micros: u64, unpriced_tokens: u64) -> String {
+    match (unpriced_tokens > 0, micros > 0) {
+        (false, _) => dollars(micros),
+        (true, true) => format!("{} + unpriced", dollars(micros)),
+        (true, false) => "unpriced".to_owned(),
+    }
+}
+
 /// A duration: `18 ms`, `6.2 s`, `3m 12s`, `2h 05m`, `3d 04h`.
 pub fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();

@@ -61,6 +61,10 @@ promise!(
     /// at the first step without outputs.
     fn a_fresh_start_keeps_caps_and_plan() {
         let lab = lab(&dies());
+        lab.write(
+            lab.home.path().join(".config/segno/prices.toml"),
+            "[models]\nscripted = { input = 1, output = 1 }\n",
+        );
         let made = lab.run(&[
             "new",
             "login",

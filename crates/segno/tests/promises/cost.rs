@@ -74,9 +74,9 @@ fn a_model_without_a_price_is_never_free() {
     );
     // Somebody gives a price, a wrong one first.
     let prices = |text: &str| lab.write(lab.home.path().join(".config/segno/prices.toml"), text);
-    prices("[models]\nnobody-knows = { input = -1, output = 2 }\n");
+    prices("[models]\n\"nobody-knows*\" = { input = -1, output = 2 }\n");
     let refused = lab.run(&["cost"]);
     assert_eq!(refused.code, Some(13), "{}", refused.stderr);
-    prices("[models]\nnobody-knows = { input = 1, output = 2 }\n");
+    prices("[models]\n\"nobody-knows*\" = { input = 1, output = 2 }\n");
     assert_eq!(costs(&lab, "run")["total"]["micros"], 1_200);
 }

@@ -37,6 +37,7 @@ mod identity;
 mod interleavings;
 mod left_behind;
 mod looping;
+mod money;
 mod phases;
 mod queue;
 mod recall;

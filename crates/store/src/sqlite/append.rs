@@ -22,6 +22,7 @@ use super::session;
 use super::session::Cache;
 use super::session::Cached;
 use super::session::Row;
+use super::shared;
 use super::write::Inserted;
 use super::write::Written;
 use super::write::write_event;
@@ -32,6 +33,8 @@ use crate::types::Append;
 use crate::types::Appended;
 use crate::types::EventRow;
 use crate::types::Filter;
+use crate::types::SharedQuestion;
+use crate::types::SharedUse;
 use crate::types::StoredEvent;
 use crate::types::What;
 
@@ -283,6 +286,11 @@ impl Work<'_> {
                 decided = decider(&working.state, &self.others(filter)?)?;
                 &decided
             }
+            (What::DecideShared(question, decider), _) => {
+                let shared = self.shared_use(question, &working.state)?;
+                decided = decider(&working.state, &shared)?;
+                &decided
+            }
         };
         let first = working.row.head_seq + 1;
         for (part, redacted) in events.iter().enumerate() {
@@ -330,6 +338,19 @@ impl Work<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// What is used of caps that sessions share. What this transaction has changed and not written yet counts as it will be.
+    fn shared_use(&self, question: &SharedQuestion, own: &State) -> Result<SharedUse, Error> {
+        let in_hand = |session: SessionId| match self.sessions.get(&session) {
+            _ if session == own.session_id => Some(own),
+            Some(working) => Some(&working.state),
+            None => None,
+        };
+        shared::read_with(self.connection, self.place, question, &in_hand, &|session| {
+            let row = session::find_row(self.connection, self.place, session)?;
+            Ok(session::newest(self.connection, self.place, session, &row, self.cache)?.state)
+        })
     }
 
     fn is_late(&self, append: &Append, working: &mut Working) -> Result<bool, Error> {

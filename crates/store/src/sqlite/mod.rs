@@ -17,6 +17,7 @@ mod restore;
 pub mod salvage;
 pub mod schema;
 mod session;
+mod shared;
 mod texts;
 mod upkeep;
 mod usage;

@@ -139,6 +139,15 @@ impl Store for SqliteStore {
         self.read(|connection, location, _| list(connection, location, filter))
     }
 
+    fn shared_use(&self, question: &SharedQuestion) -> Result<SharedUse, Error> {
+        self.read(|connection, place, cache| {
+            super::shared::read(connection, place, question, &|session| {
+                let row = session::find_row(connection, place, session)?;
+                Ok(session::newest(connection, place, session, &row, cache)?.state)
+            })
+        })
+    }
+
     fn known(&self, session: SessionId) -> Result<Option<Known>, Error> {
         self.read(|connection, location, _| session::known(connection, location, session))
     }

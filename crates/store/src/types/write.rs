@@ -8,6 +8,7 @@ use segno_core::State;
 use segno_core::Summary;
 use segno_core::Timestamp;
 use segno_core::Uid;
+use segno_core::lately::Used;
 use segno_redact::Redacted;
 
 use crate::Error;
@@ -117,6 +118,27 @@ pub type Decider = Box<dyn FnMut(&State) -> Result<Vec<Redacted>, Refusal> + Sen
 /// read there, so no two sessions decide on the same old picture of each other.
 pub type DeciderAmong = Box<dyn FnMut(&State, &[Summary]) -> Result<Vec<Redacted>, Refusal> + Send>;
 
+/// The same, with what other sessions have used that share a cap with this one.
+pub type SharedDecider = Box<dyn FnMut(&State, &SharedUse) -> Result<Vec<Redacted>, Refusal> + Send>;
+
+/// Whose use is asked for: it is read at the moment at which it is decided on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedQuestion {
+    /// What all sessions of this project used since this moment.
+    pub project: Option<(String, Timestamp)>,
+    /// The session whose cap this one goes on with.
+    pub cap_from: Option<SessionId>,
+}
+
+/// What is used of caps that sessions share.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedUse {
+    /// What all sessions of the project used, each once.
+    pub project: Used,
+    /// The session whose cap is gone on with, if it is in this store.
+    pub cap_from: Option<Box<State>>,
+}
+
 /// What to append.
 pub enum What {
     /// These events, whatever the state.
@@ -125,6 +147,8 @@ pub enum What {
     Decide(Decider),
     /// What follows from the newest state, and from what these other sessions do. The limit of the filter is left out.
     DecideAmong(Filter, DeciderAmong),
+    /// What follows from the newest state and from what other sessions have used.
+    DecideShared(SharedQuestion, SharedDecider),
 }
 
 /// One append.

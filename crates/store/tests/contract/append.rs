@@ -21,6 +21,7 @@ use crate::common::*;
 on_every_backend![
     facts_are_numbered_in_order,
     a_decider_sees_the_newest_state,
+    a_shared_decider_sees_what_others_used,
     a_refused_decider_writes_nothing,
     nothing_to_write_is_no_error,
     an_expected_number_must_be_the_newest,
@@ -67,6 +68,41 @@ fn a_decider_sees_the_newest_state(backend: &dyn Backend) {
     assert_eq!((state.status, state.seq, state.budget.tokens_used), (Status::Paused, done.last, 1_000));
     assert!(matches!(&done.events[..], [Event::SessionPaused(_)]), "{:?}", done.events);
     assert_eq!(*state, assert_whole(&*one, session).state);
+}
+
+/// What others used counts also if it is written in the same breath, each session once, and only what is of the project and
+/// of the time that is asked for.
+fn a_shared_decider_sees_what_others_used(backend: &dyn Backend) {
+    let store = backend.open();
+    let (one, two) = (make(&*store, 1), make(&*store, 2));
+    let elsewhere = make_in(&*store, 3, "/elsewhere", segno_core::event::Maker::Run);
+    let used = |session: SessionId, name: &str, input: u64| {
+        let tokens = TokenUse { input, cache_read: 7, ..TokenUse::default() };
+        command(session, name, Fact::TokensRecorded { tokens, estimated: false, source: Source::Hand })
+    };
+    for (session, name) in [(one, "a"), (two, "b"), (elsewhere, "c")] {
+        append(&*store, used(session, name, 100)).unwrap();
+    }
+    let ask = |since: i64| segno_store::SharedQuestion {
+        project: Some((PROJECT.to_owned(), segno_core::Timestamp::from_micros(since))),
+        cap_from: Some(two),
+    };
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    let decide = move |_: &segno_core::State, shared: &segno_store::SharedUse| {
+        let first = shared.cap_from.as_ref().map(|state| state.tokens.input);
+        noted.lock().unwrap().push((shared.project.uncached, shared.project.cache_read, first));
+        Err(Refusal::Already("seen".to_owned()))
+    };
+    let what = segno_store::What::DecideShared(ask(0), Box::new(decide));
+    let look = segno_store::Append::new(one, key("look"), at(1_000), what);
+    let results = store.append(vec![used(two, "d", 20), used(one, "e", 3), look]);
+    assert!(matches!(results[2], Err(Error::Refused(Refusal::Already(_)))));
+    assert_eq!(*seen.lock().unwrap(), [(223, 28, Some(120))]);
+    let now = backend.open().shared_use(&ask(0)).unwrap();
+    assert_eq!((now.project.uncached, now.cap_from.unwrap().tokens.input), (223, 120));
+    let tomorrow = at(1_000).plus_seconds(86_400).as_micros();
+    assert_eq!(backend.open().shared_use(&ask(tomorrow)).unwrap().project.uncached, 0);
 }
 
 fn a_refused_decider_writes_nothing(backend: &dyn Backend) {

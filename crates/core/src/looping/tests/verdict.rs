@@ -94,7 +94,7 @@ fn what_a_person_asks_for_comes_first(#[case] how: Asked, #[case] status: Status
 #[case("budget", CapKind::Budget)]
 fn every_cap_stops(#[case] name: &str, #[case] which: CapKind) {
     let mut plan = simple();
-    let day = DayUse { tokens: 10, micros: 10 };
+    let day = DayUse { tokens: 10, micros: 10, ..DayUse::default() };
     let mut seen = Observation { tokens: 11, micros: Some(11), day, ..moved(1) };
     match name {
         "seconds" => plan.caps.seconds = Some(1),

@@ -53,6 +53,7 @@ impl Recorder<'_> {
             translate::doubt_failures(&mut facts);
         }
         facts.extend(self.tokens.take(&envelope.event));
+        let spends: Vec<Fact> = facts.iter().filter(|fact| is_about_cost(fact)).cloned().collect();
         // Agents say who they are again and again.
         facts.retain(|fact| match fact {
             Fact::RunNamed(named) => !self.state.run.as_ref().is_some_and(|run| {
@@ -73,6 +74,7 @@ impl Recorder<'_> {
             self.notices.push(text);
         }
         if facts.is_empty() {
+            self.hear_price(&spends);
             return;
         }
         // The key holds run and place: reading the capture again after a crash records nothing twice.
@@ -87,6 +89,7 @@ impl Recorder<'_> {
             }
             Some((key, facts)) => self.put(key, facts),
         }
+        self.hear_price(&spends);
         if let AgentEvent::FileChanged { path, change, moved_to, .. } = event.as_ref() {
             for (index, (path, change)) in
                 translate::files(path, *change, moved_to.as_deref()).into_iter().enumerate()
@@ -149,4 +152,9 @@ impl Recorder<'_> {
         let key = key.parse().unwrap_or_else(|_| fresh_key());
         self.put(key, vec![Command::RecordArtifact { path, artifact_type: change, phase: None }]);
     }
+}
+
+/// Whether a fact tells of the model, of what was used or of what it cost.
+fn is_about_cost(fact: &Fact) -> bool {
+    matches!(fact, Fact::RunNamed(_) | Fact::TokensRecorded { .. } | Fact::CostRecorded { .. })
 }

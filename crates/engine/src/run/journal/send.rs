@@ -171,6 +171,12 @@ impl Recorder<'_> {
     /// What the rules do not let in is kept as a report, so that nothing the agent said is lost.
     fn refused(&mut self, item: Item, refusal: &segno_core::Refusal) {
         let Prepared::Inputs(inputs) = item.what else { return };
+        let reckons =
+            |input: &Input| matches!(input, Input::Command(segno_core::Command::PriceByList { .. }));
+        if matches!(refusal, segno_core::Refusal::Already(_)) && inputs.iter().all(reckons) {
+            // The agent has told what it costs meanwhile.
+            return;
+        }
         let verbs: Vec<&str> = inputs.iter().map(Input::verb).collect();
         let body = json!({ "commands": format!("{inputs:?}"), "doing": verbs, "why": refusal.to_string() });
         let report = Fact::Reported { what: "refused".to_owned(), body };
@@ -205,6 +211,7 @@ impl Recorder<'_> {
     /// Looks at what others recorded.
     pub(in crate::run) fn refresh(&mut self) -> Result<(), Error> {
         self.tell_above();
+        self.look_at_shared_caps();
         // The answer to what is under way brings the newest state.
         if self.under_way.is_some() {
             return Ok(());

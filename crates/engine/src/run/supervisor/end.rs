@@ -220,7 +220,7 @@ mod tests {
     #[case(Asked::Pause, "paused budget reached why")]
     fn who_asked_while_it_was_being_stopped_gets_it_too(#[case] request: Asked, #[case] expected: &str) {
         let open = OpenRequest { seq: 1, request, details: Some("tea".to_owned()) };
-        let cause = Cause::Budget;
+        let cause = Cause::Budget("all of it".to_owned());
         let ended = RunEnd { cause: Some(&cause), asked: Some(&open), ..end(OutcomeKind::Budget) };
         assert_eq!(word(session_after(Status::Active, &ended)), expected);
     }

@@ -54,8 +54,8 @@ pub(super) enum Input {
     Journal {
         /// What others ask for.
         requests: Vec<OpenRequest>,
-        /// A hard cap is used up.
-        used_up: bool,
+        /// The hard cap that is used up, in words.
+        used_up: Option<String>,
         /// A tool is at work.
         tool_open: bool,
         /// How many calls the session has had.
@@ -266,7 +266,7 @@ impl Supervisor {
         let stopping = self.stopping.as_mut()?;
         // What a used-up cap forbids goes on being used until the agent has ended.
         let grace = match stopping.cause {
-            Cause::Budget => self.rules.limits.grace.min(CAP_GRACE),
+            Cause::Budget(_) => self.rules.limits.grace.min(CAP_GRACE),
             _ => self.rules.limits.grace,
         };
         let waited = now.saturating_sub(stopping.since) >= grace;
@@ -343,7 +343,7 @@ mod tests {
         let open = |request: &Asked| OpenRequest { seq: 1, request: *request, details: None };
         Input::Journal {
             requests: requests.iter().map(open).collect(),
-            used_up: false,
+            used_up: None,
             tool_open: false,
             calls,
         }

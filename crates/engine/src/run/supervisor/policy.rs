@@ -27,8 +27,8 @@ pub(in crate::run) struct Known {
     pub(super) asked: Option<(usize, Ask)>,
     /// What others ask for.
     pub(super) requests: Vec<OpenRequest>,
-    /// A hard cap is used up.
-    pub(super) used_up: bool,
+    /// The hard cap that is used up, in words.
+    pub(super) used_up: Option<String>,
     /// Tool calls of this run.
     pub(super) turns: u64,
     /// A tool is at work.
@@ -107,7 +107,7 @@ pub(super) fn request(known: &Known, _: &Rules) -> Verdict {
 }
 
 fn caps(known: &Known, _: &Rules) -> Verdict {
-    Verdict::stop_if(known.used_up, Cause::Budget)
+    known.used_up.clone().map_or(Verdict::GoOn, |what| Verdict::Stop(Cause::Budget(what)))
 }
 
 fn turns(known: &Known, rules: &Rules) -> Verdict {
@@ -194,6 +194,7 @@ mod tests {
                 max_duration: Some(Duration::from_secs(3_600)),
                 grace: Duration::from_secs(5),
                 turns: Some(3),
+                ..Limits::default()
             },
             resources: Resources { memory: Some(100), cpu_seconds: None, processes: Some(5) },
             ladder: Vec::new(),
@@ -235,7 +236,7 @@ mod tests {
     #[case::nothing(known(|_| {}), "go on")]
     #[case::asked(known(|k| k.asked = Some((1, Ask::Hangup))), "signal")]
     #[case::requested(known(|k| k.requests = vec![open(Asked::Pause)]), "request")]
-    #[case::cap(known(|k| k.used_up = true), "budget")]
+    #[case::cap(known(|k| k.used_up = Some("all".to_owned())), "budget")]
     #[case::three_turns(known(|k| k.turns = 3), "go on")]
     #[case::four_turns(known(|k| k.turns = 4), "turns")]
     #[case::memory(known(|k| k.usage = Some((at(0), used(101, 0, 1)))), "resources")]
@@ -255,7 +256,7 @@ mod tests {
         let mut known = known(|k| {
             k.now = at(4_000);
             k.turns = 9;
-            k.used_up = true;
+            k.used_up = Some("all".to_owned());
             k.requests = vec![open(Asked::Stop)];
             k.asked = Some((1, Ask::Terminate));
             k.lease = Lease::Lost("x".to_owned());
@@ -268,7 +269,7 @@ mod tests {
         assert_eq!(verdict(&known, &rules), "request");
         known.requests.clear();
         assert_eq!(verdict(&known, &rules), "budget");
-        known.used_up = false;
+        known.used_up = None;
         assert_eq!(verdict(&known, &rules), "turns");
         known.turns = 0;
         assert_eq!(verdict(&known, &rules), "wall_time");

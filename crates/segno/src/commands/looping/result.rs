@@ -38,7 +38,7 @@ pub(super) fn report(ctx: &CommandContext<'_>, ended: &LoopEnded) -> Outcome {
         return Ok(());
     }
     let why = format!("the loop stands still: {}: {}", word.replace('_', " "), ended.why);
-    Err(CommandError::new(exit, word, why).hint(hint(ended)))
+    Err(CommandError::new(exit, word, why).hint(hint(ctx, ended)))
 }
 
 fn exit_of(ended: &LoopEnded) -> (ExitCode, &'static str) {
@@ -69,7 +69,7 @@ fn waits(ended: &LoopEnded) -> Option<segno_engine::core::Timestamp> {
 }
 
 /// What can be typed next.
-fn hint(ended: &LoopEnded) -> String {
+fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
     let id = tail(ended.state.session_id);
     if ended.state.breakpoint.is_some() {
         return format!(
@@ -82,9 +82,11 @@ fn hint(ended: &LoopEnded) -> String {
                 "segno resume {id}   shows the ways out   (or: segno breaker status|reset|skip-phase {id})"
             )
         }
-        ExitCode::BudgetExhausted => {
-            format!("segno budget extend N --session {id}   then: segno resume {id}")
-        }
+        ExitCode::BudgetExhausted => match ctx.cap_hint(&ended.state) {
+            Some(more) => format!("{more}   then: segno resume {id}"),
+            // One iteration used more than one may: the next has as much again.
+            None => format!("segno show {id} --runs   then: segno resume {id}"),
+        },
         ExitCode::RunMaxTurns => format!("segno loop status {id}   segno loop resume {id} --more 10"),
         ExitCode::RunTimedOut => format!("segno loop status {id}   segno loop resume {id} --more-time 1h"),
         ExitCode::RunLimit => format!("segno loop resume {id}   goes on when it is due, with --now at once"),
@@ -114,6 +116,7 @@ fn document(ended: &LoopEnded, exit: ExitCode, word: &str) -> Value {
         "items": looping.and_then(|looping| queue_status(looping, state.updated_at)).map(|queue| queue.items),
         "tokens": state.tokens,
         "cost_micros": state.cost.used_micros,
+        "unpriced_tokens": state.unpriced_tokens(),
     })
 }
 
@@ -129,6 +132,6 @@ fn summary(state: &State) -> String {
         short(state.session_id),
         units::things(iterations, "iteration"),
         units::tokens(state.tokens.total()),
-        units::dollars(state.cost.used_micros),
+        units::money(state.cost.used_micros, state.unpriced_tokens()),
     )
 }

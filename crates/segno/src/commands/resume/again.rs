@@ -139,7 +139,7 @@ fn hindrance(state: &State, limit: Option<&Limit>) -> Option<&'static str> {
         })
     } else if state.run.as_ref().is_some_and(|run| is_command(&run.agent)) {
         Some("a plain command cannot be told where it was")
-    } else if state.budget.is_exhausted() || state.cost.is_exhausted() {
+    } else if state.budget.is_exhausted() || state.cost.is_exhausted() || state.is_cost_unknown() {
         Some("its budget is used up")
     } else {
         None

@@ -62,6 +62,12 @@ pub struct Args {
     /// Dollars the session may cost; reaching them stops the run
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub cost: Option<u64>,
+    /// Tokens that this run may use; using more stops it
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
+    pub run_budget: Option<u64>,
+    /// Dollars that this run may cost; costing more stops it
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
+    pub run_cost: Option<u64>,
     /// Stop after so long altogether, like 90s or 2h
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub timeout: Option<Duration>,

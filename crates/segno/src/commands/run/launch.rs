@@ -161,6 +161,8 @@ fn intent(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Intent> {
         file: crate::commands::detect::work_file(ctx.context, args.file.as_deref())?,
         model: args.model.clone(),
         max_turns: args.max_turns,
+        max_tokens: args.run_budget,
+        max_micros: args.run_cost,
         max_duration: args.timeout,
         silence: args.silence,
         grace: args.grace.map(Duration::from_millis),

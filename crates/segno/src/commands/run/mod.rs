@@ -30,7 +30,6 @@ use segno_engine::Error;
 use segno_engine::EventRow;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::core::SessionId;
-use segno_engine::core::event::Unit;
 use segno_engine::run::Feed;
 use segno_engine::run::Heard;
 use segno_engine::run::News;
@@ -316,11 +315,11 @@ pub(super) fn report(ctx: &CommandContext<'_>, session: SessionId, raw: bool, re
         }
     }
     ctx.finish();
-    outcome_exit(&report, session)
+    outcome_exit(ctx, &report, session)
 }
 
 /// The exit code of a run; completed is no error.
-fn outcome_exit(report: &Report, session: SessionId) -> Outcome {
+fn outcome_exit(ctx: &CommandContext<'_>, report: &Report, session: SessionId) -> Outcome {
     let exit = exit_of(report.outcome.outcome);
     if exit == ExitCode::Ok {
         return Ok(());
@@ -330,10 +329,10 @@ fn outcome_exit(report: &Report, session: SessionId) -> Outcome {
         CommandError::new(exit, exit_word(exit), format!("the run ended: {word}: {}", report.outcome.reason));
     let tail = crate::command_context::tail(session);
     let state = &report.state;
-    if state.budget.is_exhausted() {
-        error = error.hint(crate::command_context::extend_hint(Unit::Tokens, Some(session)));
-    } else if state.cost.is_exhausted() {
-        error = error.hint(crate::command_context::extend_hint(Unit::Cost, Some(session)));
+    if exit == ExitCode::BudgetExhausted
+        && let Some(hint) = ctx.cap_hint(state)
+    {
+        error = error.hint(hint);
     }
     error = error.hint(match state.status.is_open() {
         true => format!("segno resume {tail}   segno show {tail}   segno abort {tail}"),
