@@ -9,6 +9,7 @@ use std::io::{self};
 use clap::builder::StyledStr;
 use serde::Serialize;
 use serde_json::json;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::json as json_text;
 use super::style::Choice;
@@ -46,8 +47,10 @@ pub struct Printer {
     out: Sink,
     err: Sink,
     manner: Manner,
-    /// Whether the last line of the terminal is one that the next words take the place of.
-    status: std::cell::Cell<bool>,
+    /// The last lines of the terminal, which the next words take the place of, each with its width.
+    block: RefCell<Vec<(String, usize)>>,
+    /// Whether lines may be taken back: on a terminal that can.
+    redraws: bool,
 }
 
 impl fmt::Debug for Printer {
@@ -73,7 +76,8 @@ impl Printer {
             out: sink(Box::new(stdout), io::stdout().is_terminal(), out_width),
             err: sink(Box::new(stderr), io::stderr().is_terminal(), err_width),
             manner,
-            status: Default::default(),
+            block: RefCell::default(),
+            redraws: io::stderr().is_terminal() && environment.get("TERM") != Some("dumb"),
         }
     }
 
@@ -81,7 +85,7 @@ impl Printer {
     pub fn to(out: Box<dyn Write>, err: Box<dyn Write>, manner: Manner) -> Self {
         let palette = Palette::new(manner.color == Choice::Always, true);
         let sink = |stream| Sink { stream: RefCell::new(stream), palette, is_terminal: false, width: None };
-        Self { out: sink(out), err: sink(err), manner, status: Default::default() }
+        Self { out: sink(out), err: sink(err), manner, block: RefCell::default(), redraws: false }
     }
 
     /// Whether the caller asked for JSON.
@@ -191,25 +195,60 @@ impl Printer {
         self.say(styled(text, self.err.palette).trim_end());
     }
 
-    /// Shows how things stand in one line that the next words, or the next such line, take the place of. Only on a
-    /// terminal: elsewhere nobody could follow it.
-    pub fn status(&self, text: &str) {
-        if !self.err.is_terminal || self.manner.quiet || self.manner.json {
-            return;
-        }
-        let width = self.err.width.unwrap_or(80).saturating_sub(1);
-        let line = Text::from(segno_engine::core::text::shorten(text, width)).render_line(self.err.palette);
-        let mut stream = self.err.stream.borrow_mut();
-        let _ = write!(stream, "\r\x1b[2K{line}");
-        let _ = stream.flush();
-        self.status.set(true);
+    /// Whether lines can be shown that the next words take the place of: on a terminal, for a person.
+    pub fn redraws(&self) -> bool {
+        self.redraws && !self.manner.quiet && !self.manner.json
     }
 
-    /// Takes that line away.
-    pub fn clear_status(&self) {
-        if self.status.replace(false) {
-            let _ = write!(self.err.stream.borrow_mut(), "\r\x1b[2K");
+    /// How many columns and lines the terminal has now: it may have been made larger or smaller.
+    pub fn size(&self) -> (usize, usize) {
+        let size = rustix::termios::tcgetwinsize(io::stderr()).ok().filter(|size| size.ws_col > 0);
+        size.map_or((80, 24), |size| (size.ws_col.into(), size.ws_row.into()))
+    }
+
+    /// Shows how things stand in some lines, which stay below whatever is said until they are taken away. Only on a terminal:
+    /// elsewhere nobody could follow it.
+    pub fn block(&self, lines: &[Text]) {
+        if !self.redraws() {
+            return;
         }
+        let width = self.size().0.saturating_sub(1);
+        let cut = |line: &Text| {
+            let line = line.clone().cut(width);
+            (line.render_line(self.err.palette), line.to_line().width())
+        };
+        let lines: Vec<(String, usize)> = lines.iter().map(cut).collect();
+        if *self.block.borrow() == lines {
+            return;
+        }
+        self.clear_status();
+        self.draw(&lines);
+        *self.block.borrow_mut() = lines;
+    }
+
+    fn draw(&self, lines: &[(String, usize)]) {
+        let lines: Vec<&str> = lines.iter().map(|(line, _)| line.as_str()).collect();
+        let mut stream = self.err.stream.borrow_mut();
+        let _ = write!(stream, "{}", lines.join("\r\n"));
+        let _ = stream.flush();
+    }
+
+    /// Takes these lines away.
+    pub fn clear_status(&self) {
+        let lines = std::mem::take(&mut *self.block.borrow_mut());
+        if !lines.is_empty() {
+            self.erase(&lines);
+        }
+    }
+
+    /// A terminal that was made narrower since has folded them: they take more lines now.
+    fn erase(&self, lines: &[(String, usize)]) {
+        let rows = rows(lines, self.size().0);
+        let up = rows.saturating_sub(1);
+        let up = if up > 0 { format!("\x1b[{up}A") } else { String::new() };
+        let mut stream = self.err.stream.borrow_mut();
+        let _ = write!(stream, "\r{up}\x1b[J");
+        let _ = stream.flush();
     }
 
     /// Writes what was held back.
@@ -285,9 +324,15 @@ impl Printer {
 
     /// Standard error is the last resort: if it is gone there is nobody left to tell.
     fn say(&self, text: &str) {
-        self.clear_status();
+        let block = self.block.borrow().clone();
+        if !block.is_empty() {
+            self.erase(&block);
+        }
         let _ = self.out.stream.borrow_mut().flush();
         let _ = writeln!(self.err.stream.borrow_mut(), "{text}");
+        if !block.is_empty() {
+            self.draw(&block);
+        }
     }
 }
 
@@ -310,6 +355,11 @@ fn broken(error: io::Error) -> CommandError {
     } else {
         CommandError::io("cannot write the output", error)
     }
+}
+
+/// How many lines of a terminal of this width these take.
+fn rows(lines: &[(String, usize)], width: usize) -> usize {
+    lines.iter().map(|(_, columns)| columns.div_ceil(width.max(1)).max(1)).sum()
 }
 
 fn terminal_width(stream: &impl std::os::fd::AsFd) -> Option<usize> {

@@ -89,3 +89,9 @@ fn no_pager_without_a_terminal() {
     crate::output::pager::show(&printer, &Environment::default(), "/nonexistent/pager", &text).unwrap();
     assert_eq!(out.text(), "long\n");
 }
+
+#[test]
+fn lines_that_a_narrow_terminal_folds_take_more_rows() {
+    let lines = [("x".to_owned(), 0), ("y".to_owned(), 80), ("z".to_owned(), 81)];
+    assert_eq!((rows(&lines, 100), rows(&lines, 80), rows(&lines, 40)), (3, 4, 6));
+}

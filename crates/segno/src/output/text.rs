@@ -69,6 +69,34 @@ impl Text {
         self.render_line(Palette::plain())
     }
 
+    /// The same text, at most so many columns wide; what is left out is marked.
+    #[must_use]
+    pub fn cut(self, width: usize) -> Self {
+        use unicode_width::UnicodeWidthChar as _;
+        use unicode_width::UnicodeWidthStr as _;
+        if self.to_line().width() <= width {
+            return self;
+        }
+        let mut left = width.saturating_sub(1);
+        let mut cut = Self::new();
+        for (meaning, text) in self.pieces {
+            let mut kept = String::new();
+            for c in super::sanitize::line_marked(&text, ("", "")).chars() {
+                let Some(less) = left.checked_sub(c.width().unwrap_or(0)) else {
+                    left = 0;
+                    break;
+                };
+                left = less;
+                kept.push(c);
+            }
+            cut = cut.painted(meaning, kept);
+            if left == 0 {
+                break;
+            }
+        }
+        if width == 0 { Self::new() } else { cut.painted(Meaning::Dim, "…") }
+    }
+
     /// The pieces, for those who cut text to a width.
     pub(super) fn pieces(&self) -> &[(Meaning, String)] {
         &self.pieces

@@ -16,3 +16,15 @@ fn only_our_own_escapes_remain() {
 fn one_line_stays_one_line() {
     assert_eq!(Text::from("a\nb").render_line(Palette::plain()), "a\\nb");
 }
+
+#[test]
+fn what_is_cut_fits_and_says_so() {
+    use unicode_width::UnicodeWidthStr as _;
+    let text = || Text::new().plain("abc").painted(Meaning::Lost, "漢字").plain("def");
+    assert_eq!(text().cut(10).to_line(), "abc漢字def");
+    assert_eq!(
+        (text().cut(9).to_line(), text().cut(5).to_line()),
+        ("abc漢字d…".to_owned(), "abc…".to_owned())
+    );
+    assert!((0..12).all(|width| text().cut(width).to_line().width() <= width));
+}

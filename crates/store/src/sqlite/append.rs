@@ -347,9 +347,9 @@ impl Work<'_> {
             Some(working) => Some(&working.state),
             None => None,
         };
-        shared::read_with(self.connection, self.place, question, &in_hand, &|session| {
-            let row = session::find_row(self.connection, self.place, session)?;
-            Ok(session::newest(self.connection, self.place, session, &row, self.cache)?.state)
+        shared::read_with(self.connection, self.location, question, &in_hand, &|session| {
+            let row = session::find_row(self.connection, self.location, session)?;
+            Ok(session::newest(self.connection, self.location, session, &row, self.cache)?.state)
         })
     }
 

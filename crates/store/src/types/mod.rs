@@ -37,4 +37,7 @@ pub use self::write::Pieces;
 pub use self::write::Restore;
 pub use self::write::RestoredEvent;
 pub use self::write::Rewritten;
+pub use self::write::SharedDecider;
+pub use self::write::SharedQuestion;
+pub use self::write::SharedUse;
 pub use self::write::What;

@@ -3,6 +3,7 @@
 mod args;
 pub(super) mod due;
 mod init;
+mod live;
 mod notify;
 pub(super) mod plan;
 mod queue;

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 use std::time::Duration;
+use std::time::Instant;
 
 use segno_engine::core::Refusal;
 use segno_engine::core::SessionId;
@@ -15,16 +16,19 @@ use segno_engine::looping::SystemSleeper;
 use segno_engine::run::Feed;
 use segno_engine::run::Stop;
 
+use super::live::Live;
 use super::result;
 use crate::command_context::CommandContext;
 use crate::command_context::tail;
 use crate::commands::run::follow;
 use crate::commands::run::settings;
-use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::units;
+
+/// How often the view is drawn anew.
+const REDRAW: Duration = Duration::from_millis(250);
 
 /// Passes on what is heard to the thread that prints.
 struct Ear(mpsc::Sender<LoopNews>);
@@ -77,7 +81,7 @@ pub(super) fn drive(
     let (ear, voice) = (Ear(sender.clone()), Voice(sender));
     let first = ctx.load(session)?.seq;
     let (wakes, items) = (wakes(ctx, waits.limits), super::queue::Followed::new(ctx));
-    let mut printed = Printed { context, waiting: None, wakes, items };
+    let mut printed = Printed { ctx, session, waiting: None, wakes, items, doing: None, drawn: None };
     let beside = || printed.print(&news);
     let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
         let hands = LoopHands {
@@ -132,11 +136,15 @@ fn explain(ctx: &CommandContext<'_>, session: SessionId, why: segno_engine::Erro
 
 /// What was printed of the news.
 struct Printed<'a> {
-    context: &'a Context,
+    ctx: &'a CommandContext<'a>,
+    session: SessionId,
     waiting: Option<Duration>,
     /// What wakes the loop when it is parked, in words.
     wakes: String,
     items: super::queue::Followed<'a>,
+    /// What it does beside its agent.
+    doing: Option<String>,
+    drawn: Option<Instant>,
 }
 
 /// What wakes a loop that is parked: it is said, so that nobody waits for something that is not there.
@@ -160,15 +168,14 @@ pub(super) fn timer_armed(ctx: &CommandContext<'_>) -> bool {
 impl Printed<'_> {
     /// Prints what came since. What is in the journal is shown from there.
     fn print(&mut self, news: &mpsc::Receiver<LoopNews>) {
-        let printer = &self.context.printer;
+        let printer = &self.ctx.context.printer;
         self.items.print();
         for one in news.try_iter() {
             match one {
                 LoopNews::ItemBegan { item, session } => self.items.began(&item, session),
                 LoopNews::ItemEnded { item, line } => self.items.ended(&item, &line),
-                LoopNews::Measuring { name } => printer.status(&format!("  measuring: {name}")),
+                LoopNews::Measuring { name } => self.doing = Some(format!("measures: {name}")),
                 LoopNews::Waiting { left } => {
-                    printer.status(&format!("  goes on in {}", units::duration(left)));
                     // Without a terminal, a line now and then.
                     let told = self.waiting.is_some_and(|told| left + Duration::from_secs(600) > told);
                     if !told {
@@ -185,8 +192,26 @@ impl Printed<'_> {
                 LoopNews::PhaseBegan { phase, number, of } => {
                     printer.talk(format!("phase {phase} ({number} of {of})"));
                 }
-                LoopNews::IterationBegan { .. } | LoopNews::Decided { .. } => {}
+                LoopNews::IterationBegan { .. } | LoopNews::Decided { .. } => self.doing = None,
             }
+        }
+        self.draw();
+    }
+
+    /// Draws how the loop stands below what scrolls by, where a terminal allows it.
+    fn draw(&mut self) {
+        let printer = &self.ctx.context.printer;
+        if !printer.redraws() || self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        // What cannot be read now is drawn the next time.
+        let Ok(loaded) = self.ctx.engine.load(self.session) else { return };
+        let day = self.ctx.engine.day_stand(&loaded.state.project.path).ok();
+        let now = self.ctx.engine.now();
+        let (width, height) = printer.size();
+        if let Some(live) = Live::of(&loaded.state, day.as_ref(), self.doing.as_deref(), now) {
+            printer.block(&live.lines(width.saturating_sub(1), height.saturating_sub(3)));
         }
     }
 }

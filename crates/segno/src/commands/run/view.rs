@@ -138,7 +138,7 @@ impl<'a> View<'a> {
             .map_or(String::new(), |call| units::duration(Duration::from_micros(at.micros_since(call.at))));
         let (meaning, word) = match ended.end {
             CallEnd::Completed => (Meaning::Plain, String::new()),
-            CallEnd::Failed => (Meaning::Waiting, first_of(ended.output.as_ref(), "failed")),
+            CallEnd::Failed => (Meaning::Waiting, failed(ended.output.as_ref())),
             CallEnd::Denied => (Meaning::Lost, "denied".to_owned()),
             CallEnd::InDoubt => (Meaning::Waiting, "in doubt".to_owned()),
         };
@@ -146,7 +146,13 @@ impl<'a> View<'a> {
             Some(output) if word.is_empty() => units::bytes(output.bytes()),
             _ => word,
         };
-        self.line(at, "▸", tool.as_deref().unwrap_or("tool"), &what, &took, &size, meaning);
+        // What went wrong must be seen without colour too.
+        let sign = match ended.end {
+            CallEnd::Completed => "▸",
+            CallEnd::Failed | CallEnd::Denied => "✗",
+            CallEnd::InDoubt => "?",
+        };
+        self.line(at, sign, tool.as_deref().unwrap_or("tool"), &what, &took, &size, meaning);
     }
 
     fn checkpointed(&mut self, at: Timestamp, sign: &str, ordinal: u64, files: &str, meaning: Meaning) {
@@ -222,17 +228,41 @@ impl<'a> View<'a> {
         size: &str,
         meaning: Meaning,
     ) {
-        let clock = clock(at, &self.zone);
-        let what = shorten(&what.replace(['\n', '\t'], " "), WIDTH);
-        let padding =
-            " ".repeat((WIDTH + 1).saturating_sub(unicode_width::UnicodeWidthStr::width(what.as_str())));
+        let columns = Columns::of(self.context.printer.width(), size);
+        let what = shorten(&what.replace(['\n', '\t'], " "), columns.what);
+        let padding = " "
+            .repeat((columns.what + 1).saturating_sub(unicode_width::UnicodeWidthStr::width(what.as_str())));
+        let clock = if columns.clock { format!("{}  ", clock(at, &self.zone)) } else { String::new() };
         let text = Text::new()
-            .painted(Meaning::Dim, format!("  {clock}  "))
+            .painted(Meaning::Dim, format!("  {clock}"))
             .painted(meaning, format!("{sign} {:<10} ", shorten(word, 24)))
             .plain(what)
             .plain(padding)
             .painted(Meaning::Dim, format!("{took:>8}  {:>9}", shorten(size, 40)));
-        self.context.printer.talk(text);
+        self.context.printer.talk(match self.context.printer.width() {
+            Some(width) => text.cut(width),
+            None => text,
+        });
+    }
+}
+
+/// How a line is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Columns {
+    /// Whether there is room for the time.
+    clock: bool,
+    /// How wide the middle is.
+    what: usize,
+}
+
+impl Columns {
+    /// All the room that a terminal has goes to what was done; a long word at the end takes some of it.
+    fn of(width: Option<usize>, size: &str) -> Self {
+        let Some(width) = width else { return Self { clock: true, what: WIDTH } };
+        let longer = unicode_width::UnicodeWidthStr::width(size).min(40).saturating_sub(9);
+        let clock = width >= 66;
+        let rest = if clock { 45 } else { 35 };
+        Self { clock, what: width.saturating_sub(rest + longer).clamp(10, 110) }
     }
 }
 
@@ -248,11 +278,12 @@ fn clock(at: Timestamp, zone: &TimeZone) -> String {
     )
 }
 
-fn first_of(text: Option<&Content>, otherwise: &str) -> String {
-    let first = text.and_then(|text| text.excerpt().lines().next().map(ToOwned::to_owned));
-    first
-        .filter(|line| !line.trim().is_empty())
-        .map_or_else(|| otherwise.to_owned(), |line| shorten(&line, 40))
+/// That a call failed, and how.
+fn failed(output: Option<&Content>) -> String {
+    let first = output.and_then(|text| {
+        text.excerpt().lines().map(str::trim).find(|line| !line.is_empty()).map(ToOwned::to_owned)
+    });
+    first.map_or_else(|| "failed".to_owned(), |line| format!("failed: {}", shorten(&line, 32)))
 }
 
 /// The first lines of a run: what it is, and what to do if it stops.
@@ -325,5 +356,29 @@ pub(super) fn summary(context: &Context, report: &Report) {
             "segno show {0}   segno log {0}   segno undo --session {0}",
             tail(state.session_id)
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::no_terminal(None, "14 B", true, 48)]
+    #[case::narrow(Some(60), "14 B", false, 25)]
+    #[case::usual(Some(80), "14 B", true, 35)]
+    #[case::with_a_word(Some(80), "failed: no such file", true, 24)]
+    #[case::wide(Some(120), "14 B", true, 75)]
+    #[case::very_wide(Some(200), "14 B", true, 110)]
+    #[case::hardly_any(Some(20), "14 B", false, 10)]
+    fn lines_use_the_room_there_is(
+        #[case] width: Option<usize>,
+        #[case] size: &str,
+        #[case] clock: bool,
+        #[case] what: usize,
+    ) {
+        assert_eq!(Columns::of(width, size), Columns { clock, what });
     }
 }
