@@ -79,7 +79,7 @@ pub struct GlobalArgs {
 #[derive(Clone, Debug, Subcommand)]
 #[expect(missing_docs, reason = "the doc comment of each argument struct is the help of its command")]
 pub enum Command {
-    Run(commands::run::Args),
+    Run(Box<commands::run::Args>),
     Loop(commands::looping::Args),
     Workflow(commands::workflow::Args),
     Schedule(commands::schedule::Args),

@@ -71,7 +71,7 @@ pub(super) fn begin(worker: &Worker<'_, '_>, words: &[String]) -> Outcome<Progre
     let mut words: Vec<std::ffi::OsString> = words.iter().map(Into::into).collect();
     if let Some(above) = above {
         let depth = CommandContext::open(context)?.engine.sessions_above(above) + 1;
-        if depth >= DEEPEST + 1 {
+        if depth > DEEPEST {
             let why =
                 format!("this session is {DEEPEST} levels below another one; it may not start further ones");
             return Err(CommandError::new(ExitCode::Refused, "too_deep", why)
@@ -79,8 +79,8 @@ pub(super) fn begin(worker: &Worker<'_, '_>, words: &[String]) -> Outcome<Progre
         }
         words.push(format!("--below={above}").into());
     }
-    for (flag, value) in [("--store", context.global.store.clone().map(Into::into))] {
-        words.extend(value.into_iter().flat_map(|value: std::ffi::OsString| [flag.into(), value]));
+    if let Some(store) = &context.global.store {
+        words.extend(["--store".into(), store.into()]);
     }
     if let Some(project) = &context.global.project {
         words.extend(["--project".into(), project.clone().into_os_string()]);

@@ -44,7 +44,7 @@ pub(super) enum Wanted {
     /// Go on with a session, and hold it.
     Resume(Box<Command>),
     /// Pause or end the session: what its holder does, and the command of anybody else.
-    End(Act, Box<Command>),
+    End(Box<Act>, Box<Command>),
     /// Put files back, if a person confirms it; `instead` is what the person can type.
     GoBack { preview: Box<Command>, apply: Box<Command>, instead: String },
     /// Start an agent in the background: the words of the command line.
@@ -133,7 +133,7 @@ const TOOLS: &[Spec] = &[
         let it: Reason = read(it)?;
         let act = Act::Pause { reason: PauseReason::Asked, details: it.reason.as_deref().map(Into::into) };
         let args = lifecycle::PauseArgs { session: OneSession::default(), reason: it.reason };
-        Ok(Wanted::End(act, Box::new(Command::Pause(args))))
+        Ok(Wanted::End(Box::new(act), Box::new(Command::Pause(args))))
     }),
     Spec("resume", "Go on with a session that waits", &[("session", TEXT)], |it| {
         let it: MaybeNamed = read(it)?;
@@ -144,13 +144,13 @@ const TOOLS: &[Spec] = &[
         let it: Summary = read(it)?;
         let act = Act::Complete { summary: it.summary.as_deref().map(Into::into) };
         let args = lifecycle::CompleteArgs { session: OneSession::default(), summary: it.summary };
-        Ok(Wanted::End(act, Box::new(Command::Complete(args))))
+        Ok(Wanted::End(Box::new(act), Box::new(Command::Complete(args))))
     }),
     Spec("abort", "Give the session up; its record stays", &[("reason", TEXT)], |it| {
         let it: Reason = read(it)?;
         let act = Act::Abort { reason: it.reason.as_deref().map(Into::into) };
         let args = lifecycle::AbortArgs { session: OneSession::default(), reason: it.reason };
-        Ok(Wanted::End(act, Box::new(Command::Abort(args))))
+        Ok(Wanted::End(Box::new(act), Box::new(Command::Abort(args))))
     }),
     Spec(
         "phase",

@@ -167,7 +167,7 @@ impl<'c> Worker<'c, '_> {
             Wanted::New(command) => self.new_session(&command),
             Wanted::Load(session) => self.load(&session),
             Wanted::Resume(command) => self.resume(&command),
-            Wanted::End(act, command) => self.end(act, &command),
+            Wanted::End(act, command) => self.end(*act, &command),
             Wanted::GoBack { preview, apply, instead } => {
                 return self.go_back(&preview, &apply, instead, confirmed);
             }

@@ -58,7 +58,7 @@ impl Client {
     }
 
     fn hear(&mut self) -> Value {
-        let line = self.output.next().expect("the server says something").unwrap();
+        let line = self.output.next().unwrap().unwrap();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}"))
     }
 
