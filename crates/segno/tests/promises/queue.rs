@@ -12,7 +12,7 @@ echo "$item" >> made; sed -i "s/\[ \] $item/[x] $item/" TODO.md; signal=true"#;
 
 fn listed(work: &str) -> Lab {
     let lab = agent(work);
-    lab.write(&lab.home.work().join("TODO.md"), "- [ ] hull\n- [x] keel\n- [ ] sail\n");
+    lab.write(lab.home.work().join("TODO.md"), "- [ ] hull\n- [x] keel\n- [ ] sail\n");
     lab
 }
 
@@ -57,7 +57,7 @@ fn a_dry_run_shows_the_items_in_order_and_begins_nothing() {
 #[test]
 fn what_was_set_aside_is_shown_and_tried_again() {
     let lab = listed("echo $n >> made; signal=true");
-    lab.write(&lab.home.work().join("TODO.md"), "- [ ] hull\n");
+    lab.write(lab.home.work().join("TODO.md"), "- [ ] hull\n");
     let args = ["loop", "--no-hooks", "--work", "TODO.md", "--no-wait", "--json"];
     let said = lab.run(&args);
     // The second failure is followed by a pause of a minute, which nobody waits for here.
