@@ -25,6 +25,7 @@ use crate::stop::STOP_LADDER;
 use crate::stop::Silence;
 use crate::stop::StopStep;
 use crate::usage::UsageQuestion;
+use crate::watching::Watching;
 
 /// How the texts of an agent follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,11 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// Reads one hook payload. A well-formed payload of a hook nobody knows is a report without answers.
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError>;
+
+    /// How its own settings are made to tell of sessions that nobody here starts. None for one that cannot.
+    fn watching(&self) -> Option<Watching> {
+        None
+    }
 
     /// What to write to its standard input when it has asked. None for an agent that does not ask there.
     fn answer_permission(&self, _request_id: &str, _input: &Raw, _answer: &Permission) -> Option<Vec<u8>> {

@@ -18,6 +18,24 @@ pub struct Answers {
     pub context: bool,
     /// The whole run can be ended.
     pub halt: bool,
+    /// A line can be shown to the person.
+    pub person: bool,
+}
+
+/// Where in a conversation a hook stands, as far as somebody who only watches has to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    /// The conversation was opened: begun, taken up again or shortened.
+    Opened,
+    /// A person asked for something: a turn begins.
+    Asked,
+    /// The agent is done with it and waits for the person.
+    Waits,
+    /// The conversation was left.
+    Left,
+    /// It is about to be shortened.
+    Shortens,
 }
 
 /// A hook payload, understood.
@@ -40,6 +58,9 @@ pub struct HookReport {
     /// The agent's permission mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
+    /// Where in the conversation it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moment: Option<Moment>,
     /// What it says, in order.
     pub events: Vec<AgentEvent>,
     /// What may be answered.
@@ -74,6 +95,19 @@ pub enum Decision {
 }
 
 impl HookReport {
+    /// What to write to stdout so that the person, the model or both read something; `None` where nobody would.
+    pub fn tell(&self, person: Option<&str>, model: Option<&str>) -> Option<String> {
+        let mut answer = serde_json::Map::new();
+        if let Some(text) = person.filter(|_| self.answers.person) {
+            answer.insert("systemMessage".to_owned(), text.into());
+        }
+        if let Some(text) = model.filter(|_| self.answers.context) {
+            let context = json!({ "hookEventName": self.event, "additionalContext": text });
+            answer.insert("hookSpecificOutput".to_owned(), context);
+        }
+        (!answer.is_empty()).then(|| Value::Object(answer).to_string())
+    }
+
     /// What to write to stdout for `decision`; `None` when there is nothing to write, or when this hook cannot
     /// carry the decision.
     pub fn respond(&self, decision: &Decision) -> Option<String> {

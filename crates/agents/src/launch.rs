@@ -255,13 +255,13 @@ pub(crate) fn uuid(value: &str) -> Result<String, LaunchError> {
 
 /// One command line for a shell, each word quoted so that it arrives as it is.
 pub(crate) fn shell_line(words: &[String]) -> String {
-    let quoted: Vec<String> = words
-        .iter()
-        .map(|word| {
-            let safe = !word.is_empty()
-                && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte));
-            if safe { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-        })
-        .collect();
+    let quoted: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
     quoted.join(" ")
+}
+
+/// One word for a shell, quoted so that it arrives as it is.
+pub fn shell_word(word: &str) -> String {
+    let safe = !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte));
+    if safe { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -46,6 +46,7 @@ mod tally;
 mod tokens;
 pub mod transcript;
 mod usage;
+pub mod watching;
 
 pub use agent::Agent;
 pub use agent::CODING;

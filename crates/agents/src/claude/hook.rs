@@ -15,6 +15,7 @@ use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
+use crate::hook::Moment;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.
@@ -54,6 +55,7 @@ pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
     let mut events = Vec::new();
     let answers = payload.events(&mut events);
+    let moment = payload.moment();
     events.push(AgentEvent::Hook {
         event: payload.hook_event_name.clone(),
         name: payload.tool_name.clone().or(payload.source).or(payload.trigger).or(payload.reason),
@@ -70,6 +72,7 @@ pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
         transcript_path: payload.transcript_path,
         cwd: payload.cwd,
         permission_mode: payload.permission_mode,
+        moment,
         events,
         answers,
     })
@@ -88,7 +91,7 @@ impl Payload {
                     permission_mode: self.permission_mode.clone(),
                     tools: Vec::new(),
                 }));
-                Answers { context: true, halt: true, ..Answers::default() }
+                Answers { context: true, halt: true, person: true, ..Answers::default() }
             }
             "UserPromptSubmit" => {
                 out.push(AgentEvent::TurnStarted);
@@ -97,7 +100,7 @@ impl Payload {
                     text: self.prompt.clone().unwrap_or_default(),
                     parent: None,
                 });
-                Answers { block: true, context: true, halt: true, deny: false }
+                Answers { block: true, context: true, halt: true, deny: false, person: true }
             }
             "PreToolUse" => {
                 if let Some(call_id) = self.tool_use_id.clone() {
@@ -109,7 +112,7 @@ impl Payload {
                         parent: None,
                     });
                 }
-                Answers { deny: true, context: true, halt: true, block: false }
+                Answers { deny: true, context: true, halt: true, ..Answers::default() }
             }
             "PermissionRequest" => {
                 out.push(AgentEvent::PermissionRequested {
@@ -122,7 +125,7 @@ impl Payload {
             }
             "PostToolUse" => {
                 self.tool_finished(out);
-                Answers { block: true, context: true, halt: true, deny: false }
+                Answers { block: true, context: true, halt: true, ..Answers::default() }
             }
             "PostToolUseFailure" => {
                 if let Some(call_id) = self.tool_use_id.clone() {
@@ -204,6 +207,21 @@ impl Payload {
             let created = response.r#type.as_deref() == Some("create");
             let change = if created { ChangeKind::Created } else { ChangeKind::Modified };
             out.push(AgentEvent::FileChanged { path, change, call_id: Some(call_id), moved_to: None });
+        }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        // What a sub-agent does is a part of what its agent does.
+        if self.agent_id.is_some() {
+            return None;
+        }
+        match self.hook_event_name.as_str() {
+            "SessionStart" => Some(Moment::Opened),
+            "UserPromptSubmit" => Some(Moment::Asked),
+            "Stop" | "StopFailure" => Some(Moment::Waits),
+            "SessionEnd" => Some(Moment::Left),
+            "PreCompact" => Some(Moment::Shortens),
+            _ => None,
         }
     }
 

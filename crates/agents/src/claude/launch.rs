@@ -58,7 +58,7 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
         option("--max-budget-usd", cost.to_string());
     }
     if let Some(command) = &request.hook_command {
-        option("--settings", settings_for(BESIDE_OUTPUT, command).to_string());
+        option("--settings", settings_for(BESIDE_OUTPUT, &shell_line(command)).to_string());
     }
     args.extend(extra_args(&request.extra_args)?);
     spec.args = args;
@@ -109,12 +109,17 @@ pub(super) fn conversation(
 
 /// Settings that send every hook of interest to `command`. They add to the person's own settings.
 pub fn hook_settings(command: &[String]) -> Value {
-    settings_for(&[BESIDE_OUTPUT, WITHOUT_OUTPUT].concat(), command)
+    hook_settings_line(&shell_line(command))
 }
 
-fn settings_for(events: &[&str], command: &[String]) -> Value {
+/// The same for a line of a shell.
+pub(super) fn hook_settings_line(line: &str) -> Value {
+    settings_for(&[BESIDE_OUTPUT, WITHOUT_OUTPUT].concat(), line)
+}
+
+fn settings_for(events: &[&str], line: &str) -> Value {
     let entry = json!([{
-        "hooks": [{ "type": "command", "command": shell_line(command), "timeout": HOOK_TIMEOUT }]
+        "hooks": [{ "type": "command", "command": line, "timeout": HOOK_TIMEOUT }]
     }]);
     let events: serde_json::Map<String, Value> =
         events.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();

@@ -36,6 +36,8 @@ use crate::stop::Silence;
 use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::usage::UsageQuestion;
+use crate::watching::Form;
+use crate::watching::Watching;
 
 /// Claude Code, run with `-p` and its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,6 +62,17 @@ impl Agent for Claude {
 
     fn reader(&self, options: &ReaderOptions) -> Reader {
         Reader::new(Box::<parser::ClaudeParser>::default(), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn watching(&self) -> Option<Watching> {
+        Some(Watching {
+            variable: "CLAUDE_CONFIG_DIR",
+            below_variable: "",
+            home: ".claude",
+            files: &["settings.json"],
+            project_files: &[".claude/settings.json"],
+            form: Form::Hooks(launch::hook_settings_line),
+        })
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

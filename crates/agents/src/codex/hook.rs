@@ -10,6 +10,7 @@ use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
+use crate::hook::Moment;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.
@@ -52,6 +53,7 @@ pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
     let mut events = Vec::new();
     let answers = payload.events(&mut events);
+    let moment = payload.moment();
     let event =
         payload.hook_event_name.or_else(|| payload.r#type.map(|_| "notify".to_owned())).unwrap_or_default();
     events.push(AgentEvent::Hook {
@@ -70,6 +72,7 @@ pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
         transcript_path: payload.transcript_path,
         cwd: payload.cwd,
         permission_mode: payload.permission_mode,
+        moment,
         events,
         answers,
     })
@@ -87,7 +90,7 @@ impl Payload {
                     permission_mode: self.permission_mode.clone(),
                     tools: Vec::new(),
                 }));
-                Answers { context: true, halt: true, ..Answers::default() }
+                Answers { context: true, halt: true, person: true, ..Answers::default() }
             }
             Some("UserPromptSubmit") => {
                 out.push(AgentEvent::TurnStarted);
@@ -96,7 +99,7 @@ impl Payload {
                     text: self.prompt.clone().unwrap_or_default(),
                     parent: None,
                 });
-                Answers { block: true, context: true, halt: true, deny: false }
+                Answers { block: true, context: true, halt: true, deny: false, person: true }
             }
             Some("PreToolUse") => {
                 out.extend(self.tool_use_id.clone().map(|call_id| AgentEvent::ToolStarted {
@@ -119,7 +122,7 @@ impl Payload {
             }
             Some("PostToolUse") => {
                 self.tool_finished(out);
-                Answers { block: true, context: true, halt: true, deny: false }
+                Answers { block: true, context: true, halt: true, ..Answers::default() }
             }
             Some("SubagentStart") => {
                 out.extend(self.agent_id.clone().map(|agent_id| AgentEvent::SubAgentStarted {
@@ -181,6 +184,21 @@ impl Payload {
             if let Some(patch) = input.command.or(input.input) {
                 out.extend(patch::changes(&patch, &call_id));
             }
+        }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        // What a sub-agent does is a part of what its agent does.
+        if self.agent_id.is_some() {
+            return None;
+        }
+        match self.hook_event_name.as_deref()? {
+            "SessionStart" => Some(Moment::Opened),
+            "UserPromptSubmit" => Some(Moment::Asked),
+            "Stop" | "Interrupt" => Some(Moment::Waits),
+            "SessionEnd" => Some(Moment::Left),
+            "PreCompact" => Some(Moment::Shortens),
+            _ => None,
         }
     }
 

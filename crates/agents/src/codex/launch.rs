@@ -88,8 +88,13 @@ pub(super) fn conversation(
 /// The content of a `hooks.json` that sends every hook to `command`. Codex runs it only once the person has reviewed
 /// and trusted it; until then it is silently ignored.
 pub fn hook_settings(command: &[String]) -> Value {
+    hook_settings_line(&shell_line(command))
+}
+
+/// The same for a line of a shell.
+pub(super) fn hook_settings_line(line: &str) -> Value {
     let entry = json!([{
-        "hooks": [{ "type": "command", "command": shell_line(command), "timeout": HOOK_TIMEOUT }]
+        "hooks": [{ "type": "command", "command": line, "timeout": HOOK_TIMEOUT }]
     }]);
     let events: serde_json::Map<String, Value> =
         HOOK_EVENTS.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();

@@ -31,6 +31,8 @@ use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::usage::UsageQuestion;
+use crate::watching::Form;
+use crate::watching::Watching;
 
 /// Codex, run with `exec --json`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,6 +76,17 @@ impl Agent for Codex {
     fn reader(&self, options: &ReaderOptions) -> Reader {
         let parser = parser::CodexParser::new(options.baseline);
         Reader::new(Box::new(parser), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn watching(&self) -> Option<Watching> {
+        Some(Watching {
+            variable: "CODEX_HOME",
+            below_variable: "",
+            home: ".codex",
+            files: &["hooks.json"],
+            project_files: &[".codex/hooks.json"],
+            form: Form::Hooks(launch::hook_settings_line),
+        })
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

@@ -11,6 +11,7 @@ use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
+use crate::hook::Moment;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.
@@ -25,6 +26,7 @@ struct Payload {
     reason: Option<String>,
     trigger: Option<String>,
     prompt: Option<String>,
+    prompt_response: Option<String>,
     tool_name: Option<String>,
     tool_input: Option<Raw>,
     tool_response: Option<Response>,
@@ -42,6 +44,7 @@ pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
     let mut events = Vec::new();
     let answers = payload.events(&mut events);
+    let moment = payload.moment();
     events.push(AgentEvent::Hook {
         event: payload.hook_event_name.clone(),
         name: payload.tool_name.or(payload.source).or(payload.trigger).or(payload.reason),
@@ -58,6 +61,7 @@ pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
         transcript_path: payload.transcript_path,
         cwd: payload.cwd,
         permission_mode: None,
+        moment,
         events,
         answers,
     })
@@ -75,7 +79,7 @@ impl Payload {
                     permission_mode: None,
                     tools: Vec::new(),
                 }));
-                Answers { context: true, ..Answers::default() }
+                Answers { context: true, person: true, ..Answers::default() }
             }
             "BeforeAgent" => {
                 out.push(AgentEvent::TurnStarted);
@@ -84,7 +88,7 @@ impl Payload {
                     text: self.prompt.clone().unwrap_or_default(),
                     parent: None,
                 });
-                Answers { block: true, context: true, halt: true, deny: false }
+                Answers { block: true, context: true, halt: true, deny: false, person: true }
             }
             "BeforeTool" => {
                 out.push(AgentEvent::ToolStarted {
@@ -98,7 +102,7 @@ impl Payload {
             }
             "AfterTool" => {
                 self.tool_ended(out);
-                Answers { block: true, context: true, halt: true, deny: false }
+                Answers { block: true, context: true, halt: true, ..Answers::default() }
             }
             // It runs before every request, whether anything is shortened or not.
             "PreCompress" if self.trigger.as_deref() != Some("auto") => {
@@ -110,8 +114,24 @@ impl Payload {
                 });
                 Answers::default()
             }
-            "AfterAgent" => Answers { block: true, halt: true, ..Answers::default() },
+            "AfterAgent" => {
+                let text = self.prompt_response.as_deref().map(|text| text.trim().to_owned());
+                let text = text.filter(|text| !text.is_empty());
+                out.extend(text.map(|text| AgentEvent::Text { message_id: None, text, parent: None }));
+                Answers { block: true, halt: true, ..Answers::default() }
+            }
             _ => Answers::default(),
+        }
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        match self.hook_event_name.as_str() {
+            "SessionStart" => Some(Moment::Opened),
+            "BeforeAgent" => Some(Moment::Asked),
+            "AfterAgent" => Some(Moment::Waits),
+            "SessionEnd" => Some(Moment::Left),
+            "PreCompress" if self.trigger.as_deref() != Some("auto") => Some(Moment::Shortens),
+            _ => None,
         }
     }
 

@@ -121,9 +121,13 @@ fn settings(request: &LaunchRequest, spec: &mut LaunchSpec) {
 pub fn hook_settings(command: &[String]) -> Value {
     // A refusal is what the command writes. Its exit code must not be one: the agent takes any above 1 for it, also
     // that of a program which is not there.
-    let command = format!("{} || true", shell_line(command));
+    hook_settings_line(&format!("{} || true", shell_line(command)))
+}
+
+/// The same for a line of a shell, which must end with 0.
+pub(super) fn hook_settings_line(line: &str) -> Value {
     let entry = json!([{
-        "hooks": [{ "type": "command", "command": command, "timeout": HOOK_TIMEOUT }]
+        "hooks": [{ "type": "command", "command": line, "timeout": HOOK_TIMEOUT }]
     }]);
     let events: serde_json::Map<String, Value> =
         HOOK_EVENTS.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();

@@ -28,6 +28,8 @@ use crate::reader::Reader;
 use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
+use crate::watching::Form;
+use crate::watching::Watching;
 
 /// Gemini CLI, run without a person and with its `stream-json` output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,6 +56,17 @@ impl Agent for Gemini {
     fn reader(&self, options: &ReaderOptions) -> Reader {
         let tally = Tally::new(Ending::Announced, options).hinted(limits::by_exit);
         Reader::new(Box::<parser::GeminiParser>::default(), options, tally)
+    }
+
+    fn watching(&self) -> Option<Watching> {
+        Some(Watching {
+            variable: "GEMINI_CLI_HOME",
+            below_variable: ".gemini",
+            home: ".gemini",
+            files: &["settings.json"],
+            project_files: &[".gemini/settings.json"],
+            form: Form::Hooks(launch::hook_settings_line),
+        })
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

@@ -14,7 +14,9 @@ use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
+use crate::hook::Moment;
 use crate::raw::Raw;
+use crate::tokens::TokenCounts;
 
 /// All payloads in one shape: each has its own few of these fields.
 #[derive(Debug, Default, Deserialize)]
@@ -33,12 +35,42 @@ struct Payload {
     tool_output: Option<Raw>,
     metadata: Metadata,
     error: Option<String>,
+    /// Only of an answer of the model that is whole.
+    message_id: Option<String>,
+    texts: Option<Vec<String>>,
+    model: Option<String>,
+    tokens: Option<Used>,
+    cost: Option<f64>,
+}
+
+/// What one answer used.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Used {
+    input: u64,
+    output: u64,
+    reasoning: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl Used {
+    fn counts(&self) -> TokenCounts {
+        TokenCounts {
+            input: self.input,
+            cache_read: self.cache_read,
+            cache_write: self.cache_write,
+            output: self.output.saturating_add(self.reasoning),
+            reasoning: self.reasoning,
+        }
+    }
 }
 
 pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
     let mut events = Vec::new();
     let answers = payload.events(&mut events);
+    let moment = payload.moment();
     events.push(AgentEvent::Hook {
         event: payload.hook_event_name.clone(),
         name: payload.tool_name,
@@ -60,6 +92,7 @@ pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
         transcript_path: None,
         cwd: payload.cwd,
         permission_mode: None,
+        moment,
         events,
         answers,
     })
@@ -112,7 +145,9 @@ impl Payload {
                 out.push(AgentEvent::TurnStarted);
                 let text = self.prompt.clone().unwrap_or_default();
                 out.push(AgentEvent::Input { source, text, parent: None });
+                return Answers { context: self.parent_id.is_none(), ..Answers::default() };
             }
+            "message.completed" => self.answered(out),
             "tool.execute.before" => {
                 out.extend(self.started());
                 return Answers { deny: true, ..Answers::default() };
@@ -122,6 +157,37 @@ impl Payload {
             _ => {}
         }
         Answers::default()
+    }
+
+    fn moment(&self) -> Option<Moment> {
+        // What a sub-agent does is a part of what its agent does.
+        if self.parent_id.is_some() {
+            return None;
+        }
+        match self.hook_event_name.as_str() {
+            "session.created" => Some(Moment::Opened),
+            "chat.message" => Some(Moment::Asked),
+            "session.idle" => Some(Moment::Waits),
+            _ => None,
+        }
+    }
+
+    /// One answer of the model: what was said, and what it used.
+    fn answered(&self, out: &mut Vec<AgentEvent>) {
+        for text in self.texts.iter().flatten() {
+            let (message_id, text) = (self.message_id.clone(), text.clone());
+            out.push(AgentEvent::Text { message_id, text, parent: self.parent_id.clone() });
+        }
+        if let Some(tokens) = &self.tokens {
+            out.push(AgentEvent::Tokens {
+                model: self.model.clone(),
+                delta: Some(tokens.counts()),
+                total: None,
+            });
+        }
+        if let Some(usd) = self.cost.filter(|usd| *usd > 0.0) {
+            out.push(AgentEvent::Cost { delta_usd: Some(usd), total_usd: None });
+        }
     }
 
     fn started(&self) -> Option<AgentEvent> {

@@ -80,8 +80,18 @@ fn hooks(request: &LaunchRequest, command: &[String], spec: &mut LaunchSpec) -> 
 
 /// The text of a plug-in that sends what happens to `command`, one payload on stdin per call.
 pub fn plugin(command: &[String]) -> String {
+    plugin_text(command, false)
+}
+
+/// The text of a plug-in that stands in the person's own configuration. In a run that has a driver it does nothing: the
+/// driver gave that run a plug-in of its own.
+pub fn watching_plugin(command: &[String]) -> String {
+    format!("// Made by `segno init`, taken away by `segno uninit`.\n{}", plugin_text(command, true))
+}
+
+fn plugin_text(command: &[String], watching: bool) -> String {
     format!(
-        "const COMMAND = {};\nconst REFUSED = {};\nconst WAITS = {};\n{}",
+        "const COMMAND = {};\nconst REFUSED = {};\nconst WAITS = {};\nconst WATCHING = {watching};\n{}",
         json!(command),
         json!(BY_HOOK),
         json!(WAITS),
@@ -99,7 +109,7 @@ pub fn export_args(id: &str) -> Result<Vec<String>, LaunchError> {
 }
 
 /// An absolute path as a URL.
-fn file_url(path: &str) -> String {
+pub fn file_url(path: &str) -> String {
     let mut url = "file://".to_owned();
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {

@@ -11,7 +11,9 @@ mod wire;
 
 pub use launch::BYPASS_FLAGS;
 pub use launch::export_args;
+pub use launch::file_url;
 pub use launch::plugin;
+pub use launch::watching_plugin;
 
 use crate::agent::Agent;
 use crate::capabilities::Capabilities;
@@ -27,6 +29,8 @@ use crate::reader::Reader;
 use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
+use crate::watching::Form;
+use crate::watching::Watching;
 
 /// opencode, run with `run --format json`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,6 +56,17 @@ impl Agent for OpenCode {
     /// A step that ends a turn stands for the final event that there is not.
     fn reader(&self, options: &ReaderOptions) -> Reader {
         Reader::new(Box::<parser::OpencodeParser>::default(), options, Tally::new(Ending::Announced, options))
+    }
+
+    fn watching(&self) -> Option<Watching> {
+        Some(Watching {
+            variable: "XDG_CONFIG_HOME",
+            below_variable: "opencode",
+            home: ".config/opencode",
+            files: &["opencode.json", "opencode.jsonc"],
+            project_files: &["opencode.json", "opencode.jsonc"],
+            form: Form::Plugin,
+        })
     }
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {

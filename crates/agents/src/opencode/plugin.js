@@ -6,9 +6,12 @@ const TIMEOUT = 10000;
 const EVENTS = ["session.created", "session.idle", "session.error", "session.compacted"];
 const options = { timeout: TIMEOUT, killSignal: "SIGKILL" };
 const parents = new Map();
+// What was said, by message, and the messages that were told of.
+const texts = new Map();
+const told = new Set();
 
 // It was set to keep this program from waiting for a network that is not there; the agent's tools shall not have it.
-delete process.env.npm_config_fetch_retries;
+if (!WATCHING) delete process.env.npm_config_fetch_retries;
 
 function ask(payload) {
   return new Promise((resolve) => {
@@ -45,7 +48,23 @@ function refused(answer) {
   return decision?.permissionDecision === "deny" ? (decision.permissionDecisionReason ?? "") : undefined;
 }
 
+// One answer of the model, when it is whole: what was said, and what it used.
+function answered(info) {
+  const { input, output, reasoning, cache = {} } = info.tokens ?? {};
+  const said = [...(texts.get(info.id)?.values() ?? [])].filter((text) => text.trim());
+  texts.delete(info.id);
+  return {
+    message_id: info.id,
+    texts: said,
+    model: info.modelID,
+    tokens: { input, output, reasoning, cache_read: cache.read, cache_write: cache.write },
+    cost: info.cost,
+  };
+}
+
 export const Hooks = async ({ directory }) => {
+  // A run that has a driver has a plug-in of its own.
+  if (WATCHING && process.env.SEGNO_RUN) return {};
   const payload = (event, session, rest) => ({
     hook_event_name: event,
     session_id: session,
@@ -64,6 +83,15 @@ export const Hooks = async ({ directory }) => {
         process.stderr.write(`\n${WAITS} ${JSON.stringify({ attempt, message, next })}\n`);
       }
       const part = properties.part;
+      if (WATCHING && type === "message.part.updated" && part?.type === "text" && part.time?.end) {
+        if (!texts.has(part.messageID)) texts.set(part.messageID, new Map());
+        texts.get(part.messageID).set(part.id, part.text);
+      }
+      if (WATCHING && type === "message.updated" && info.role === "assistant" && info.time?.completed) {
+        if (told.has(info.id)) return;
+        told.add(info.id);
+        return tell(payload("message.completed", info.sessionID, answered(info)));
+      }
       if (type === "message.part.updated" && part?.type === "tool" && part.state?.status === "error") {
         const { tool, callID, state, sessionID } = part;
         const rest = { tool_name: tool, call_id: callID, tool_input: state.input, error: state.error };
@@ -75,8 +103,12 @@ export const Hooks = async ({ directory }) => {
       }
     },
     "chat.message": async ({ sessionID }, { parts }) => {
-      const texts = parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text);
-      await ask(payload("chat.message", sessionID, { prompt: texts.join("\n") }));
+      const prompt = parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text);
+      const answer = await ask(payload("chat.message", sessionID, { prompt: prompt.join("\n") }));
+      const context = answer?.hookSpecificOutput?.additionalContext;
+      const last = parts.at(-1);
+      // What the model is to know comes after what the person typed, and is shown to nobody else.
+      if (context && last) parts.push({ ...last, id: `${last.id}0`, type: "text", text: context, synthetic: true });
     },
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
       const rest = { tool_name: tool, call_id: callID, tool_input: args };
