@@ -78,6 +78,8 @@ pub struct EngineOptions {
     pub zone: jiff::tz::TimeZone,
     /// Until a run has begun, a store that somebody else writes to is waited for, and this says so.
     pub at_start: Option<crate::busy_start::BusyStart>,
+    /// Hooks only watch: nothing that goes wrong with the record keeps the agent from working.
+    pub watching: bool,
 }
 
 impl Default for EngineOptions {
@@ -96,6 +98,7 @@ impl Default for EngineOptions {
             day: DayCaps::default(),
             zone: jiff::tz::TimeZone::UTC,
             at_start: None,
+            watching: false,
         }
     }
 }
@@ -129,6 +132,8 @@ pub struct NewSession {
     pub alone: bool,
     /// Its identity, for one that is made once however often it is asked for.
     pub uid: Option<Uid>,
+    /// The name it gets if nobody has it, for one that was told of before it could be made.
+    pub id: Option<SessionId>,
 }
 
 /// What came of a command.
@@ -183,13 +188,14 @@ pub(crate) struct Settings {
     pub(crate) day: DayCaps,
     pub(crate) zone: jiff::tz::TimeZone,
     pub(crate) at_start: Option<crate::busy_start::BusyStart>,
+    pub(crate) watching: bool,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
         let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, .. } = options;
-        let (line_limit, at_start) = (options.line_limit, options.at_start);
+        let (line_limit, at_start, watching) = (options.line_limit, options.at_start, options.watching);
         let (prices, day, zone) = (options.prices, options.day, options.zone);
         let options = Settings {
             clock,
@@ -204,6 +210,7 @@ impl Engine {
             day,
             zone,
             at_start,
+            watching,
         };
         Self { store, redactor: RwLock::new(Arc::new(redactor)), options }
     }
@@ -260,6 +267,7 @@ impl Engine {
         let uid = new.uid.unwrap_or_else(|| Uid::new(uuid::Uuid::now_v7()));
         let redactor = self.redactor();
         let alone_in = new.alone.then(|| new.project.path.clone());
+        let wish = new.id.unwrap_or_else(|| SessionId::at(at));
         let first = move |id: SessionId| {
             let event = segno_core::create(segno_core::Creation {
                 id,
@@ -278,7 +286,7 @@ impl Engine {
             })?;
             Ok(vec![record(&redactor, event)?])
         };
-        let create = Create { at, key, first: Box::new(first), wish: SessionId::at(at), alone_in };
+        let create = Create { at, key, first: Box::new(first), wish, alone_in };
         let loaded = self.store.create(create)?;
         let mut notices = loaded.notices;
         self.refresh_view(&loaded.state, &mut notices);

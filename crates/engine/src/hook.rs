@@ -41,6 +41,15 @@ pub struct HookAnswer {
     pub spooled: bool,
 }
 
+/// Who else tells of what a hook tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// The agent's output, or its own log, says in its own order what is said, and it must not count twice.
+    Told,
+    /// Nobody.
+    Untold,
+}
+
 /// A payload, understood, with what is to be recorded of it.
 pub struct HookCall {
     report: HookReport,
@@ -60,20 +69,27 @@ impl HookCall {
         otherwise: EventKey,
         redactor: &Redactor,
     ) -> Self {
-        let report = match agent.hook(payload) {
-            Ok(report) => report,
+        match agent.hook(payload) {
+            Ok(report) => {
+                let beside = if run.is_some() { Beside::Told } else { Beside::Untold };
+                Self::of(report, run, beside, otherwise)
+            }
             Err(why) => {
                 // Half of a secret is not known as one: they go before it is cut.
                 let text = String::from_utf8_lossy(payload);
                 let text = shorten(&redactor.text(&text), MALFORMED);
                 let body = json!({ "why": why.to_string(), "payload": text });
                 let facts = vec![Fact::Reported { what: "hook_malformed".to_owned(), body }];
-                return Self { report: nothing(), facts, key: otherwise.clone(), visit: otherwise };
+                Self { report: nothing(), facts, key: otherwise.clone(), visit: otherwise }
             }
-        };
+        }
+    }
+
+    /// The same for a payload that was understood already.
+    pub(crate) fn of(report: HookReport, run: Option<&str>, beside: Beside, otherwise: EventKey) -> Self {
         let mut facts = Vec::new();
         for event in &report.events {
-            facts.extend(facts_for(event, &report, run));
+            facts.extend(facts_for(event, &report, run, beside));
         }
         if facts.is_empty() {
             let body = json!({ "event": report.event, "phase": "received" });
@@ -137,6 +153,7 @@ fn nothing() -> HookReport {
         transcript_path: None,
         cwd: None,
         permission_mode: None,
+        moment: None,
         events: Vec::new(),
         answers: segno_agents::hook::Answers::default(),
     }
@@ -144,7 +161,7 @@ fn nothing() -> HookReport {
 
 /// What a hook says of calls and files is recorded. What is said aloud is left to the agent's output, which says it
 /// too, except for what it never says.
-fn facts_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> Vec<Fact> {
+fn facts_for(event: &AgentEvent, report: &HookReport, run: Option<&str>, beside: Beside) -> Vec<Fact> {
     match event {
         AgentEvent::Hook { .. } => return Vec::new(),
         // The output of a run says these too, in its own order, and they must not count twice.
@@ -157,11 +174,16 @@ fn facts_for(event: &AgentEvent, report: &HookReport, run: Option<&str>) -> Vec<
         | AgentEvent::SubAgentStopped { .. }
         | AgentEvent::Background { .. }
         | AgentEvent::Error { .. }
-            if run.is_some() =>
+            if beside == Beside::Told =>
         {
             return Vec::new();
         }
         AgentEvent::SessionStarted { .. } if run.is_none() => return Vec::new(),
+        // Of a hook that names no run nobody knows what it is a part of.
+        AgentEvent::Tokens { delta: Some(used), .. } if run.is_some() && beside == Beside::Untold => {
+            let tokens = crate::run::token_use(*used);
+            return vec![Fact::TokensRecorded { tokens, estimated: false, source: Source::Hook }];
+        }
         _ => {}
     }
     let mut facts = facts_of(event, run.unwrap_or_default());
@@ -260,7 +282,7 @@ impl Engine {
                     // Nobody asked the store whether it may be recorded: its driver may be another one by now.
                     true => self.reason_to_deny(session, actor),
                     false => {
-                        state.and_then(|state| exhausted(state).or_else(|| self.uncounted(state, actor)))
+                        state.and_then(|state| self.used_up(state).or_else(|| self.uncounted(state, actor)))
                     }
                 };
                 let mut denial = forbidden.and_then(|why| deny(&report, why));
@@ -336,8 +358,15 @@ impl Engine {
         if let Some(risk) = risk {
             let at = crate::tree::At { epoch: actor.epoch, run: actor.run.clone(), ..Default::default() };
             let reason = segno_core::event::CheckpointReason::Risky;
+            let name = Some(format!("before {risk}"));
             // What fails is in the journal; the agent is not held up for it.
-            let _ = self.checkpoint(state.session_id, Some(format!("before {risk}")), reason, &at);
+            let _ = match self.options.watching {
+                true => crate::watch::within(crate::watch::CHECKPOINT, |cancel| {
+                    let at = crate::tree::At { cancel: Some(cancel), ..at };
+                    self.checkpoint(state.session_id, name, reason, &at)
+                }),
+                false => self.checkpoint(state.session_id, name, reason, &at),
+            };
         }
     }
 
@@ -346,10 +375,11 @@ impl Engine {
     fn reason_to_deny(&self, session: SessionId, actor: &Actor) -> Option<String> {
         let is_capped =
             || self.options.spool.as_ref().is_some_and(|spool| crate::capped::is_noted(spool, session));
-        let unreadable = || (actor.epoch.is_some() || is_capped()).then(|| UNREADABLE.to_owned());
+        let is_driven = actor.epoch.is_some() && !self.options.watching;
+        let unreadable = || (is_driven || is_capped()).then(|| UNREADABLE.to_owned());
         let Ok(loaded) = self.store().load(session) else { return unreadable() };
         let state = loaded.state;
-        if let Some(why) = exhausted(&state).or_else(|| self.uncounted(&state, actor)) {
+        if let Some(why) = self.used_up(&state).or_else(|| self.uncounted(&state, actor)) {
             return Some(why);
         }
         let epoch = actor.epoch?;
@@ -361,6 +391,16 @@ impl Engine {
             None => !own.is_some_and(segno_core::state::RunMark::is_running),
         };
         replaced.then(|| REPLACED.to_owned())
+    }
+
+    /// Why no tool may start any more. A run with a driver is stopped by that for a breaker, or when somebody asks for it; one
+    /// that is watched only here.
+    fn used_up(&self, state: &State) -> Option<String> {
+        let watching = self.options.watching;
+        let halted = watching && state.status == segno_core::Status::Halted;
+        let asked = watching && !state.requests.is_empty();
+        let why = exhausted(state).or_else(|| halted.then(|| HALTED.to_owned()));
+        why.or_else(|| asked.then(|| ASKED_TO_STOP.to_owned()))
     }
 
     /// What a run uses is counted by its driver. Under a hard cap nothing starts while there is none that lives.
@@ -401,6 +441,13 @@ fn denied(facts: &[Fact], denial: &Denial) -> Vec<Fact> {
 /// Why a call may not run under a cap while nobody counts.
 const UNCOUNTED: &str = "segno: this session has a hard cap, and nobody counts what is used since its driver died; \
                          stop here. A person goes on with `segno attach` or `segno resume`";
+
+/// Why no tool may start in a session that somebody wants to end.
+const ASKED_TO_STOP: &str = "segno: a person asked for this session to stop; end your turn here";
+
+/// Why no tool may start in a session that gets nowhere.
+const HALTED: &str = "segno: the breaker of this session is open; stop here. A person looks with `segno show` and goes on with \
+                      `segno resume --reset-breaker`";
 
 /// Why no tool may start any more.
 fn exhausted(state: &State) -> Option<String> {

@@ -9,6 +9,7 @@ use segno_core::Status;
 use segno_core::event::CallEnd;
 use segno_core::event::Holder;
 use segno_core::event::InterruptReason;
+use segno_core::event::PauseReason;
 use segno_core::event::Source;
 use segno_store::Lease;
 
@@ -19,6 +20,7 @@ use crate::life;
 use crate::life::Death;
 use crate::life::Life;
 use crate::run::Unseen;
+use crate::run::WatchedStanding;
 
 /// Whoever wants to drive may take the place of a holder that cannot be seen and was silent for longer, in seconds by
 /// the store's clock. Such a driver stops its agent before that if it can know of it, and as soon as it does know.
@@ -280,8 +282,12 @@ impl Engine {
     /// holder does, or another one that settles, has its place in the same order.
     fn settle_dead(&self, session: SessionId, lease: &Lease, how: How) -> Result<bool, Error> {
         let driver = self.driver_meant(session, lease)?;
-        let Life::Dead(death) = life::judge(&driver.holder, &life::here(), life::look) else {
-            return Ok(false);
+        let watched = self.watched_standing(session);
+        let death = match life::judge(&driver.holder, &life::here(), life::look) {
+            Life::Dead(death) => death,
+            // The agent may live on with another conversation.
+            Life::Alive | Life::Unknown if watched == Some(WatchedStanding::Left) => Death::Ended,
+            Life::Alive | Life::Unknown => return Ok(false),
         };
         let epoch = lease.epoch;
         // When it was last known to live. Whoever took its place to settle it has a heartbeat of its own.
@@ -297,6 +303,24 @@ impl Engine {
             Death::Rebooted => InterruptReason::PowerLoss,
         };
         tracing::info!(%session, epoch, reason = reason.as_str(), driver = details, "a driver died");
+        if matches!(watched, Some(WatchedStanding::Waits | WatchedStanding::Left)) {
+            // It was done with what it was asked for: nothing was interrupted.
+            let pause = Command::Pause { reason: PauseReason::Ended, details: None };
+            let key = format!("ended-driver-{epoch}").parse().unwrap_or_else(|_| crate::fresh_key());
+            let at = crate::tree::At { epoch: Some(epoch), ..Default::default() };
+            // Nobody need be asked, least of all the one that is gone.
+            match self.act_as(session, vec![pause], Acting::step(&at).keyed(key)) {
+                // It had been paused or had ended before.
+                Ok(_) | Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {}
+                Err(other) => return Err(other),
+            }
+            if how == How::Whole {
+                self.detach_dead(session, epoch)?;
+                self.end_run_of_dead(session, epoch)?;
+                self.store().release(session, epoch)?;
+            }
+            return Ok(false);
+        }
         let command = Command::Interrupt { reason, details: Some(details.into()), at };
         // Of several that find it dead at once, one says so.
         let key = format!("dead-driver-{epoch}").parse().ok();

@@ -34,6 +34,7 @@ pub mod frontend;
 pub mod hook;
 pub mod hook_file;
 mod inside;
+pub mod install;
 pub mod launch;
 pub mod lease;
 pub mod left_alone;
@@ -55,6 +56,7 @@ pub mod transfer;
 pub mod tree;
 pub mod usage;
 pub mod view;
+pub mod watch;
 pub mod zones;
 
 pub use clock::Clock;

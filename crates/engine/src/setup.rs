@@ -124,11 +124,11 @@ impl Setup {
     }
 
     /// What takes secrets out.
-    fn redactor(&self) -> Result<Redactor, Error> {
+    pub(crate) fn redactor(&self) -> Result<Redactor, Error> {
         self.redaction.redactor(tag_key(&self.data))
     }
 
-    fn spool(&self) -> PathBuf {
+    pub(crate) fn spool(&self) -> PathBuf {
         self.state.join("spool")
     }
 

@@ -143,6 +143,8 @@ pub enum Command {
     Forget(commands::forget::Args),
     Doctor(commands::doctor::Args),
 
+    Init(commands::init::InitArgs),
+    Uninit(commands::init::UninitArgs),
     Config(commands::config::Args),
     Trust(commands::trust::Args),
     Mcp(commands::mcp::Args),
@@ -157,7 +159,7 @@ pub const COMMON: &[(&str, &[&str])] = &[
     ("Look", &["ls", "show", "log"]),
     ("Go back", &["undo", "redo", "diff", "checkpoint"]),
     ("Keep track by hand", &["new"]),
-    ("Set up", &["config", "doctor"]),
+    ("Set up", &["init", "config", "doctor"]),
 ];
 
 /// The headings of the whole list of commands, each with its commands. clap knows one heading for all subcommands, so the list is
@@ -206,7 +208,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Keep", &["export", "import", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
-    ("Set up", &["config", "trust", "mcp", "completions", "man", "help"]),
+    ("Set up", &["init", "uninit", "config", "trust", "mcp", "completions", "man", "help"]),
 ];
 
 /// The whole tree. Its help shows what people need and says where the rest is.

@@ -16,6 +16,7 @@ use segno_engine::hook::HookAnswer;
 use segno_engine::hook_file::HookFile;
 use segno_engine::hook_file::HookVisit;
 use segno_engine::run::hook_server;
+use segno_engine::watch;
 
 use crate::cli::GlobalArgs;
 use crate::config::Paths;
@@ -48,6 +49,9 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
 
 fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
     let environment = Environment::capture();
+    if arguments.first().is_some_and(|word| word == "--watch") {
+        return watch(&environment, &arguments[1..]);
+    }
     if let Ok(paths) = Paths::find(&environment) {
         crate::log_file::start(&environment, &paths.state, 0);
     }
@@ -56,16 +60,7 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
     let session: SessionId = session.parse().map_err(|_| format!("${} is no session", env::SESSION))?;
     let name = arguments.first().and_then(|name| name.to_str()).ok_or("which agent? segno hook AGENT")?;
     let agent = segno_engine::agents::by_name(name).ok_or_else(|| format!("no agent is called {name}"))?;
-    let payload = match arguments.get(1) {
-        // Some agents give the payload as an argument.
-        Some(payload) => payload.as_encoded_bytes().to_vec(),
-        None => {
-            let mut payload = Vec::new();
-            let read = std::io::stdin().lock().take(LARGEST).read_to_end(&mut payload);
-            read.map_err(|why| format!("the payload could not be read: {why}"))?;
-            payload
-        }
-    };
+    let payload = payload(arguments)?;
     let (file, socket) = match driver_file(&environment) {
         Some(file) => (file, environment.non_empty(hook_server::VARIABLE).map(PathBuf::from)),
         None => (configured(&environment)?, None),
@@ -81,6 +76,52 @@ fn attempt(arguments: &[OsString]) -> Result<HookAnswer, String> {
         secrets: environment.secrets(),
     };
     visit.answer()
+}
+
+/// A hook that stands in the agent's own settings. In a run that has a driver it says nothing: the driver gave that run
+/// hooks of its own, or reads its output.
+fn watch(environment: &Environment, arguments: &[OsString]) -> Result<HookAnswer, String> {
+    if environment.non_empty(env::RUN).is_some() {
+        return Ok(HookAnswer::default());
+    }
+    if environment.non_empty(env::SESSION).is_some() {
+        return attempt(arguments);
+    }
+    let paths = Paths::find(environment).map_err(|why| why.to_string())?;
+    crate::log_file::start(environment, &paths.state, 0);
+    let name =
+        arguments.first().and_then(|name| name.to_str()).ok_or("which agent? segno hook --watch AGENT")?;
+    let agent = segno_engine::agents::by_name(name).ok_or_else(|| format!("no agent is called {name}"))?;
+    let payload = payload(arguments)?;
+    let caller = watch::caller();
+    // Some agents hide the environment from their hooks.
+    if caller.is_some_and(watch::is_driven) {
+        return Ok(HookAnswer::default());
+    }
+    let report = agent.hook(&payload).map_err(|why| why.to_string())?;
+    drop(payload);
+    let directory = match report.cwd.as_deref().map(PathBuf::from).filter(|cwd| cwd.is_absolute()) {
+        Some(cwd) => cwd,
+        None => std::env::current_dir().map_err(|why| why.to_string())?,
+    };
+    let context =
+        Context::new(GlobalArgs::default(), environment.clone(), paths, &directory, Timestamp::now())
+            .map_err(|why| why.to_string())?;
+    let visit = context.watch_visit(agent, report, directory, caller);
+    visit.map_err(|why| why.to_string())?.answer()
+}
+
+fn payload(arguments: &[OsString]) -> Result<Vec<u8>, String> {
+    match arguments.get(1) {
+        // Some agents give the payload as an argument.
+        Some(payload) => Ok(payload.as_encoded_bytes().to_vec()),
+        None => {
+            let mut payload = Vec::new();
+            let read = std::io::stdin().lock().take(LARGEST).read_to_end(&mut payload);
+            read.map_err(|why| format!("the payload could not be read: {why}"))?;
+            Ok(payload)
+        }
+    }
 }
 
 /// What the driver wrote down.

@@ -7,7 +7,9 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // The hook is called before and after every tool an agent uses, so it must not pay for building the command tree.
     if arguments.get(1).is_some_and(|word| word == "hook")
-        && arguments.get(2).is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"))
+        && arguments
+            .get(2)
+            .is_some_and(|word| word == "--watch" || !word.as_encoded_bytes().starts_with(b"-"))
     {
         return segno::hook::run(&arguments[2..]).into();
     }

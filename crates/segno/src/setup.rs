@@ -4,14 +4,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use segno_engine::Actor;
+use segno_engine::NewSession;
 use segno_engine::StoreLocation;
+use segno_engine::agents::Agent;
+use segno_engine::agents::HookReport;
+use segno_engine::launch::project_at;
 use segno_engine::redact::Redactor;
 use segno_engine::redaction::Redaction;
+use segno_engine::run::tree::Member;
 use segno_engine::setup::Opening;
 use segno_engine::setup::Purpose;
 use segno_engine::setup::Setup;
 use segno_engine::tree::TreeOptions;
 use segno_engine::view;
+use segno_engine::watch::WatchVisit;
 
 use crate::config::env;
 use crate::context::Context;
@@ -44,6 +50,34 @@ impl Context {
             prices: Some(self.paths.config.with_file_name(crate::commands::cost::PRICES_FILE)),
             day: config.day_caps(),
             zone: self.zone(),
+        })
+    }
+
+    /// One call of a hook that stands in an agent's own settings.
+    ///
+    /// # Errors
+    /// If the configuration is wrong.
+    pub(crate) fn watch_visit(
+        &self,
+        agent: Box<dyn Agent>,
+        report: HookReport,
+        directory: PathBuf,
+        caller: Option<Member>,
+    ) -> Outcome<WatchVisit> {
+        let config = self.config()?;
+        Ok(WatchVisit {
+            agent,
+            report,
+            setup: self.setup()?,
+            new: NewSession {
+                project: project_at(&self.project.root),
+                budget: config.token_budget(None, false),
+                cost: config.cost_budget(None, false),
+                ..NewSession::default()
+            },
+            directory,
+            caller,
+            brief: config.watch.brief == "auto",
         })
     }
 

@@ -24,6 +24,8 @@ pub enum CheckpointReason {
     Final,
     /// A run is about to begin: where its first turn can be taken back to.
     RunStart,
+    /// A person asks for something in a conversation that goes on: where that turn can be taken back to.
+    Turn,
     /// A run ended.
     RunEnd,
     /// So many tool calls were made.
@@ -47,6 +49,7 @@ impl CheckpointReason {
             Self::Breakpoint => "breakpoint",
             Self::Final => "final",
             Self::RunStart => "run_start",
+            Self::Turn => "turn",
             Self::RunEnd => "run_end",
             Self::ToolCount => "tool_count",
             Self::Risky => "risky",

@@ -75,6 +75,6 @@ row! {
 impl CheckpointRow {
     /// Whether a turn can be taken back to it.
     pub fn begins_a_turn(&self) -> bool {
-        self.reason == "run_start"
+        matches!(self.reason.as_str(), "run_start" | "turn")
     }
 }

@@ -47,7 +47,7 @@ pub fn below_run() -> Below {
 }
 
 /// Whether a process was given the variables of a run.
-fn is_marked(pid: u32) -> bool {
+pub(crate) fn is_marked(pid: u32) -> bool {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let names: [&[u8]; 2] = [b"SEGNO_RUN=", b"SEGNO_TREE="];
     environment.split(|byte| *byte == 0).any(|variable| {

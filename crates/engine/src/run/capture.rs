@@ -27,6 +27,8 @@ const HOLE: u64 = 16 * 1024 * 1024;
 /// Where it is written down how the process ended, if that cannot be recorded at once; and the room for it, which is
 /// taken when there is some.
 const EXIT: &str = "exit";
+/// Where it is written down from where on the output is not journaled yet.
+pub(super) const JOURNALED: &str = "journaled";
 const EXIT_ROOM: usize = 256;
 /// Largest note beside the capture.
 const NOTE: u64 = 1024 * 1024;
@@ -79,6 +81,9 @@ pub struct Note {
     /// Who started it. Pids mean something only where that was.
     #[serde(default)]
     pub holder: Option<segno_core::event::Holder>,
+    /// Nobody here started it: its hooks and its own log tell of it.
+    #[serde(default)]
+    pub watched: bool,
 }
 
 /// The files of one run.
@@ -128,7 +133,7 @@ impl Capture {
 
     /// The files of a run whose driver died, from where the journal has them.
     pub(super) fn reopen(dir: &Path) -> Result<Self, Error> {
-        let journaled = std::fs::read_to_string(dir.join("journaled")).ok();
+        let journaled = std::fs::read_to_string(dir.join(JOURNALED)).ok();
         let start = journaled.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         Self::at(dir.to_owned(), start).map_err(|why| Error::file(dir, why))
     }
@@ -180,7 +185,7 @@ impl Capture {
         }
         // Whoever takes over must not read zeros: where to start is written down first.
         // It has to outlive a power cut as well as the holes do.
-        let position = self.dir.join("journaled");
+        let position = self.dir.join(JOURNALED);
         if segno_files::replace(&position, journaled.to_string().as_bytes(), segno_files::Access::Private)
             .is_err()
         {
@@ -231,6 +236,13 @@ pub(super) fn write_exit(dir: &Path, exit: &ExitInfo) {
     text.resize(EXIT_ROOM.max(text.len()), b' ');
     if let Ok(file) = File::options().write(true).open(dir.join(EXIT)) {
         let _ = file.write_all_at(&text, 0);
+    }
+}
+
+/// Takes back that the process ended.
+pub(super) fn clear_exit(dir: &Path) {
+    if let Ok(file) = File::options().write(true).open(dir.join(EXIT)) {
+        let _ = file.write_all_at(&[b' '; EXIT_ROOM], 0);
     }
 }
 

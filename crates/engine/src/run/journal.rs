@@ -31,7 +31,7 @@ use segno_store::Answer;
 use self::price::Pricing;
 use self::shared::SharedCaps;
 use self::tokens::LiveTokens;
-pub(super) use self::tokens::token_use;
+pub(crate) use self::tokens::token_use;
 use super::Feed;
 use super::News;
 use super::background::Done;

@@ -43,6 +43,7 @@ pub mod tree;
 mod unrecorded;
 mod used_up;
 mod watch;
+mod watched;
 
 /// The variable that names the file with what the hooks of a run need.
 pub const HOOK: &str = "SEGNO_HOOK";
@@ -58,6 +59,7 @@ pub use guard::GUARD;
 pub use guard::guard_command;
 pub(crate) use heartbeat::Heartbeat;
 pub use interactive::Terminal;
+pub(crate) use journal::token_use;
 pub use keeper::keep_output;
 pub use program::ask_version;
 pub use program::find_program;
@@ -72,3 +74,5 @@ pub use stop::Ask;
 pub use stop::Stop;
 pub use translate::facts_of;
 pub(crate) use watch::REST;
+pub(crate) use watched::WatchedRun;
+pub(crate) use watched::WatchedStanding;

@@ -28,12 +28,14 @@ use super::keeper;
 use super::keeper::Kept;
 use super::open::Opening;
 use super::proof::NOBODY;
+use super::proof::OwnCapture;
 use super::stop::Cause;
 use super::supervisor::RunEnd;
 use super::supervisor::session_after;
 use super::tree::Member;
 use super::tree::Tree;
 use super::unrecorded;
+use super::watched::WatchedStanding;
 use crate::Engine;
 use crate::Error;
 use crate::life;
@@ -251,7 +253,8 @@ impl Engine {
         let own = self.own_capture(session, &run);
         let life = life_of(&run, own.as_ref().ok().and_then(|own| own.note.holder.clone()));
         let left = life == Life::Unknown && unseen == Unseen::Left;
-        if life.may_live() && !left {
+        let watched = own.as_ref().ok().and_then(OwnCapture::watched_standing);
+        if life.may_live() && !left && watched != Some(WatchedStanding::Left) {
             return Err(Error::AgentAlive { agent: run.agent, pid: run.pid });
         }
         let tree = own.as_ref().ok().map(|own| Tree::new(&own.run, NOBODY, false, own.note.cgroup.clone()));
@@ -275,6 +278,9 @@ impl Engine {
         });
         // How it ended nobody saw, unless its driver did and could not take in the rest.
         let seen_end = own.as_ref().ok().and_then(|own| capture::read_exit(&own.dir));
+        if let Ok(own) = &own {
+            own.read_anew();
+        }
         let (mut outcome, mut recorder, files) = match own.and_then(Opening::found) {
             Ok(opening) => {
                 let mut open = self.open_run(opening, state, epoch, Feed::default());

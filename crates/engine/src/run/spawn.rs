@@ -121,6 +121,7 @@ pub(super) fn spawn(
         source: super::log_beside::Source::default(),
         interactive: interactive::interactive_run(request, spec, now),
         holder: Some(crate::lease::here("segno run")),
+        watched: false,
     };
     let capture = Capture::create(captures, &note)?;
     super::secrets::write(capture.dir(), redactor.known())?;

@@ -96,3 +96,23 @@ fn a_broken_payload_is_cut_after_its_secrets_are_out() {
     let holds = |bytes: &[u8]| bytes.windows(12).any(|window| window == &secret.as_bytes()[..12]);
     assert!(!holds(&kept) && !holds(&log), "half of the secret is in the store");
 }
+
+#[test]
+fn a_watched_session_that_gets_nowhere_starts_no_call() {
+    let room = Room::new();
+    let engine = room.quiet();
+    let session = engine.create(room.new_session()).unwrap().state.session_id;
+    engine.act(session, segno_core::Command::Halt { reason: "nothing moves".into() }).unwrap();
+    assert_eq!(
+        visit(&engine, session, &before()),
+        HookAnswer::default(),
+        "a driver would stop the run itself"
+    );
+    let options = segno_engine::EngineOptions { watching: true, ..room.options() };
+    let watching = Engine::new(Box::new(room.store()), options);
+    let mut other = before();
+    other["call_id"] = "another".into();
+    let answer = visit(&watching, session, &other).print.unwrap();
+    assert!(answer.contains("the breaker of this session is open"), "{answer}");
+    assert_eq!(ledger(&engine, session), rows(&[("again", "open"), ("another", "denied")]));
+}

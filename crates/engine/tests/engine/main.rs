@@ -18,6 +18,7 @@ mod face;
 mod going_back;
 mod going_on;
 mod hook_calls;
+mod install;
 mod leases;
 mod looping;
 mod markdown;

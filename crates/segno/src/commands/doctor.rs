@@ -9,6 +9,8 @@ use segno_engine::StoreLocation;
 use segno_engine::doctor::Diagnosis;
 use segno_engine::doctor::Salvaged;
 use segno_engine::doctor::{self};
+use segno_engine::install::Health;
+use segno_engine::install::Scope;
 use serde_json::json;
 
 use crate::command_context::CommandContext;
@@ -73,10 +75,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Err(error) if error.code() == "no_store" => {
             if printer.is_json() {
                 return printer
-                    .json(&json!({ "store": location, "diagnosis": null, "salvaged": null, "well": true }));
+                    .json(&json!({ "store": location, "diagnosis": null, "salvaged": null, "hooks": hooks(context), "well": true }));
             }
             printer.talk(format!("nothing to look at: there is no store at {location} yet"));
-            return Ok(());
+            return show_hooks(context, &hooks(context));
         }
         other => other?,
     };
@@ -105,15 +107,37 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     // A new store that is sound is not well if the damaged one held more.
     let well = examined.is_well() && salvaged.as_ref().is_none_or(Salvaged::is_complete);
     if printer.is_json() {
-        printer.json(&json!({ "store": location, "id": examined.store_id, "log": crate::log_file::path(&context.paths.state), "diagnosis": examined, "salvaged": salvaged, "well": well }))?;
+        printer.json(&json!({ "store": location, "id": examined.store_id, "log": crate::log_file::path(&context.paths.state), "diagnosis": examined, "salvaged": salvaged, "hooks": hooks(context), "well": well }))?;
     } else {
         show(context, &location, &examined, salvaged.as_ref())?;
+        show_hooks(context, &hooks(context))?;
     }
     if well {
         return Ok(());
     }
     let error = CommandError::new(ExitCode::StoreDamaged, "damage_found", "not everything is well");
     Err(if args.repair { error } else { error.hint("segno doctor --repair") })
+}
+
+/// The hooks in the settings of agents, the person's and the project's.
+fn hooks(context: &Context) -> Vec<Health> {
+    let own = super::init::installer_for(context, Scope::User);
+    let project = super::init::installer_for(context, Scope::Project(context.project.root.clone()));
+    own.health(&project)
+}
+
+fn show_hooks(context: &Context, hooks: &[Health]) -> Outcome {
+    let palette = context.printer.palette();
+    for hook in hooks {
+        let (symbol, meaning) = match hook.problems.is_empty() {
+            true => (Symbol::Done, Meaning::Done),
+            false => (Symbol::Paused, Meaning::Waiting),
+        };
+        let what = if hook.problems.is_empty() { "installed".to_owned() } else { hook.problems.join("; ") };
+        let text = Text::new().painted(meaning, palette.symbol(symbol));
+        context.printer.data(text.plain(format!(" {:<12} {}: {what}", "hooks", hook.agent)))?;
+    }
+    Ok(())
 }
 
 fn examine(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Diagnosis> {

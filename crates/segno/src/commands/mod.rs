@@ -27,6 +27,7 @@ pub mod export;
 pub mod forget;
 pub mod gate;
 pub mod help;
+pub mod init;
 pub mod lifecycle;
 mod lists;
 pub mod log;
@@ -134,6 +135,8 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Forget(args) => forget::run(context, args),
         Command::Parse(args) => parse::run(context, args),
         Command::Doctor(args) => doctor::run(context, args),
+        Command::Init(args) => init::init(context, args),
+        Command::Uninit(args) => init::uninit(context, args),
         Command::Config(args) => config::run(context, args),
         Command::Trust(args) => trust::run(context, args),
         Command::Completions(args) => completions::run(context, args),
@@ -147,6 +150,8 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
 fn guarded(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Config(args) if args.changes() => "change the settings",
+        Command::Init(args) if !args.dry_run => "change the settings of agents",
+        Command::Uninit(args) if !args.dry_run => "change the settings of agents",
         Command::Rm(_) => "remove sessions",
         Command::Forget(args) if !args.dry_run => "take things out of the record",
         Command::Cleanup(_) => "remove sessions",
@@ -195,6 +200,8 @@ fn records(command: &Command) -> bool {
             | Command::Rm(_)
             | Command::Forget(_)
             | Command::Doctor(_)
+            | Command::Init(_)
+            | Command::Uninit(_)
             | Command::Config(_)
             | Command::Trust(_)
             | Command::Completions(_)

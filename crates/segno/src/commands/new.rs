@@ -104,6 +104,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         file,
         alone: !args.parallel && next != Some(Next::Beside),
         uid: None,
+        id: None,
     });
     let acted = acted.map_err(|error| in_the_way(&ctx, error))?;
     ctx.engine.begin_branch(acted.state.clone(), args.branch.as_deref())?;

@@ -70,11 +70,19 @@ pub struct Config {
     pub ls: Ls,
     pub run: Run,
     pub resume: Resume,
+    pub watch: Watch,
     pub notify: Notify,
     pub checkpoint: Checkpoint,
     pub agents: toml::Table,
     pub redact: Redact,
     pub ui: Ui,
+}
+
+/// The section `[watch]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Watch {
+    pub brief: String,
 }
 
 /// The section `[store]`.

@@ -145,6 +145,7 @@ pub fn checkpoint_reason(reason: CheckpointReason) -> &'static str {
         CheckpointReason::Breakpoint => "at a breakpoint",
         CheckpointReason::Final => "the work is done",
         CheckpointReason::RunStart => "before the run",
+        CheckpointReason::Turn => "before the turn",
         CheckpointReason::RunEnd => "after the run",
         CheckpointReason::ToolCount => "after so many calls",
         CheckpointReason::Risky => "before a risky call",

@@ -15,6 +15,7 @@ mod docs;
 mod earlier;
 mod going_back;
 mod help;
+mod init;
 mod keep;
 mod layers;
 mod log_file;

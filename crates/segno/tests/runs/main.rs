@@ -15,3 +15,4 @@ mod orphans;
 mod recovery;
 mod table;
 mod terminal;
+mod watch;

@@ -5,15 +5,20 @@ use std::path::Path;
 /// The columns after the first.
 const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
-/// The rows of the table: scenario, then a cell for each agent.
+/// The rows of the first table of the page: scenario, then a cell for each agent.
 fn rows() -> Vec<Vec<String>> {
+    rows_after("")
+}
+
+/// The rows of the first table after a heading.
+fn rows_after(heading: &str) -> Vec<Vec<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
     let text = std::fs::read_to_string(page).unwrap_or_default();
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
-    // The first table of the page.
     text.lines()
+        .skip_while(|line| !line.starts_with(heading))
         .skip_while(|line| !line.starts_with('|'))
         .take_while(|line| line.starts_with('|'))
         .map(cells)
@@ -32,6 +37,18 @@ pub(crate) fn says(agent: &str, scenario: &str, outcome: &str, status: &str) {
     assert!(
         *said == expected || said.starts_with(&format!("{expected} ")),
         "docs/agents.md says {said:?} of {agent}, {scenario}; it is {expected:?}"
+    );
+}
+
+/// The page says so of what is recorded of an agent that is started by hand.
+pub(crate) fn watched(agent: &str, what: &str, expected: &str) {
+    let column = 1 + AGENTS.iter().position(|name| *name == agent).unwrap();
+    let rows = rows_after("## Started by hand");
+    let row = rows.iter().find(|row| row[0] == what);
+    let said = &row.unwrap_or_else(|| panic!("docs/agents.md has no row {what:?}"))[column];
+    assert!(
+        said.starts_with(expected),
+        "docs/agents.md says {said:?} of {agent}, {what}; it is {expected:?}"
     );
 }
 

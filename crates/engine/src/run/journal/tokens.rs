@@ -60,7 +60,7 @@ fn used(tokens: TokenCounts, estimated: bool) -> Option<Fact> {
 }
 
 /// The same counts as the journal has them.
-pub(in crate::run) fn token_use(counts: TokenCounts) -> TokenUse {
+pub(crate) fn token_use(counts: TokenCounts) -> TokenUse {
     TokenUse {
         input: counts.input,
         output: counts.output,

@@ -17,6 +17,7 @@ mod talks;
 mod travels;
 mod turns;
 mod waits;
+mod watched;
 mod work;
 
 use std::path::PathBuf;

@@ -1,0 +1,421 @@
+//! Hooks in the settings of agents, so that sessions are recorded that a person starts by hand.
+//!
+//! A change is planned first, as a text that can be shown, and carried out as planned or not at all. What was put in is
+//! written down without a word of the settings themselves: where it stands, and the hash of the whole. So it is taken out
+//! byte for byte as long as nobody else changed the file, and piece by piece afterwards.
+
+mod health;
+mod record;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use segno_agents::opencode;
+use segno_agents::watching;
+use segno_agents::watching::Form;
+use segno_agents::watching::MARK;
+use segno_agents::watching::PLUGIN;
+use segno_agents::watching::SettingsError;
+use segno_agents::watching::Standing;
+use segno_agents::watching::Wanted;
+use segno_agents::watching::Watching;
+use segno_files::Access;
+use segno_files::Links;
+use thiserror::Error;
+
+pub use health::Health;
+use record::Record;
+
+/// Largest file of settings that is looked at.
+const LARGEST: u64 = 8 * 1024 * 1024;
+/// What opencode reads before it looks for packages of its own, which it waits for as soon as there is any plug-in.
+const NPM_SETTINGS: &str = ".npmrc";
+const NPM_TEXT: &str = "# Made by `segno init`: with a plug-in opencode waits for a package of its own at each start.\n\
+                        # Without a network this keeps it from trying for minutes.\nfetch-retries=0\n";
+
+/// Whose settings are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The person's own.
+    User,
+    /// Those of a project, by its root.
+    Project(PathBuf),
+}
+
+/// Why settings are left as they are.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// Nothing is known of such an agent's settings.
+    #[error("{0} has no settings that hooks could be put into")]
+    NoSettings(String),
+    /// Nobody said where home is.
+    #[error("there is no home directory to look for settings in")]
+    NoHome,
+    /// The file is not as it should be.
+    #[error("{path} is left as it is: {why}")]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: SettingsError,
+    },
+    /// The file cannot be read, or may not be changed.
+    #[error("{path} is left as it is: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+/// What puts hooks in and takes them out.
+#[derive(Clone, Debug)]
+pub struct Installer {
+    /// Whose settings.
+    pub scope: Scope,
+    /// `HOME` and the variables that say where agents have their settings.
+    pub variables: BTreeMap<String, String>,
+    /// Where it is written down what was put in.
+    pub state: PathBuf,
+    /// Where the plug-in is kept.
+    pub data: PathBuf,
+    /// How this program is called from a shell: its name, or its path.
+    pub program: String,
+}
+
+/// What shall become of one file.
+#[derive(Clone, Debug)]
+struct FilePlan {
+    path: PathBuf,
+    before: Option<String>,
+    /// None: it is removed.
+    after: Option<String>,
+}
+
+/// What shall become of the settings of one agent.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The agent.
+    pub agent: String,
+    /// The file of settings.
+    pub path: PathBuf,
+    /// What stands there now.
+    pub standing: Standing,
+    files: Vec<FilePlan>,
+    record: Option<Record>,
+    record_path: PathBuf,
+}
+
+impl Plan {
+    /// Whether nothing is to be done.
+    pub fn is_empty(&self) -> bool {
+        self.files.iter().all(|file| file.before == file.after)
+    }
+
+    /// The files that change: the path, what is in it now and what will be; none where there is or will be no file.
+    pub fn changes(&self) -> impl Iterator<Item = (&Path, Option<&str>, Option<&str>)> {
+        let changed = self.files.iter().filter(|file| file.before != file.after);
+        changed.map(|file| (file.path.as_path(), file.before.as_deref(), file.after.as_deref()))
+    }
+}
+
+impl Installer {
+    /// The variables that [`Installer::variables`] should have, if they are set.
+    pub fn variables_wanted() -> Vec<&'static str> {
+        let agents = segno_agents::CODING.iter().filter_map(|name| segno_agents::by_name(name)?.watching());
+        std::iter::once("HOME").chain(agents.map(|watching| watching.variable)).collect()
+    }
+
+    /// Where the settings of an agent are, whether there are any or not.
+    ///
+    /// # Errors
+    /// If the agent has none, or there is no home.
+    pub fn settings_path(&self, agent: &str) -> Result<PathBuf, InstallError> {
+        let watching = watching(agent)?;
+        let (folder, files) = match &self.scope {
+            Scope::User => (self.folder(&watching)?, watching.files),
+            Scope::Project(root) => (root.clone(), watching.project_files),
+        };
+        let named: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+        let there = named.iter().find(|path| path.symlink_metadata().is_ok());
+        Ok(there.or(named.first()).cloned().unwrap_or(folder))
+    }
+
+    /// Whether the person has this agent's folder of settings.
+    pub fn has_folder(&self, agent: &str) -> bool {
+        watching(agent).and_then(|watching| self.folder(&watching)).is_ok_and(|folder| folder.is_dir())
+    }
+
+    /// What the settings of an agent have of ours.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn standing(&self, agent: &str) -> Result<(PathBuf, Standing), InstallError> {
+        let path = self.settings_path(agent)?;
+        let text = self.read(&path)?.unwrap_or_default();
+        let standing = watching::standing(&text, &self.wanted(agent)?);
+        let standing = standing.map_err(|why| InstallError::Settings { path: path.clone(), why })?;
+        Ok((path, standing))
+    }
+
+    /// Plans to put hooks in.
+    ///
+    /// # Errors
+    /// If the settings cannot be read, or must not be changed.
+    pub fn plan_install(&self, agent: &str) -> Result<Plan, InstallError> {
+        let mut plan = self.plan(agent)?;
+        let wanted = self.wanted(agent)?;
+        let wrong = |why| InstallError::Settings { path: plan.path.clone(), why };
+        let now = plan.files[0].before.clone();
+        if plan.standing != Standing::Complete {
+            let (base, is_new) = self.without_ours(&plan, &wanted)?;
+            let installed = watching::put_in(base.as_deref().unwrap_or_default(), &wanted).map_err(wrong)?;
+            let folders = missing_folders(&plan.path);
+            let folders = if folders.is_empty() {
+                plan.record.take().map_or(folders, |old| old.folders)
+            } else {
+                folders
+            };
+            plan.record = Some(Record {
+                agent: agent.to_owned(),
+                path: plan.path.clone(),
+                created: base.is_none() && is_new,
+                folders,
+                digest: record::digest(&installed.text),
+                ranges: installed.ranges,
+                made: installed.made,
+                beside: None,
+            });
+            plan.files[0].after = Some(installed.text);
+        }
+        if matches!(wanted, Wanted::Plugin(_)) {
+            self.plan_plugin(&mut plan)?;
+        }
+        if now != plan.files[0].after {
+            self.check_writable(&plan.path)?;
+        }
+        Ok(plan)
+    }
+
+    /// Plans to take them out.
+    ///
+    /// # Errors
+    /// If the settings cannot be read, or must not be changed.
+    pub fn plan_removal(&self, agent: &str) -> Result<Plan, InstallError> {
+        let mut plan = self.plan(agent)?;
+        let wanted = self.wanted(agent)?;
+        if plan.standing != Standing::Missing {
+            self.check_writable(&plan.path)?;
+            plan.files[0].after = self.without_ours(&plan, &wanted)?.0;
+        }
+        if let Some(beside) = plan.record.as_ref().and_then(|record| record.beside.clone()) {
+            let before = self.read(&beside)?;
+            // Whoever wrote into it since keeps it.
+            let after = before.clone().filter(|text| text != NPM_TEXT);
+            plan.files.push(FilePlan { path: beside, before, after });
+        }
+        if matches!(wanted, Wanted::Plugin(_)) && !record::others(&self.state, &plan.record_path, agent) {
+            let path = self.plugin_path();
+            let before = self.read(&path)?;
+            plan.files.push(FilePlan { path, before, after: None });
+        }
+        Ok(plan)
+    }
+
+    /// Does what was planned. Files that somebody changed since are left alone.
+    ///
+    /// # Errors
+    /// If a file is another one by now, or cannot be written.
+    pub fn carry_out(&self, plan: &Plan) -> Result<(), InstallError> {
+        for file in &plan.files {
+            if self.read(&file.path)? != file.before {
+                return Err(failed(&file.path, "it has just been changed by somebody else", "try again"));
+            }
+        }
+        let is_removal = plan.files[0].after.as_deref().is_none_or(|text| {
+            self.wanted(&plan.agent)
+                .is_ok_and(|wanted| watching::standing(text, &wanted) == Ok(Standing::Missing))
+        });
+        let record = plan.record.as_ref();
+        if let Some(record) = record.filter(|_| !is_removal) {
+            record
+                .write(&plan.record_path)
+                .map_err(|why| failed(&plan.record_path, why, "make room, or mend its rights"))?;
+        }
+        // The plug-in is there before settings name it, and goes after they do not any more.
+        let (settings, others) = plan.files.split_at(1);
+        let order: Vec<&FilePlan> = if is_removal {
+            settings.iter().chain(others).collect()
+        } else {
+            others.iter().chain(settings).collect()
+        };
+        for file in order.into_iter().filter(|file| file.before != file.after) {
+            write(file).map_err(|why| failed(&file.path, why, "look at who may write there"))?;
+        }
+        if is_removal {
+            for folder in
+                record.filter(|record| record.created).into_iter().flat_map(|record| &record.folders)
+            {
+                // One that holds something else by now stays.
+                let _ = std::fs::remove_dir(folder);
+            }
+            let _ = std::fs::remove_file(&plan.record_path);
+        }
+        Ok(())
+    }
+
+    fn plan(&self, agent: &str) -> Result<Plan, InstallError> {
+        let named = self.settings_path(agent)?;
+        let path = self.target(&named)?;
+        let before = self.read(&path)?;
+        let wanted = self.wanted(agent)?;
+        let standing = watching::standing(before.as_deref().unwrap_or_default(), &wanted)
+            .map_err(|why| InstallError::Settings { path: path.clone(), why })?;
+        let record_path = record::path(&self.state, agent, &path);
+        let record = Record::read(&record_path).filter(|record| record.path == path);
+        let settings = FilePlan { path: path.clone(), after: before.clone(), before };
+        Ok(Plan { agent: agent.to_owned(), path, standing, files: vec![settings], record, record_path })
+    }
+
+    /// The settings without ours, none for a file that was made for them; and whether the file was not there before.
+    fn without_ours(&self, plan: &Plan, wanted: &Wanted) -> Result<(Option<String>, bool), InstallError> {
+        let Some(text) = &plan.files[0].before else { return Ok((None, true)) };
+        if plan.standing == Standing::Missing {
+            return Ok((Some(text.clone()), false));
+        }
+        let record = plan.record.as_ref();
+        let exact = record.filter(|record| record.digest == record::digest(text));
+        let exact = exact.and_then(|record| watching::undo(text, &record.ranges));
+        let created = record.is_some_and(|record| record.created);
+        let rest = match exact {
+            Some(exact) => exact,
+            None => watching::take_out(text, wanted, record.map(|record| record.made.as_slice()))
+                .map_err(|why| InstallError::Settings { path: plan.path.clone(), why })?,
+        };
+        let is_bare = matches!(rest.trim(), "" | "{}");
+        Ok((Some(rest).filter(|_| !(created && is_bare)), created))
+    }
+
+    fn wanted(&self, agent: &str) -> Result<Wanted, InstallError> {
+        let watching = watching(agent)?;
+        Ok(match watching.form {
+            Form::Hooks(make) => Wanted::hooks(agent, make, &self.line(agent)),
+            Form::Plugin => Wanted::Plugin(opencode::file_url(&self.plugin_path().to_string_lossy())),
+        })
+    }
+
+    /// What a shell runs. Without this program it ends with 0 at once: some agents take anything else for a refusal.
+    fn line(&self, agent: &str) -> String {
+        let program = segno_agents::launch::shell_word(&self.program);
+        format!("command -v {program} >/dev/null 2>&1 && {program} {MARK} {agent} || true")
+    }
+
+    fn plugin_path(&self) -> PathBuf {
+        self.data.join(PLUGIN)
+    }
+
+    fn plan_plugin(&self, plan: &mut Plan) -> Result<(), InstallError> {
+        let words: Vec<String> = MARK.split(' ').map(ToOwned::to_owned).collect();
+        let command = [vec![self.program.clone()], words, vec![plan.agent.clone()]].concat();
+        let path = self.plugin_path();
+        let before = self.read(&path)?;
+        plan.files.push(FilePlan { path, before, after: Some(opencode::watching_plugin(&command)) });
+        let Some(folder) = plan.path.parent().filter(|_| self.scope == Scope::User) else { return Ok(()) };
+        let path = folder.join(NPM_SETTINGS);
+        let before = self.read(&path)?;
+        let is_ours = before.as_deref().is_none_or(|text| text == NPM_TEXT);
+        if let Some(record) = &mut plan.record {
+            record.beside = is_ours.then(|| path.clone());
+        }
+        if is_ours {
+            plan.files.push(FilePlan { path, before, after: Some(NPM_TEXT.to_owned()) });
+        }
+        Ok(())
+    }
+
+    fn folder(&self, watching: &Watching) -> Result<PathBuf, InstallError> {
+        let variable = |name: &str| self.variables.get(name).filter(|value| !value.is_empty()).cloned();
+        watching.folder(&variable).map(PathBuf::from).ok_or(InstallError::NoHome)
+    }
+
+    /// The file behind links: people keep their settings elsewhere and link to them. A project's must not lead out of it.
+    fn target(&self, path: &Path) -> Result<PathBuf, InstallError> {
+        let existing = path.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(path);
+        let real = existing.canonicalize().map_err(|why| failed(existing, why, "a link may lead nowhere"))?;
+        let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
+        let target = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        if let Scope::Project(root) = &self.scope {
+            let root =
+                root.canonicalize().map_err(|why| failed(root, why, "name a project that is there"))?;
+            if !target.starts_with(&root) {
+                return Err(failed(
+                    path,
+                    format!("it leads out of the project, to {}", target.display()),
+                    "change that file by hand, or leave --project out",
+                ));
+            }
+        }
+        Ok(target)
+    }
+
+    fn read(&self, path: &Path) -> Result<Option<String>, InstallError> {
+        let links = if self.scope == Scope::User { Links::Follow } else { Links::Refuse };
+        let bytes = segno_files::read_bounded(path, LARGEST, links)
+            .map_err(|why| failed(path, why, "look at the file"))?;
+        let text = bytes.map(String::from_utf8).transpose();
+        text.map_err(|_| failed(path, "it is not in UTF-8", "save it in UTF-8 and try again"))
+    }
+
+    /// Refuses what somebody protects, and what would not be the same file afterwards.
+    fn check_writable(&self, path: &Path) -> Result<(), InstallError> {
+        let Ok(meta) = std::fs::metadata(path) else { return Ok(()) };
+        if meta.mode() & 0o222 == 0 {
+            let hint = format!("chmod u+w {}   (then again)", path.display());
+            return Err(failed(path, "it is read-only", &hint));
+        }
+        if meta.nlink() > 1 {
+            return Err(failed(
+                path,
+                "it has another name too (a hard link), which would be left behind",
+                "make it a file of its own, or a symbolic link",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn watching(agent: &str) -> Result<Watching, InstallError> {
+    let known = segno_agents::by_name(agent).and_then(|agent| agent.watching());
+    known.ok_or_else(|| InstallError::NoSettings(agent.to_owned()))
+}
+
+fn failed(path: &Path, why: impl ToString, hint: &str) -> InstallError {
+    InstallError::File { path: path.to_owned(), why: why.to_string(), hint: hint.to_owned() }
+}
+
+/// The folders above a file that are not there, the innermost first.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().skip(1).take_while(|folder| folder.symlink_metadata().is_err());
+    above.map(Path::to_owned).collect()
+}
+
+fn write(file: &FilePlan) -> std::io::Result<()> {
+    match &file.after {
+        Some(text) => {
+            if let Some(folder) = file.path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            segno_files::replace(&file.path, text.as_bytes(), Access::Ordinary)
+        }
+        None => {
+            std::fs::remove_file(&file.path)?;
+            segno_files::sync_parent(&file.path)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Which session an agent's conversation is recorded in, and what its hooks have to know of it.
+
+use std::fs::File;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_agents::TokenCounts;
+use segno_core::SessionId;
+use segno_core::StoreId;
+use segno_files::Links;
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::run::tree::Member;
+
+/// Largest such note.
+const LARGEST: u64 = 64 * 1024;
+/// How long one hook waits for another of the same conversation.
+const WAIT: Duration = Duration::from_millis(500);
+
+/// What is known of a conversation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) native_id: String,
+    pub(super) session: SessionId,
+    /// The store that the session is in; none while no store could be opened.
+    pub(super) store: Option<StoreId>,
+    pub(super) run: Option<String>,
+    pub(super) epoch: Option<u64>,
+    /// The agent's process.
+    pub(super) pid: u32,
+    pub(super) start: u64,
+    /// The model is to be told what became of the work, when it next listens.
+    #[serde(default)]
+    pub(super) brief_due: bool,
+    /// What the conversation was told to have used, for an agent whose log is read whole.
+    #[serde(default)]
+    pub(super) used: TokenCounts,
+}
+
+impl Entry {
+    pub(super) fn is_of(&self, caller: Option<Member>, store: StoreId) -> bool {
+        let process = Some(Member { pid: self.pid, start: self.start });
+        self.store == Some(store) && self.epoch.is_some() && self.run.is_some() && process == caller
+    }
+}
+
+/// The notes of all conversations.
+pub(super) struct Entries {
+    place: PathBuf,
+}
+
+impl Entries {
+    /// The note of one conversation of an agent.
+    pub(super) fn of(state: &Path, agent: &str, native_id: &str) -> Self {
+        let name = blake3::hash(native_id.as_bytes()).to_hex();
+        Self { place: state.join("watched").join(format!("{agent}-{}.json", &name[..32])) }
+    }
+
+    pub(super) fn read(&self, native_id: &str) -> Option<Entry> {
+        let bytes = segno_files::read_bounded(&self.place, LARGEST, Links::Refuse).ok()??;
+        serde_json::from_slice::<Entry>(&bytes).ok().filter(|entry| entry.native_id == native_id)
+    }
+
+    pub(super) fn write(&self, entry: &Entry) -> std::io::Result<()> {
+        self.make_folder()?;
+        segno_files::replace_lazily(&self.place, &serde_json::to_vec(entry)?)
+    }
+
+    /// Keeps other hooks of this conversation waiting, for a while. It goes with the file.
+    pub(super) fn lock(&self) -> Option<File> {
+        self.make_folder().ok()?;
+        let file = File::options().create(true).append(true).open(self.place.with_extension("lock")).ok()?;
+        let until = Instant::now() + WAIT;
+        while file.try_lock().is_err() {
+            if Instant::now() >= until {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(file)
+    }
+
+    fn make_folder(&self) -> std::io::Result<()> {
+        self.place.parent().map_or(Ok(()), segno_files::private_directory)
+    }
+}
