@@ -157,7 +157,7 @@ pub enum Command {
 pub const COMMON: &[(&str, &[&str])] = &[
     ("Run an agent", &["run", "loop", "resume", "tail", "stop"]),
     ("Look", &["ls", "show", "log"]),
-    ("Go back", &["undo", "redo", "diff", "checkpoint"]),
+    ("Go back", &["undo", "diff", "checkpoint"]),
     ("Keep track by hand", &["new"]),
     ("Set up", &["init", "config", "doctor"]),
 ];
