@@ -145,7 +145,7 @@ impl Workspace {
     }
 
     /// Goes to a branch as its user would: the files go with it. Fails, and changes nothing, if something that is not
-    /// committed would be lost. No hook is run.
+    /// committed would be lost, an ignored file too. No hook is run.
     pub fn checkout_branch(&self, name: &str) -> Result<(), Error> {
         let refuse = |why: &str| Error::Repository(format!("{name}: {why}"));
         let head = self.head()?.ok_or_else(|| Error::Repository("there is none".to_owned()))?;
@@ -153,7 +153,8 @@ impl Workspace {
             return Err(refuse("that cannot name a branch"));
         }
         let git = self.git.in_dir(&head.git_dir).with("GIT_WORK_TREE", &head.top);
-        git.run(&["checkout", "--quiet", "--no-guess", name, "--"]).map(drop).map_err(|why| match why {
+        let going = ["checkout", "--quiet", "--no-guess", "--no-overwrite-ignore", name, "--"];
+        git.run(&going).map(drop).map_err(|why| match why {
             Error::Git { said, .. } => refuse(said.lines().next().unwrap_or("it cannot be checked out")),
             other => other,
         })

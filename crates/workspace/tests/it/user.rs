@@ -135,3 +135,22 @@ fn the_present_tree_has_one_name_and_leaves_nothing() {
     assert_eq!(tree(), first);
     assert_eq!(home.open().list().unwrap().len(), 0);
 }
+
+/// What git ignores is in no commit and in no checkpoint: a branch that has such a file must not write over it.
+#[test]
+fn a_branch_does_not_write_over_an_ignored_file() {
+    let home = Home::new();
+    home.git(&["init", "-q", "-b", "main"]);
+    home.write(".gitignore", ".env\n");
+    home.git(&["add", ".gitignore"]);
+    commit(&home, "one");
+    home.git(&["checkout", "-q", "-b", "side"]);
+    home.write(".env", "theirs");
+    home.git(&["add", "-f", ".env"]);
+    commit(&home, "two");
+    home.git(&["checkout", "-q", "main"]);
+    home.write(".env", "PRECIOUS");
+    assert!(matches!(home.open().checkout_branch("side"), Err(Error::Repository(_))));
+    assert_eq!(std::fs::read_to_string(home.path(".env")).unwrap(), "PRECIOUS");
+    assert_eq!(home.open().head().unwrap().unwrap().branch.as_deref(), Some("refs/heads/main"));
+}
