@@ -205,6 +205,9 @@ impl Checks<'_> {
         let old = tests.failed.saturating_sub(failing);
         let old = if old > 0 { format!(" (and {old} that failed before)") } else { String::new() };
         self.put("failing tests", "0", format!("{failing}{old}"), failing == 0);
+        if self.seen.flaky {
+            self.put("stable tests", "the same on the same files", "they differ on the same files", false);
+        }
     }
 
     fn refactor(&mut self, iteration: u64, wanted: u64) {

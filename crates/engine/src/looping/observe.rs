@@ -6,6 +6,7 @@ use segno_agents::Outcome;
 use segno_core::List;
 use segno_core::State;
 use segno_core::Timestamp;
+use segno_core::event::Channel;
 use segno_core::event::Event;
 use segno_core::event::LoopBaselineTaken;
 use segno_core::looping::Asked;
@@ -34,6 +35,8 @@ use crate::Error;
 const RUNS: usize = 5;
 /// How many of them are looked through for who wrote what is judged.
 const WRITERS: usize = 50;
+/// How many of the newest events are looked through for the agent's last status block.
+const NEWEST: u64 = 400;
 /// An agent that ends with an error sooner than this has not begun, if it did nothing.
 const AT_ONCE_MS: u64 = 20_000;
 
@@ -73,6 +76,11 @@ impl Engine {
             Some(text) => self.whole(text)?,
             None => String::new(),
         };
+        // Some agents end with a sentence of their own: their status block was said before it.
+        let status = match segno_evidence::last_complete(&text) {
+            Some(_) => text.clone(),
+            None => self.last_block_said(state)?.unwrap_or_default(),
+        };
         let outcome = row.outcome.clone().unwrap_or_default();
         let idle = delta.files == 0 && delta.commits == 0 && text.trim().is_empty() && calls.calls == 0;
         let not_begun = idle && ended_at_once(&row);
@@ -100,7 +108,7 @@ impl Engine {
             denied: calls.denied,
             question: super::claims::question(&text),
             error: error.map(|error| ErrorMark::of(&error)),
-            claims: super::claims::claims(&text),
+            claims: super::claims::claims(&status),
             tree_before: delta.before,
             tree_after: delta.after,
             files_changed: delta.files,
@@ -114,6 +122,26 @@ impl Engine {
             outcome,
             ..Observation::default()
         })
+    }
+
+    /// The newest words of the agent itself in its newest run that hold a whole status block.
+    fn last_block_said(&self, state: &State) -> Result<Option<String>, Error> {
+        let after = state.seq.saturating_sub(NEWEST);
+        for row in self.store().events(state.session_id, after, NEWEST as usize)?.iter().rev() {
+            let segno_store::EventRow::Whole(stored) = row else { continue };
+            match stored.event() {
+                // What an earlier run said decides nothing today.
+                Ok(Event::RunStarted(_)) => break,
+                Ok(Event::Said(said)) if said.channel == Channel::Text && said.parent.is_none() => {
+                    let words = self.whole(&said.text)?;
+                    if segno_evidence::last_complete(&words).is_some() {
+                        return Ok(Some(words));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Adds what the evidence commands showed, compared with what there was when the phase and the loop began.
@@ -140,6 +168,11 @@ impl Engine {
         let same_tree = before
             .is_some_and(|before| before.bound_to().is_some() && before.bound_to() == measured.tree.as_ref());
         seen.flaky = differs || (same_tree && before.is_some_and(|before| before.tests != measured.tests));
+        // The same for what there was when the phase began: an agent that changed nothing has mended nothing.
+        if let (Some(baseline), Some(tests)) = (&looping.baseline, &measured.tests) {
+            let same_tree = baseline.tree.is_some() && baseline.tree == measured.tree;
+            seen.flaky |= same_tree && baseline.tests.ran() > 0 && baseline.tests != *tests;
+        }
         // What the commands wrote is not what the agent did.
         seen.measured_tree.clone_from(&measured.tree);
         let taken =

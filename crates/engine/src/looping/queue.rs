@@ -252,6 +252,16 @@ impl Queueing<'_> {
             return Ok(self.stand_still(verdict)?);
         }
         let state = self.state()?;
+        // What failed and is in the list no more was taken out by somebody, and not by its gate.
+        let failed = |stand: &ItemStand| stand.end == Some(ItemEnd::Failed);
+        let items = the_loop(&state)?.items.iter();
+        let gone: Vec<&str> = items.filter(|(_, it)| failed(it)).map(|(id, _)| id.as_str()).collect();
+        if !gone.is_empty() {
+            let why =
+                format!("no item is left, but these failed and are in the list no more: {}", gone.join(", "));
+            let verdict = LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why };
+            return Ok(self.stand_still(verdict)?);
+        }
         let mut why = format!("no item is left, {} done", the_loop(&state)?.items_done);
         if !left.elsewhere.is_empty() {
             why.push_str(&format!("; {} in another loop's hands", left.elsewhere.join(", ")));

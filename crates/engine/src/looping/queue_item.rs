@@ -322,7 +322,13 @@ It was tried {} times before.{last}",
     /// It failed: its session is over, and it is tried again later, or set aside.
     fn fail(&self, item: &WorkItemMark, child: &State, why: &str) -> Result<(), Held> {
         if child.status.is_open() {
-            self.engine.act(child.session_id, Command::Fail { reason: Some(why.into()) })?;
+            let reason = Some(why.into());
+            let end = match child.status {
+                // Its breaker is open: nothing but giving it up leads out of there.
+                Status::Halted => Command::Abort { reason },
+                _ => Command::Fail { reason },
+            };
+            self.engine.act(child.session_id, end)?;
         }
         crate::fault::moment("item failed");
         self.end(item, child, ItemEnd::Failed, why)

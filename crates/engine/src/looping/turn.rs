@@ -410,7 +410,10 @@ impl Turning<'_> {
         let (session, looping) = (state.session_id, the_loop(state)?);
         let same = in_same_conversation(phase.context, looping.context_percent);
         let who = who(looping, phase);
-        let brief = again || (!same && looping.total > 0);
+        // Who takes over from another agent knows nothing of its conversation.
+        let before = state.run.as_ref().map(|run| run.agent.as_str());
+        let takes_over = matches!(&who, Who::Named(name) if before.is_some_and(|before| before != name));
+        let brief = again || takes_over || (!same && looping.total > 0);
         let prompt = self.engine.loop_prompt(state, looping, phase, &self.failing, brief)?;
         let intent = Intent {
             run_in: RunIn::Driven { session, same },

@@ -117,6 +117,7 @@ fn a_view_imported_elsewhere_is_the_same_session() {
     expected.checkpoint = None;
     expected.phase_since = here.phase_since;
     expected.token_source = None;
+    expected.lately = Default::default();
     expected.calls.closed = Default::default();
     expected.calls.seen = Default::default();
     expected.calls.newest = None;

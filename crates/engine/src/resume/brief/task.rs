@@ -17,6 +17,11 @@ impl Engine {
     /// # Errors
     /// If the record cannot be read.
     pub fn task(&self, state: &State) -> Result<Option<String>, Error> {
+        // A loop makes every prompt anew from its work; the last of them is not the task.
+        if let Some(looping) = &state.looping {
+            let work = self.whole(&looping.plan.work)?;
+            return Ok(Some(work).filter(|work| !work.trim().is_empty()));
+        }
         let mut state = state.clone();
         for _ in 0..SESSIONS {
             if let Some(seq) = state.asked {

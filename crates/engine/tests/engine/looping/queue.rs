@@ -411,3 +411,22 @@ fn items_of_one_parent_share_a_conversation_if_somebody_wants_that() {
     assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
     assert_eq!((1..=3).map(|n| yard.kind(n)).collect::<Vec<_>>(), ["new", "again", "new"]);
 }
+
+#[test]
+fn one_whose_breaker_opens_has_failed_and_the_others_are_done() {
+    let yard = tracked(
+        "if [ $item = bad ]; then finish nothing; else echo $item >> made; $DIR/br close $item; finish done; fi",
+    );
+    item(&yard, "bad", r#","priority":0"#);
+    item(&yard, "good", r#","priority":1"#);
+    let session = begin(&yard, |new| {
+        queue(new).max_failures = 1;
+        new.plan.phases[0].evidence[0].command = "test -f made".into();
+    });
+    let ended = yard.drive(session).unwrap();
+    let bad = stand(&ended, "bad");
+    assert_eq!(bad.end, Some(ItemEnd::SetAside), "{}", bad.why);
+    assert_eq!(child(&yard, &ended, "bad").status, Status::Aborted);
+    assert_eq!(stand(&ended, "good").end, Some(ItemEnd::Done));
+    assert_eq!(ended.state.status, Status::Paused, "{}", ended.why);
+}

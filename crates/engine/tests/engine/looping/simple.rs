@@ -39,6 +39,20 @@ fn who_claims_success_while_tests_fail_never_gets_out() {
     assert!(gate.warnings[0].contains("says that it is done"), "{:?}", gate.warnings);
 }
 
+/// Some agents end with a sentence of their own: what they said before it counts.
+#[test]
+fn a_status_block_before_the_last_words_is_heard() {
+    let yard = Yard::new();
+    let block = r"---RALPH_STATUS---\nSTATUS: COMPLETE\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---";
+    yard.always(&format!("echo sail > sail; say '{block}'; ended success false 'Well then.'"));
+    let ended = yard.until_with("test -f sail", |new| {
+        new.plan.signal = true;
+        new.plan.caps.iterations = Some(2);
+    });
+    assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
+    assert_eq!(yard.starts(), 1);
+}
+
 #[test]
 fn who_does_nothing_is_halted_after_three_times() {
     let yard = Yard::new();
