@@ -303,12 +303,13 @@ impl<'a> CommandContext<'a> {
             Choice::Latest { session, others } => {
                 let topic = session.topic.as_deref().unwrap_or_default();
                 let text = format!(
-                    "session {}  {topic}   ({} too; --session ID means another)",
+                    "session {}  {topic}   ({}{}; --session ID means another)",
                     short(session.session_id),
                     match others {
                         1 => "another is open".to_owned(),
                         others => format!("{others} others are open"),
-                    }
+                    },
+                    if session.status.is_open() { " too" } else { "" },
                 );
                 self.context.printer.talk(Text::new().painted(Meaning::Dim, text));
                 Ok(session.session_id)
@@ -465,7 +466,7 @@ impl<'a> CommandContext<'a> {
             return Some(price_hint(session));
         }
         let day = self.engine.day_stand(&state.project.path).ok()?;
-        day.caps.reached(&day.used).map(|(unit, _, total)| day_hint(unit, total))
+        day.caps.reached(&day.used).map(|(unit, used, total)| day_hint(unit, used, total))
     }
 
     /// Upkeep that may take a while, after the answer has been given.
@@ -496,13 +497,17 @@ pub fn extend_hint(unit: segno_engine::core::event::Unit, session: Option<Sessio
 }
 
 /// How to allow more in a day.
-pub fn day_hint(unit: segno_engine::core::event::Unit, total: u64) -> String {
+pub fn day_hint(unit: segno_engine::core::event::Unit, used: u64, total: u64) -> String {
     use segno_engine::core::event::Unit;
+    // As much again on top of what is used: less would not let anything start.
     let more = match unit {
-        Unit::Tokens => format!("budget.day_tokens {}", total.saturating_mul(2)),
-        Unit::Cost => format!("budget.day_cost {}", (total / 1_000_000).saturating_mul(2).max(1)),
+        Unit::Tokens => format!("budget.day_tokens {}", used.max(total).saturating_add(total)),
+        Unit::Cost => {
+            let micros = used.max(total).saturating_add(total);
+            format!("budget.day_cost {}", micros.div_ceil(1_000_000).max(1))
+        }
     };
-    format!("segno config set {more}   (or go on tomorrow: segno resume)")
+    format!("segno config set {more}   (or go on tomorrow)")
 }
 
 /// What to do about a model without a price.

@@ -36,7 +36,9 @@ impl From<segno_engine::Error> for CommandError {
             E::CapReached { session, unit, .. } => {
                 (ExitCode::BudgetExhausted, Some(extend_hint(*unit, Some(*session))))
             }
-            E::DayCapReached { unit, total, .. } => (ExitCode::BudgetExhausted, Some(day_hint(*unit, *total))),
+            E::DayCapReached { unit, used, total, .. } => {
+                (ExitCode::BudgetExhausted, Some(day_hint(*unit, *used, *total)))
+            }
             E::CostUnknown { session, .. } => {
                 (ExitCode::BudgetExhausted, Some(price_hint(*session)))
             }

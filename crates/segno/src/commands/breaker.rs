@@ -107,13 +107,17 @@ fn status(context: &Context, id: Option<&SessionRef>) -> Outcome {
     let now = ctx.engine.now();
     if let Some(at) = breaker.probe_at {
         let left = std::time::Duration::from_micros(at.micros_since(now));
-        printer.data(format!("  one more iteration is tried by itself in {}", units::duration(left)))?;
+        let left = units::duration(left);
+        printer.data(format!("  segno resume tries one more iteration in {left}; --stay waits for it"))?;
     }
     for change in breaker.changes.iter().rev().take(10) {
         let ago = std::time::Duration::from_micros(now.micros_since(change.at));
         printer.data(format!(
-            "  {} ago, iteration {}: {} to {}: {}",
-            units::age(ago),
+            "  {}, iteration {}: {} to {}: {}",
+            match units::age(ago) {
+                now if now == "now" => "just now".to_owned(),
+                age => format!("{age} ago"),
+            },
             change.iteration,
             change.from.as_str(),
             change.to.as_str(),

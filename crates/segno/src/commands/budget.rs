@@ -11,7 +11,7 @@ use segno_engine::core::event::Unit;
 use super::args::count;
 use super::args::dollars;
 use super::doing::look;
-use super::doing::record;
+use super::doing::record_for;
 use crate::command_context::extend_hint;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -115,11 +115,17 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             count: None,
         },
     };
-    let (_ctx, state) = look(context)?;
-    if state.budget.hard || state.cost.hard {
-        context.refuse_below_run("change a budget that stops it")?;
-    }
-    record(context, vec![command], |acted| line(&acted.state).into())
+    // Whose budget it is, is said once: by whoever changes it.
+    record_for(
+        context,
+        |state| {
+            if state.budget.hard || state.cost.hard {
+                context.refuse_below_run("change a budget that stops it")?;
+            }
+            Ok(vec![command])
+        },
+        |acted| line(&acted.state).into(),
+    )
 }
 
 /// Shows what is used and what is left.

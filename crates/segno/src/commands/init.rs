@@ -206,6 +206,9 @@ fn apply(
         let count = units::things(due.iter().map(|plan| plan.changes().count() as u64).sum(), "file");
         confirm(context, change.yes, "changed", &format!("change {count} like this?"))?;
     }
+    if !due.is_empty() && change.dry_run {
+        printer.talk("nothing was changed: this only shows what would be");
+    }
     for plan in &ready {
         let status = match (plan.is_empty(), change.dry_run) {
             (true, _) => "unchanged",
@@ -244,7 +247,7 @@ fn apply(
 fn show(context: &Context, settings: &Path, path: &Path, before: Option<&str>, after: Option<&str>) {
     let printer = &context.printer;
     if path != settings {
-        let what = if after.is_some() { "written" } else { "removed" };
+        let what = if after.is_some() { "is written" } else { "is removed" };
         printer.talk(format!("  {}  {what}", path.display()));
         return;
     }

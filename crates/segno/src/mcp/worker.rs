@@ -281,7 +281,7 @@ impl<'c> Worker<'c, '_> {
             Ok(plan) => plan,
             Err(error) => return Answer::Failed(self.words(error)),
         };
-        let mark = blake3::hash(plan.to_string().as_bytes()).to_hex().to_string();
+        let mark = mark(&plan, &self.context.project.root);
         let asked = self.asked.take();
         if confirmed.is_none() || confirmed != asked.as_deref() || confirmed != Some(mark.as_str()) {
             self.asked = Some(mark.clone());
@@ -410,6 +410,23 @@ fn short(document: Value) -> Value {
 
 fn session_of(document: &Value) -> Option<SessionId> {
     document.get("session_id")?.as_str()?.parse().ok()
+}
+
+/// Equal for the same plan while the files that it is about are as they were.
+fn mark(plan: &Value, root: &std::path::Path) -> String {
+    use std::os::unix::fs::MetadataExt as _;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(plan.to_string().as_bytes());
+    for name in ["writes", "removes"] {
+        let paths = plan.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        for path in paths {
+            let there = std::fs::symlink_metadata(root.join(path)).ok();
+            let seen = there
+                .map(|it| (it.ino(), it.size(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()));
+            hasher.update(format!("{path:?} {seen:?}").as_bytes());
+        }
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 /// What a person is asked before files are put back.

@@ -382,6 +382,11 @@ promise!(
             let said = env.run(&[ends]);
             assert_eq!(said.code, 4, "{ends}: {}", said.stderr);
         }
+        // What is said of the session is true of the one that is changed.
+        env.ok(&["abort", &env.start(&["three", "--parallel"])]);
+        let extended = env.run(&["budget", "extend", "1k"]);
+        assert!(extended.stderr.contains("one") && !extended.stderr.contains("three"), "{}", extended.stderr);
+        assert_eq!(env.json(&["budget", "--session", &one])["tokens"]["total_budget"], 101_000);
         // Both wait, as after two runs at the terminal.
         env.ok(&["pause", &one]);
         env.ok(&["pause", &two]);
