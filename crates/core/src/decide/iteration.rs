@@ -9,7 +9,6 @@ use crate::event::Event;
 use crate::event::PauseReason;
 use crate::limits;
 use crate::looping::Asked;
-use crate::looping::CapKind;
 use crate::looping::Decision;
 use crate::looping::Iteration;
 use crate::looping::LoopState;
@@ -114,7 +113,7 @@ impl Follows<'_> {
             }
             LoopVerdict::Stopped { how } => vec![self.stopped(*how)],
             // Every cap is a budget: of money, of tokens, of time, of iterations.
-            LoopVerdict::Cap { why, which } => vec![paused(cap_reason(*which), why)],
+            LoopVerdict::Cap { why, which } => vec![paused(which.pause_reason(), why)],
             LoopVerdict::Halt { why } => vec![ev::SessionHalted { reason: why.as_str().into() }.into()],
             LoopVerdict::Park { until, class, why } => self.parked(*until, *class, why),
             LoopVerdict::NeedsPerson { need, why } => self.needs_person(*need, why),
@@ -164,20 +163,6 @@ impl Follows<'_> {
                 vec![reached.into(), sign, paused(PauseReason::Ended, why)]
             }
         }
-    }
-}
-
-fn cap_reason(which: CapKind) -> PauseReason {
-    match which {
-        CapKind::Seconds | CapKind::PhaseSeconds => PauseReason::Timeout,
-        CapKind::Plan => PauseReason::Limit,
-        CapKind::Iterations
-        | CapKind::PhaseIterations
-        | CapKind::IterationTokens
-        | CapKind::IterationMoney
-        | CapKind::DayTokens
-        | CapKind::DayMoney
-        | CapKind::Budget => PauseReason::Budget,
     }
 }
 

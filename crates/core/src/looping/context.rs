@@ -2,8 +2,8 @@
 
 use super::plan::Context;
 
-/// Whether the next iteration goes on in the conversation of the last one, whose context is `full` per cent full. An agent that does not tell how full its
-/// context is goes on in it: it shortens a conversation that is too long by itself.
+/// Whether the next iteration goes on in the conversation of the last one, whose context is `full` per cent full. An agent
+/// that does not tell how full it is goes on in the same one: it shortens a conversation that is too long by itself.
 pub fn in_same_conversation(context: Context, full: Option<u8>) -> bool {
     match context {
         Context::Same => true,

@@ -1,5 +1,6 @@
 //! The verdict on an iteration: exactly one, in a fixed order.
 
+use crate::event::PauseReason;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -120,16 +121,18 @@ pub enum CapKind {
 }
 
 impl CapKind {
-    /// Whether more iterations or time would help, not more tokens or money.
-    pub fn is_count(self) -> bool {
+    /// What a session is paused for that has reached it.
+    pub fn pause_reason(self) -> PauseReason {
         match self {
-            Self::Iterations | Self::PhaseIterations | Self::Seconds | Self::PhaseSeconds => true,
-            Self::IterationTokens
+            Self::Seconds | Self::PhaseSeconds => PauseReason::Timeout,
+            Self::Plan => PauseReason::Limit,
+            Self::Iterations
+            | Self::PhaseIterations
+            | Self::IterationTokens
             | Self::IterationMoney
             | Self::DayTokens
             | Self::DayMoney
-            | Self::Budget
-            | Self::Plan => false,
+            | Self::Budget => PauseReason::Budget,
         }
     }
 }

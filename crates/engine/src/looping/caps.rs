@@ -18,7 +18,11 @@ impl Turning<'_> {
         let why = segno_core::looping::why(&verdict);
         let state = self.engine.load(self.driver.session())?.state;
         if state.status == Status::Active {
-            let pause = Command::Pause { reason: PauseReason::Budget, details: Some(why.as_str().into()) };
+            let reason = match &verdict {
+                LoopVerdict::Cap { which, .. } => which.pause_reason(),
+                _ => PauseReason::Budget,
+            };
+            let pause = Command::Pause { reason, details: Some(why.as_str().into()) };
             self.driver.act(pause)?;
         }
         self.ended(Some(verdict), why)

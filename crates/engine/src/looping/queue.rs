@@ -407,9 +407,7 @@ fn is_unfinished(stand: &ItemStand) -> bool {
 /// What a session is paused for that stands still so.
 fn reason_of(verdict: &LoopVerdict) -> PauseReason {
     match verdict {
-        LoopVerdict::Cap { which: CapKind::Seconds | CapKind::PhaseSeconds, .. } => PauseReason::Timeout,
-        LoopVerdict::Cap { which: CapKind::Plan, .. } => PauseReason::Limit,
-        LoopVerdict::Cap { .. } => PauseReason::Budget,
+        LoopVerdict::Cap { which, .. } => which.pause_reason(),
         LoopVerdict::NeedsPerson { need: PersonNeed::Pay | PersonNeed::Limit, .. } => PauseReason::Limit,
         LoopVerdict::NeedsPerson {
             need: PersonNeed::Auth | PersonNeed::Setup | PersonNeed::CannotAct,

@@ -259,7 +259,8 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Outcome {
 fn turn_start(all: Vec<Checkpoint>) -> Outcome<Checkpoint> {
     let with_files =
         |checkpoint: &&Checkpoint| checkpoint.ready && checkpoint.snapshot.is_some() && !checkpoint.aside;
-    let last = all.iter().rev().filter(with_files).find(|checkpoint| checkpoint.reason == "run_start");
+    let last =
+        all.iter().rev().filter(with_files).find(|it| matches!(it.reason.as_str(), "run_start" | "turn"));
     let found = last.or_else(|| all.iter().rev().find(with_files)).cloned();
     found.ok_or_else(|| {
         CommandError::new(

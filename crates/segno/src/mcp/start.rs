@@ -5,6 +5,7 @@
 use std::process::Stdio;
 
 use segno_engine::core::SessionId;
+use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
 use segno_engine::core::Timestamp;
@@ -14,6 +15,8 @@ use serde_json::json;
 use super::worker::Worker;
 use crate::command_context::CommandContext;
 use crate::command_context::tail;
+use crate::commands::args::OneSession;
+use crate::commands::lifecycle::PauseArgs;
 use crate::commands::resume::in_background as in_background_again;
 use crate::commands::run::in_background;
 use crate::error::CommandError;
@@ -90,22 +93,39 @@ pub(super) fn begin(worker: &Worker<'_, '_>, words: &[String]) -> Outcome<Progre
         .ok_or_else(|| CommandError::internal("the session that was begun is not there"))
 }
 
+fn refused(why: &str) -> CommandError {
+    CommandError::new(ExitCode::Refused, "no_loop", why.to_owned())
+}
+
+/// The session that the tools are about, which has to be a loop.
+fn the_loop(worker: &Worker<'_, '_>) -> Outcome<State> {
+    let ctx = CommandContext::open(worker.context())?;
+    let id = match worker.session() {
+        Some(id) => id,
+        None => ctx.session_to_read(None)?,
+    };
+    let state = ctx.load(id)?;
+    match state.looping {
+        Some(_) => Ok(state),
+        None => Err(refused("this session is no loop").hint("segno loop --help")),
+    }
+}
+
+/// Pauses the loop of this project. One that waits already stays as it is.
+pub(super) fn pause_loop(worker: &Worker<'_, '_>, reason: Option<String>) -> Outcome<Value> {
+    let state = the_loop(worker)?;
+    if state.status == Status::Paused {
+        return Ok(json!({ "session_id": state.session_id, "status": state.status }));
+    }
+    let id = Some(state.session_id.to_string().parse().map_err(CommandError::internal)?);
+    let pause = PauseArgs { session: OneSession { id }, reason };
+    worker.perform(&crate::cli::Command::Pause(pause))
+}
+
 /// Goes on with the loop of this project in the background. One that goes on already is left alone.
 pub(super) fn resume_loop(worker: &Worker<'_, '_>) -> Outcome<Value> {
-    let context = worker.context();
-    let refused = |why: &str| CommandError::new(ExitCode::Refused, "no_loop", why.to_owned());
-    let state = {
-        let ctx = CommandContext::open(context)?;
-        let id = match worker.session() {
-            Some(id) => id,
-            None => ctx.session_to_read(None)?,
-        };
-        ctx.load(id)?
-    };
+    let (context, state) = (worker.context(), the_loop(worker)?);
     let id = tail(state.session_id);
-    if state.looping.is_none() {
-        return Err(refused("this session is no loop").hint("segno loop --help"));
-    }
     let begun = match state.status {
         Status::Active => false,
         Status::Halted => {

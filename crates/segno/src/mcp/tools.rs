@@ -49,6 +49,8 @@ pub(super) enum Wanted {
     GoBack { preview: Box<Command>, apply: Box<Command>, instead: String },
     /// Start an agent in the background: the words of the command line.
     Start(Vec<String>),
+    /// Pause the loop of this project, for this reason.
+    PauseLoop(Option<String>),
     /// Go on with the loop of this project, in the background.
     ResumeLoop,
 }
@@ -372,8 +374,7 @@ const TOOLS: &[Spec] = &[
         },
     ),
     Spec("pause-loop", "Pause the loop of this project", &[("reason", TEXT)], |it| {
-        let it: Reason = read(it)?;
-        command(Command::Pause(lifecycle::PauseArgs { session: OneSession::default(), reason: it.reason }))
+        Ok(Wanted::PauseLoop(read::<Reason>(it)?.reason))
     }),
     Spec("resume-loop", "Go on with the loop of this project", &[], |it| {
         read::<Nothing>(it)?;

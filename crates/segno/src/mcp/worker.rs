@@ -163,6 +163,7 @@ impl<'c> Worker<'c, '_> {
         };
         let done = match wanted {
             Wanted::Command(command) => self.perform(&command).map(short),
+            Wanted::PauseLoop(reason) => start::pause_loop(self, reason).map(short),
             Wanted::ResumeLoop => start::resume_loop(self),
             Wanted::New(command) => self.new_session(&command),
             Wanted::Load(session) => self.load(&session),

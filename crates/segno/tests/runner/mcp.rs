@@ -253,6 +253,7 @@ fn what_does_not_fit_is_refused_in_words() {
         ("artifact", json!({ "path": "/etc/passwd", "change": "created" }), "outside of the project"),
         ("load", json!({ "session": "../../x" }), "a session is named by"),
         ("resume-loop", json!({}), "no loop"),
+        ("pause-loop", json!({}), "no loop"),
     ];
     for (tool, arguments, part) in wrong {
         let words = client.refused(tool, arguments);
