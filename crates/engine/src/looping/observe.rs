@@ -37,6 +37,8 @@ const RUNS: usize = 5;
 const WRITERS: usize = 50;
 /// How many of the newest events are looked through for the agent's last status block.
 const NEWEST: u64 = 400;
+/// So many of them at a time.
+const PAGE: u64 = 50;
 /// An agent that ends with an error sooner than this has not begun, if it did nothing.
 const AT_ONCE_MS: u64 = 20_000;
 
@@ -126,20 +128,25 @@ impl Engine {
 
     /// The newest words of the agent itself in its newest run that hold a whole status block.
     fn last_block_said(&self, state: &State) -> Result<Option<String>, Error> {
-        let after = state.seq.saturating_sub(NEWEST);
-        for row in self.store().events(state.session_id, after, NEWEST as usize)?.iter().rev() {
-            let segno_store::EventRow::Whole(stored) = row else { continue };
-            match stored.event() {
-                // What an earlier run said decides nothing today.
-                Ok(Event::RunStarted(_)) => break,
-                Ok(Event::Said(said)) if said.channel == Channel::Text && said.parent.is_none() => {
-                    let words = self.whole(&said.text)?;
-                    if segno_evidence::last_complete(&words).is_some() {
-                        return Ok(Some(words));
+        let mut before = state.seq;
+        while before > 0 && state.seq - before < NEWEST {
+            let after = before.saturating_sub(PAGE);
+            let most = usize::try_from(before - after).unwrap_or(0);
+            for row in self.store().events(state.session_id, after, most)?.iter().rev() {
+                let segno_store::EventRow::Whole(stored) = row else { continue };
+                match stored.event() {
+                    // What an earlier run said decides nothing today.
+                    Ok(Event::RunStarted(_)) => return Ok(None),
+                    Ok(Event::Said(said)) if said.channel == Channel::Text && said.parent.is_none() => {
+                        let words = self.whole(&said.text)?;
+                        if segno_evidence::last_complete(&words).is_some() {
+                            return Ok(Some(words));
+                        }
                     }
+                    _ => {}
                 }
-                _ => {}
             }
+            before = after;
         }
         Ok(None)
     }

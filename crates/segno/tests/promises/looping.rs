@@ -236,7 +236,7 @@ fn run_words(lab: &Lab, more: &[&str]) -> (Option<i32>, String) {
 fn a_long_loop_takes_no_more_than_a_short_one() {
     let lab = agent(
         "while [ ! -e ../driver ]; do sleep 0.02; done\n\
-         sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$(cat ../driver)/status >> ../memory\necho $n >> log",
+         sed -n 's/^RssAnon:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$(cat ../driver)/status >> ../memory\necho $n >> log",
     );
     // More than the state remembers one by one.
     let args: Vec<&str> = UNTIL.iter().chain(&["--max-iterations", "36", "--json"]).copied().collect();
@@ -247,7 +247,8 @@ fn a_long_loop_takes_no_more_than_a_short_one() {
     assert_eq!(live.finish().code, Some(26));
     let memory: Vec<u64> = beside(&lab, "memory").lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(memory.len(), 36);
-    assert!(memory[35] < memory[9] + 4_096, "kilobytes after each iteration: {memory:?}");
+    // The store keeps up to 8 MiB of its pages in memory; these fill while a loop goes on. Nothing else may.
+    assert!(memory[35] < memory[9] + 10_240, "kilobytes after each iteration: {memory:?}");
     let size = || lab.state()["looping"].to_string().len();
     let before = size();
     let more = lab.run(&["loop", "resume", "last", "--more", "6"]);

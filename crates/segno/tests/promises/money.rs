@@ -189,7 +189,7 @@ fn a_cap_on_the_day_counts_every_session_of_the_project_once() {
     );
     let said = run(&lab, &[]);
     assert_eq!(said.code, Some(8), "{}", said.stderr);
-    assert!(said.stderr.contains("segno config set budget.day_tokens 6000"), "{}", said.stderr);
+    assert!(said.stderr.contains("segno config set budget.day_tokens 7000"), "{}", said.stderr);
     assert_eq!(sessions(&lab).len(), 2, "no session was made for it");
     let resumed = lab.run(&["run", "--no-hooks", "--continue-from", "last", "--prompt", "more"]);
     assert_eq!(resumed.code, Some(8), "{}", resumed.stderr);
