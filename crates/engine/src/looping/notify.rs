@@ -20,8 +20,8 @@ use serde_json::json;
 use sha2::Digest as _;
 use sha2::Sha256;
 
-use super::evidence::EvidenceCommand;
-use super::evidence::run_evidence;
+use crate::looping::evidence::command::EvidenceCommand;
+use crate::looping::evidence::command::run_evidence;
 use crate::run::cgroup::Resources;
 use crate::run::find_program;
 
@@ -216,7 +216,7 @@ fn body(message: &Message) -> String {
 }
 
 /// HMAC-SHA256 in hexadecimal.
-pub(super) fn signature(secret: &[u8], body: &[u8]) -> String {
+pub(crate) fn signature(secret: &[u8], body: &[u8]) -> String {
     let mut key = [0_u8; BLOCK];
     if secret.len() > BLOCK {
         key[..32].copy_from_slice(&Sha256::digest(secret));

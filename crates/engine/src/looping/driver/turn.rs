@@ -23,23 +23,23 @@ use segno_core::looping::in_same_conversation;
 use segno_core::looping::next_step;
 use segno_core::looping::time_left;
 
-use super::account::account_of;
 use super::drive::LoopEnded;
 use super::drive::LoopHands;
 use super::drive::Stretch;
 use super::drive::is_parked;
 use super::drive::the_loop;
-use super::evidence::EvidenceCommand;
-use super::evidence::run_evidence;
-use super::gather::Measured;
 use super::news::LoopNews;
-use super::park::wait_until;
 use crate::Engine;
 use crate::Error;
 use crate::launch::Intent;
 use crate::launch::RunIn;
 use crate::launch::Who;
 use crate::lease::Driver;
+use crate::looping::evidence::command::EvidenceCommand;
+use crate::looping::evidence::command::run_evidence;
+use crate::looping::evidence::gather::Measured;
+use crate::looping::limits::account::account_of;
+use crate::looping::limits::park::wait_until;
 use crate::run::Heartbeat;
 
 /// How long a command of a phase may take that is not evidence.
@@ -48,15 +48,15 @@ const HOOK: Duration = Duration::from_secs(600);
 const MOVED: u32 = 3;
 
 /// A loop that turns.
-pub(super) struct Turning<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) hands: &'a LoopHands<'a>,
-    pub(super) driver: &'a Driver<'a>,
-    pub(super) heart: &'a Heartbeat,
+pub(crate) struct Turning<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) hands: &'a LoopHands<'a>,
+    pub(crate) driver: &'a Driver<'a>,
+    pub(crate) heart: &'a Heartbeat,
     /// What failed when it was last measured, for the next prompt.
-    pub(super) failing: String,
+    pub(crate) failing: String,
     /// Whether the agent was asked how full its plan is.
-    pub(super) asked: bool,
+    pub(crate) asked: bool,
 }
 
 /// What the attempt to run an agent came to.
@@ -70,7 +70,7 @@ enum Ran {
 }
 
 impl Turning<'_> {
-    pub(super) fn turn(&mut self) -> Result<Stretch, Error> {
+    pub(crate) fn turn(&mut self) -> Result<Stretch, Error> {
         loop {
             if let Some(why) = self.engine.stop_between_runs(self.driver, self.hands.stop)? {
                 return self.ended(None, why);
@@ -135,11 +135,11 @@ impl Turning<'_> {
         Ok(self.engine.load(self.driver.session())?.state)
     }
 
-    pub(super) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
+    pub(crate) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
         Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
     }
 
-    pub(super) fn stops(&self) -> bool {
+    pub(crate) fn stops(&self) -> bool {
         // A request of somebody else is answered when this is over; only that it is there matters here.
         self.hands.stop.asked().0 > 0
             || self.engine.load(self.driver.session()).is_ok_and(|it| !it.state.requests.is_empty())
@@ -447,7 +447,7 @@ impl Turning<'_> {
 }
 
 /// Any number will do: sessions that wait for the same window must not all wake at once.
-pub(super) fn jitter() -> u64 {
+pub(crate) fn jitter() -> u64 {
     uuid::Uuid::now_v7().as_u64_pair().1
 }
 
@@ -458,7 +458,7 @@ fn has_passed(state: &State, phase: &PhasePlan) -> bool {
 }
 
 /// Which agent works in a phase.
-pub(super) fn who(looping: &LoopState, phase: &PhasePlan) -> Who {
+pub(crate) fn who(looping: &LoopState, phase: &PhasePlan) -> Who {
     looping.agent.clone().or_else(|| phase.agent.clone()).map_or(Who::Usual, Who::Named)
 }
 

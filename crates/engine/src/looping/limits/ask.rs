@@ -25,11 +25,11 @@ use segno_core::looping::LoopState;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::at_limit;
 
-use super::evidence::OF_A_RUN;
-use super::turn::Turning;
-use super::turn::jitter;
 use crate::launch::Chosen;
 use crate::launch::Who;
+use crate::looping::driver::turn::Turning;
+use crate::looping::driver::turn::jitter;
+use crate::looping::evidence::command::OF_A_RUN;
 
 /// How long an answer may take. Agents that answer do so in a second or two; starting one may take a while.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ const MOST: u64 = 4 * 1024 * 1024;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Asks, if the agent can be asked. An agent that does not answer, or not in time, cannot tell.
-pub(super) fn ask_usage(chosen: &Chosen, directory: &Path, stops: &dyn Fn() -> bool) -> UsageAnswer {
+pub(crate) fn ask_usage(chosen: &Chosen, directory: &Path, stops: &dyn Fn() -> bool) -> UsageAnswer {
     let Some(question) = chosen.agent.usage_question() else { return UsageAnswer::CannotTell };
     let kept = chosen.environment.iter().filter(|(name, _)| OF_A_RUN.iter().all(|own| name != own));
     let mut command = Command::new(&chosen.program);
@@ -63,7 +63,7 @@ pub(super) fn ask_usage(chosen: &Chosen, directory: &Path, stops: &dyn Fn() -> b
 impl Turning<'_> {
     /// After a wait the agent is asked once whether the account is open again, where it can tell without a call of the
     /// model. Who cannot tell finds out with one iteration.
-    pub(super) fn still_used_up(
+    pub(crate) fn still_used_up(
         &mut self,
         state: &State,
         looping: &LoopState,

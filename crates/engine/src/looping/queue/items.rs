@@ -46,21 +46,21 @@ use segno_store::Append;
 use segno_store::Filter;
 use segno_store::What;
 
-use super::drive::LoopEnded;
-use super::drive::LoopHands;
-use super::drive::Stretch;
-use super::drive::the_loop;
-use super::news::LoopNews;
-use super::park::Waited;
-use super::park::wait_until;
-use super::queue_list::Asks;
-use super::queue_list::Unlisted;
-use super::queue_list::WorkList;
+use super::list::Asks;
+use super::list::Unlisted;
+use super::list::WorkList;
 use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
 use crate::engine::record;
 use crate::lease::Driver;
+use crate::looping::driver::drive::LoopEnded;
+use crate::looping::driver::drive::LoopHands;
+use crate::looping::driver::drive::Stretch;
+use crate::looping::driver::drive::the_loop;
+use crate::looping::driver::news::LoopNews;
+use crate::looping::limits::park::Waited;
+use crate::looping::limits::park::wait_until;
 
 /// How often a tracker is asked whether there is new work while the loop waits, in seconds.
 const POLL: i64 = 30;
@@ -71,16 +71,16 @@ const TRIES: u32 = 3;
 const BETWEEN: i64 = 2;
 
 /// A loop that takes items from a queue.
-pub(super) struct Queueing<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) hands: &'a LoopHands<'a>,
-    pub(super) driver: &'a Driver<'a>,
+pub(crate) struct Queueing<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) hands: &'a LoopHands<'a>,
+    pub(crate) driver: &'a Driver<'a>,
     /// What woke it, for an item that waits.
-    pub(super) woken: WokenHow,
+    pub(crate) woken: WokenHow,
 }
 
 /// Why the loop cannot go on by itself.
-pub(super) enum Held {
+pub(crate) enum Held {
     Failed(Error),
     /// Somebody wants it to stop: that is seen to at the next turn.
     Stopped,
@@ -95,7 +95,7 @@ impl From<Error> for Held {
 }
 
 impl Queueing<'_> {
-    pub(super) fn turn(&mut self) -> Result<Stretch, Error> {
+    pub(crate) fn turn(&mut self) -> Result<Stretch, Error> {
         loop {
             if let Some(why) = self.engine.stop_between_runs(self.driver, self.hands.stop)? {
                 return self.ended(None, why);
@@ -195,7 +195,7 @@ impl Queueing<'_> {
                 group: stand.group.clone(),
                 ..QueueItem::default()
             };
-            listed.ready.push(super::queue_list::ListedItem { item, description: String::new() });
+            listed.ready.push(super::list::ListedItem { item, description: String::new() });
         }
         // One that is done and listed all the same is asked for: lists may be older than what they list.
         let mut done = Vec::new();
@@ -210,12 +210,12 @@ impl Queueing<'_> {
     }
 
     /// All that is listed now.
-    pub(super) fn listed(&self, state: &State) -> Result<WorkList, Held> {
+    pub(crate) fn listed(&self, state: &State) -> Result<WorkList, Held> {
         let queue = plan_of(the_loop(state)?)?;
         self.asking(state, |asks| asks.list(queue))
     }
 
-    pub(super) fn is_closed(&self, state: &State, queue: &QueuePlan, item: &str) -> Result<bool, Held> {
+    pub(crate) fn is_closed(&self, state: &State, queue: &QueuePlan, item: &str) -> Result<bool, Held> {
         self.asking(state, |asks| asks.is_closed(queue, item))
     }
 
@@ -274,7 +274,7 @@ impl Queueing<'_> {
     }
 
     /// The whole loop stands still for this reason.
-    pub(super) fn stand_still(&self, verdict: LoopVerdict) -> Result<Stretch, Error> {
+    pub(crate) fn stand_still(&self, verdict: LoopVerdict) -> Result<Stretch, Error> {
         let why = segno_core::looping::why(&verdict);
         let pause = Command::Pause { reason: reason_of(&verdict), details: Some(why.as_str().into()) };
         self.driver.act(pause)?;
@@ -288,7 +288,7 @@ impl Queueing<'_> {
     }
 
     /// It waits for this.
-    pub(super) fn park_with(&self, parked: LoopParked) -> Result<Stretch, Error> {
+    pub(crate) fn park_with(&self, parked: LoopParked) -> Result<Stretch, Error> {
         let (until, class, why) = (parked.until, parked.class, parked.words.clone());
         let state = self.act(LoopCommand::Park(parked))?;
         self.hands.listener.hear(&LoopNews::Parked { until, words: why.clone() });
@@ -296,26 +296,26 @@ impl Queueing<'_> {
         Ok(Stretch::Parked(Box::new(LoopEnded { state, verdict, why })))
     }
 
-    pub(super) fn act(&self, command: LoopCommand) -> Result<State, Error> {
+    pub(crate) fn act(&self, command: LoopCommand) -> Result<State, Error> {
         Ok(self.driver.act(Command::Loop(Box::new(command)))?.state)
     }
 
-    pub(super) fn state(&self) -> Result<State, Error> {
+    pub(crate) fn state(&self) -> Result<State, Error> {
         Ok(self.engine.load(self.driver.session())?.state)
     }
 
-    pub(super) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
+    pub(crate) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
         Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
     }
 
-    pub(super) fn stops(&self) -> bool {
+    pub(crate) fn stops(&self) -> bool {
         self.hands.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
     }
 }
 
 impl Engine {
     /// Does what follows from what all open loops say, as the driver of one of them, in one transaction.
-    pub(super) fn act_among_loops(
+    pub(crate) fn act_among_loops(
         &self,
         driver: &Driver<'_>,
         mut decide: impl FnMut(&LoopState, &[QueueShare]) -> Option<LoopCommand> + Send + 'static,
@@ -337,7 +337,7 @@ impl Engine {
     }
 
     /// Waits until there is work, or until the time has come, or until somebody does not want to wait any longer.
-    pub(super) fn wait_for_work(
+    pub(crate) fn wait_for_work(
         &self,
         session: SessionId,
         until: Timestamp,
@@ -385,13 +385,13 @@ fn open_loops() -> Filter {
 }
 
 /// Whether a parked loop waits for work.
-pub(super) fn waits_for_work(state: &State) -> bool {
+pub(crate) fn waits_for_work(state: &State) -> bool {
     let parked = state.looping.as_ref().and_then(|looping| looping.parked.as_ref());
     parked.is_some_and(|parked| parked.class == ParkReason::Queue)
 }
 
 /// The queue of a loop.
-pub(super) fn plan_of(looping: &LoopState) -> Result<&QueuePlan, Error> {
+pub(crate) fn plan_of(looping: &LoopState) -> Result<&QueuePlan, Error> {
     let none = || Error::Refused(Refusal::bad("session", "its loop has no queue"));
     looping.plan.queue.as_ref().ok_or_else(none)
 }

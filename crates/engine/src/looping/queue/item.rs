@@ -33,27 +33,27 @@ use segno_core::looping::after_failure;
 use segno_core::looping::item_outcome;
 use segno_core::looping::item_standing;
 
-use super::begin::NewLoop;
-use super::drive::Stretch;
-use super::drive::the_loop;
-use super::news::LoopNews;
-use super::queue::Held;
-use super::queue::Queueing;
-use super::queue::plan_of;
-use super::queue_list::ListedItem;
+use super::items::Held;
+use super::items::Queueing;
+use super::items::plan_of;
+use super::list::ListedItem;
 use crate::Engine;
 use crate::Error;
 use crate::launch::FreshSession;
 use crate::launch::Intent;
 use crate::launch::RunIn;
 use crate::launch::Who;
+use crate::looping::driver::drive::Stretch;
+use crate::looping::driver::drive::the_loop;
+use crate::looping::driver::news::LoopNews;
+use crate::looping::plan::begin::NewLoop;
 
 /// How often it is looked whether somebody asks the loop for something while an item is worked on.
 const LOOK: Duration = Duration::from_millis(300);
 
 impl Queueing<'_> {
     /// Works on an item until it has ended, or until the whole loop has to wait or to stand still with it.
-    pub(super) fn work_on(
+    pub(crate) fn work_on(
         &mut self,
         state: &State,
         item: &WorkItemMark,

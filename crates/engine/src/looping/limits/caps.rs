@@ -8,13 +8,13 @@ use segno_core::event::Unit;
 use segno_core::looping::CapKind;
 use segno_core::looping::LoopVerdict;
 
-use super::drive::Stretch;
-use super::turn::Turning;
 use crate::Error;
+use crate::looping::driver::drive::Stretch;
+use crate::looping::driver::turn::Turning;
 
 impl Turning<'_> {
     /// A cap is reached, and nobody raised it: the session is paused.
-    pub(super) fn capped(&self, verdict: LoopVerdict) -> Result<Stretch, Error> {
+    pub(crate) fn capped(&self, verdict: LoopVerdict) -> Result<Stretch, Error> {
         let why = segno_core::looping::why(&verdict);
         let state = self.engine.load(self.driver.session())?.state;
         if state.status == Status::Active {
@@ -30,7 +30,7 @@ impl Turning<'_> {
 
     /// Does it, unless a cap is used up: of this session, or one that it shares with others. These may have used it up since
     /// the last iteration, also in the very moment in which the agent is started.
-    pub(super) fn unless_capped(
+    pub(crate) fn unless_capped(
         &mut self,
         state: &State,
         go: impl FnOnce(&mut Self) -> Result<Option<Stretch>, Error>,

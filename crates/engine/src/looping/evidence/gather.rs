@@ -14,15 +14,15 @@ use segno_core::looping::TestCounts;
 use segno_core::looping::TestEnd;
 use segno_core::text::shorten;
 
-use super::evidence::Cut;
-use super::evidence::EvidenceCommand;
-use super::evidence::Shown;
-use super::evidence::run_evidence;
-use super::news::LoopListener;
-use super::news::LoopNews;
+use super::command::Cut;
+use super::command::EvidenceCommand;
+use super::command::Shown;
+use super::command::run_evidence;
 use crate::Engine;
 use crate::Error;
 use crate::launch::LaunchSettings;
+use crate::looping::driver::news::LoopListener;
+use crate::looping::driver::news::LoopNews;
 
 /// The largest report that is read.
 const LARGEST: u64 = 16 * 1024 * 1024;
@@ -31,33 +31,33 @@ const TOLD: usize = 4_000;
 
 /// What the evidence commands of a phase showed together.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Measured {
+pub(crate) struct Measured {
     /// The tree afterwards: what the commands themselves wrote is part of it.
-    pub(super) tree: Option<String>,
-    pub(super) evidence: Vec<EvidenceMark>,
+    pub(crate) tree: Option<String>,
+    pub(crate) evidence: Vec<EvidenceMark>,
     /// The files that the phase protects, as they were before anything ran.
-    pub(super) protected: Option<ProtectedMark>,
-    pub(super) tests: Option<TestCounts>,
-    pub(super) names: BTreeMap<String, TestEnd>,
-    pub(super) metrics: BTreeMap<String, f64>,
+    pub(crate) protected: Option<ProtectedMark>,
+    pub(crate) tests: Option<TestCounts>,
+    pub(crate) names: BTreeMap<String, TestEnd>,
+    pub(crate) metrics: BTreeMap<String, f64>,
     /// The end of what the failing ones printed, without secrets.
-    pub(super) failing: String,
+    pub(crate) failing: String,
     /// What the first failing one says is wrong, if it says so.
-    pub(super) error: Option<ErrorMark>,
+    pub(crate) error: Option<ErrorMark>,
     /// Somebody wanted it to stop before it was done.
-    pub(super) stopped: bool,
+    pub(crate) stopped: bool,
 }
 
 impl Measured {
     /// Whether every command succeeded.
-    pub(super) fn passes(&self) -> bool {
+    pub(crate) fn passes(&self) -> bool {
         self.evidence.iter().all(|mark| mark.passes)
     }
 }
 
 impl Engine {
     /// Runs the evidence commands of a phase, one after the other, and looks at the files that it protects.
-    pub(super) fn gather(
+    pub(crate) fn gather(
         &self,
         state: &State,
         (plans, protect): (&[EvidencePlan], &[String]),

@@ -10,7 +10,7 @@ use crate::resume::plan::short_branch;
 
 impl Engine {
     /// What loops on the same queue have in common, and the branch that every item's own begins at.
-    pub(super) fn prepare_queue(&self, state: &State, queue: &mut QueuePlan) -> Result<(), Error> {
+    pub(crate) fn prepare_queue(&self, state: &State, queue: &mut QueuePlan) -> Result<(), Error> {
         let workspace = self.workspace(state);
         let head = workspace.as_ref().ok().and_then(|workspace| workspace.head().ok().flatten());
         let root = match (&workspace, &head) {
@@ -33,7 +33,7 @@ impl Engine {
     ///
     /// # Errors
     /// If files that are not committed are in the way: they would be taken along to another item's branch.
-    pub(super) fn enter_branch(&self, state: &State, queue: &QueuePlan, item: &str) -> Result<(), Error> {
+    pub(crate) fn enter_branch(&self, state: &State, queue: &QueuePlan, item: &str) -> Result<(), Error> {
         let Some(name) = queue.branch_of(item) else { return Ok(()) };
         let name = name.replace("{id}", &state.session_id.to_string());
         let workspace = self.workspace(state)?;
@@ -59,7 +59,7 @@ impl Engine {
     }
 
     /// Whether all work on an item's branch is committed; where items have none, nobody asks for it.
-    pub(super) fn is_committed(&self, state: &State, queue: &QueuePlan) -> Result<bool, Error> {
+    pub(crate) fn is_committed(&self, state: &State, queue: &QueuePlan) -> Result<bool, Error> {
         if queue.branch.is_none() {
             return Ok(true);
         }
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// Goes back to where the loop began, if nothing is in the way. What there is to do is read there.
-    pub(super) fn leave_branch(&self, state: &State, queue: &QueuePlan) -> Result<(), Error> {
+    pub(crate) fn leave_branch(&self, state: &State, queue: &QueuePlan) -> Result<(), Error> {
         let Some(base) = queue.base.as_deref().filter(|_| queue.branch.is_some()) else { return Ok(()) };
         let workspace = self.workspace(state)?;
         let Some(head) = workspace.head()? else { return Ok(()) };

@@ -13,11 +13,11 @@ use segno_core::looping::Receipt;
 use segno_core::looping::TestCounts;
 use segno_core::looping::evaluate;
 
-use super::drive::the_loop;
-use super::news::LoopListener;
 use crate::Engine;
 use crate::Error;
 use crate::launch::LaunchSettings;
+use crate::looping::driver::drive::the_loop;
+use crate::looping::driver::news::LoopListener;
 use crate::run::Stop;
 
 /// What came of measuring again what a receipt says.

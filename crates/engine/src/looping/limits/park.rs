@@ -11,7 +11,7 @@ use crate::clock::FixedClock;
 /// How long it sleeps at a time: whoever wants it to stop is heard that soon.
 const NAP: Duration = Duration::from_millis(200);
 /// How long it waits for another loop of the account before it looks again.
-pub(super) const BEHIND: Duration = Duration::from_secs(1);
+pub(crate) const BEHIND: Duration = Duration::from_secs(1);
 
 /// How a waiting loop lets time pass.
 pub trait Sleeper: Send + Sync {
@@ -41,7 +41,7 @@ impl Sleeper for FakeSleeper {
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waited {
+pub(crate) enum Waited {
     /// The time came.
     Due,
     /// Somebody did not want to wait any longer.
@@ -49,7 +49,7 @@ pub(super) enum Waited {
 }
 
 /// Waits until a time. The clock may be set, and the machine may sleep: what counts is the time of day afterwards.
-pub(super) fn wait_until(
+pub(crate) fn wait_until(
     engine: &Engine,
     until: Timestamp,
     sleeper: &dyn Sleeper,

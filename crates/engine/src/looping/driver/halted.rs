@@ -15,19 +15,19 @@ use segno_core::looping::next_step;
 use super::drive::LoopHands;
 use super::drive::the_loop;
 use super::news::LoopNews;
-use super::park::Waited;
-use super::park::wait_until;
 use super::turn::who;
 use crate::Engine;
 use crate::Error;
 use crate::launch::LaunchSettings;
 use crate::launch::Who;
+use crate::looping::limits::park::Waited;
+use crate::looping::limits::park::wait_until;
 
 /// A time that nobody waits for: ten years.
 const FAR_SECONDS: i64 = 10 * 365 * 86_400;
 
 /// What came of waiting beside a loop that needs a person.
-pub(super) enum Afterwards {
+pub(crate) enum Afterwards {
     /// It may go on.
     GoesOn,
     /// It stays as it is, for this reason.
@@ -50,7 +50,7 @@ impl Engine {
     }
 
     /// What lets one iteration be tried although the breaker of a loop is open; nothing if nobody did anything about it.
-    pub(super) fn help_came(
+    pub(crate) fn help_came(
         &self,
         state: &State,
         settings: &LaunchSettings,
@@ -76,7 +76,7 @@ impl Engine {
 
     /// Stays beside a loop that needs a person, until it may go on: the cool-down is over, somebody reset the breaker,
     /// did something about what opened it, or said that it goes on after a breakpoint.
-    pub(super) fn stay(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<Afterwards, Error> {
+    pub(crate) fn stay(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<Afterwards, Error> {
         let state = self.load(session)?.state;
         let until = match next_step(&state, self.now()) {
             NextStep::Halted { probe_at: Some(when) } => when,
@@ -119,7 +119,7 @@ impl Engine {
 
 /// What a start of an agent depends on, as one hash: the program, how it is set up, and which variables there are. Their
 /// values are not looked at: some are keys.
-pub(super) fn setup(settings: &LaunchSettings, who: &Who) -> String {
+pub(crate) fn setup(settings: &LaunchSettings, who: &Who) -> String {
     let mut hasher = blake3::Hasher::new();
     let chosen = settings.choose(who);
     let program = chosen.as_ref().ok().map(|chosen| chosen.program.clone());

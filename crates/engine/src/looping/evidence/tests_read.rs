@@ -8,12 +8,12 @@ use segno_evidence::Exit;
 use segno_evidence::Outcome;
 use segno_evidence::Runner;
 
-use super::evidence::Cut;
-use super::evidence::Shown;
+use super::command::Cut;
+use super::command::Shown;
 
 /// The tests that a command tells of, and each by its name if all that ran are named. Nothing if it tells of none: then
 /// its exit status counts.
-pub(super) fn read(output: &str, shown: &Shown) -> Option<(TestCounts, BTreeMap<String, TestEnd>)> {
+pub(crate) fn read(output: &str, shown: &Shown) -> Option<(TestCounts, BTreeMap<String, TestEnd>)> {
     let exit = match (shown.cut, shown.exit, shown.signal) {
         (Some(Cut::TimedOut | Cut::Stopped), ..) => Exit::TimedOut,
         (None, Some(code), _) => Exit::Code(code),

@@ -106,7 +106,7 @@ impl Shown {
 }
 
 /// Variables that tell a process which run it is part of. A command that looks at the work is part of none.
-pub(super) const OF_A_RUN: &[&str] =
+pub(crate) const OF_A_RUN: &[&str] =
     &["SEGNO_SESSION", "SEGNO_RUN", "SEGNO_EPOCH", crate::run::HOOK, crate::run::hook_server::VARIABLE];
 
 /// Runs a command to its end, or until its time is up, or until somebody wants it to stop. Whatever it started is ended
@@ -312,5 +312,5 @@ fn shortened(head: &str, tail: &str, lost: u64) -> (String, u64) {
 }
 
 #[cfg(test)]
-#[path = "evidence_tests.rs"]
+#[path = "command_tests.rs"]
 mod tests;

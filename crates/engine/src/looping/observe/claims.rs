@@ -8,7 +8,7 @@ use segno_evidence::WorkStatus;
 const QUESTION: usize = 300;
 
 /// What its last complete status block claims; nothing if there is none.
-pub(super) fn claims(text: &str) -> Claims {
+pub(crate) fn claims(text: &str) -> Claims {
     let Some(mut block) = segno_evidence::last_complete(text) else { return Claims::default() };
     let mut metrics = block.metrics.clone();
     // A check tells its numbers in a group of its own.
@@ -49,7 +49,7 @@ pub(super) fn claims(text: &str) -> Claims {
 }
 
 /// The question that it ends with, if it does.
-pub(super) fn question(text: &str) -> Option<String> {
+pub(crate) fn question(text: &str) -> Option<String> {
     let asked = text.lines().rev().map(str::trim).find(|line| line.ends_with('?'));
     segno_evidence::asks_question(text).then(|| shorten(asked.unwrap_or("it asks something"), QUESTION))
 }

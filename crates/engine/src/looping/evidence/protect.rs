@@ -10,7 +10,7 @@ use super::fingerprint::file_hash;
 const DEEPEST: usize = 32;
 
 /// The files of a project that match one of these patterns. Nothing if there are no patterns.
-pub(super) fn protected(patterns: &[String], root: &Path) -> Option<ProtectedMark> {
+pub(crate) fn protected(patterns: &[String], root: &Path) -> Option<ProtectedMark> {
     if patterns.is_empty() {
         return None;
     }
@@ -34,7 +34,7 @@ pub(super) fn protected(patterns: &[String], root: &Path) -> Option<ProtectedMar
 }
 
 /// Which protected files differ.
-pub(super) fn changed(before: &ProtectedMark, now: &ProtectedMark) -> Vec<String> {
+pub(crate) fn changed(before: &ProtectedMark, now: &ProtectedMark) -> Vec<String> {
     let names = before.files.keys().chain(now.files.keys());
     let mut names: Vec<String> =
         names.filter(|name| before.files.get(*name) != now.files.get(*name)).cloned().collect();

@@ -12,11 +12,11 @@ use segno_evidence::SkipReason;
 use segno_evidence::WorkItem;
 use segno_redact::Redactor;
 
-use super::evidence::Cut;
-use super::evidence::EvidenceCommand;
-use super::evidence::Shown;
-use super::evidence::run_evidence;
 use crate::launch::LaunchSettings;
+use crate::looping::evidence::command::Cut;
+use crate::looping::evidence::command::EvidenceCommand;
+use crate::looping::evidence::command::Shown;
+use crate::looping::evidence::command::run_evidence;
 
 /// How long a tracker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ pub struct WorkList {
 
 /// Why it cannot be told what there is to do. That is never "nothing".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unlisted {
+pub(crate) enum Unlisted {
     /// Somebody wants it to stop.
     Stopped,
     /// In words.
@@ -68,15 +68,15 @@ pub fn list_work(
 }
 
 /// Whoever asks, and where.
-pub(super) struct Asks<'a> {
-    pub(super) project: &'a Path,
-    pub(super) settings: &'a LaunchSettings,
-    pub(super) redactor: &'a Redactor,
-    pub(super) stops: &'a dyn Fn() -> bool,
+pub(crate) struct Asks<'a> {
+    pub(crate) project: &'a Path,
+    pub(crate) settings: &'a LaunchSettings,
+    pub(crate) redactor: &'a Redactor,
+    pub(crate) stops: &'a dyn Fn() -> bool,
 }
 
 impl Asks<'_> {
-    pub(super) fn list(&self, queue: &QueuePlan) -> Result<WorkList, Unlisted> {
+    pub(crate) fn list(&self, queue: &QueuePlan) -> Result<WorkList, Unlisted> {
         match (&queue.command, &queue.checklist) {
             (Some(command), _) => Ok(tracked(self.ask(command)?)),
             (None, Some(path)) => Ok(ticked_off(path, &self.read(path)?)),
@@ -86,7 +86,7 @@ impl Asks<'_> {
 
     /// Whether an item is closed: its box is ticked, its tracker says so, or it is listed no more where nobody can be
     /// asked for a single one.
-    pub(super) fn is_closed(&self, queue: &QueuePlan, item: &str) -> Result<bool, Unlisted> {
+    pub(crate) fn is_closed(&self, queue: &QueuePlan, item: &str) -> Result<bool, Unlisted> {
         if let Some(path) = &queue.checklist {
             let items = segno_evidence::checklist(&self.read(path)?, &[]);
             return Ok(items.iter().any(|one| one.id == item && one.done));

@@ -21,22 +21,22 @@ const LONGEST_ROUND: usize = 4;
 
 /// The calls of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct CallFacts {
+pub(crate) struct CallFacts {
     /// How many there were, as far as they were looked at.
-    pub(super) calls: u64,
+    pub(crate) calls: u64,
     /// How many were denied.
-    pub(super) denials: u64,
+    pub(crate) denials: u64,
     /// The first of those, in words.
-    pub(super) denied: Vec<String>,
+    pub(crate) denied: Vec<String>,
     /// The most times that the same call had the same result without another call between.
-    pub(super) identical: u32,
+    pub(crate) identical: u32,
     /// The most calls in a row that only went round in a circle of two to four, with the same results.
-    pub(super) cycle: u32,
+    pub(crate) cycle: u32,
 }
 
 impl Engine {
     /// Looks at the calls of the newest run of a session.
-    pub(super) fn call_facts(&self, state: &State) -> Result<CallFacts, Error> {
+    pub(crate) fn call_facts(&self, state: &State) -> Result<CallFacts, Error> {
         let Some(run) = &state.run else { return Ok(CallFacts::default()) };
         let mut rows: Vec<ToolRow> = Vec::new();
         let mut after = None;

@@ -27,9 +27,9 @@ use segno_core::rows::RunRow;
 use segno_core::state::WindowMark;
 use segno_store::Page;
 
-use super::gather::Measured;
 use crate::Engine;
 use crate::Error;
+use crate::looping::evidence::gather::Measured;
 
 /// How many of the newest runs are looked through for one.
 const RUNS: usize = 5;
@@ -44,7 +44,7 @@ const AT_ONCE_MS: u64 = 20_000;
 
 impl Engine {
     /// The row of the newest run, if it is the one that is meant.
-    pub(super) fn run_row(&self, state: &State) -> Result<Option<RunRow>, Error> {
+    pub(crate) fn run_row(&self, state: &State) -> Result<Option<RunRow>, Error> {
         let Some(run) = &state.run else { return Ok(None) };
         let page = Page { after: None, limit: RUNS, newest_first: true };
         let rows = self.store().page(state.session_id, List::Runs, &page)?;
@@ -53,7 +53,7 @@ impl Engine {
 
     /// The model that a phase works with, if it is not the usual one. One that judges gets another than the one that
     /// wrote what is judged, where two are known to be there.
-    pub(super) fn model_for(&self, state: &State, phase: &PhasePlan) -> Result<Option<String>, Error> {
+    pub(crate) fn model_for(&self, state: &State, phase: &PhasePlan) -> Result<Option<String>, Error> {
         let judges = phase.on_reject.as_ref().is_some_and(|reject| reject.other_model);
         if phase.model.is_some() || !judges {
             return Ok(phase.model.clone());
@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// What the run of an iteration was like. `told` is the agent's own account, if this process heard it.
-    pub(super) fn observe_run(&self, state: &State, told: Option<&Outcome>) -> Result<Observation, Error> {
+    pub(crate) fn observe_run(&self, state: &State, told: Option<&Outcome>) -> Result<Observation, Error> {
         let Some(row) = self.run_row(state)? else { return Ok(Observation::default()) };
         let calls = self.call_facts(state)?;
         let mut delta = self.tree_delta(state)?;
@@ -152,7 +152,7 @@ impl Engine {
     }
 
     /// Adds what the evidence commands showed, compared with what there was when the phase and the loop began.
-    pub(super) fn add_measured(
+    pub(crate) fn add_measured(
         &self,
         state: &State,
         looping: &LoopState,
@@ -226,11 +226,12 @@ impl Engine {
 fn name_changes(seen: &mut Observation, before: &LoopBaselineTaken) {
     for mark in &mut seen.evidence {
         if let Some(then) = before.evidence.iter().find(|then| then.name == mark.name) {
-            (mark.changed, mark.changed_settings) = super::fingerprint::changed(&then.files, &mark.files);
+            (mark.changed, mark.changed_settings) =
+                crate::looping::evidence::fingerprint::changed(&then.files, &mark.files);
         }
     }
     if let (Some(then), Some(now)) = (&before.protected, &mut seen.protected) {
-        now.changed = super::protect::changed(then, now);
+        now.changed = crate::looping::evidence::protect::changed(then, now);
     }
 }
 

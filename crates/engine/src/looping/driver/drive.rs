@@ -22,22 +22,22 @@ use segno_core::looping::next_step;
 use super::halted::Afterwards;
 use super::news::LoopListener;
 use super::news::LoopNews;
-use super::notify::Message;
-use super::notify::Notifier;
-use super::notify::Occasion;
-use super::notify::Recipients;
-use super::park::BEHIND;
-use super::park::Sleeper;
-use super::park::Waited;
-use super::park::wait_until;
-use super::queue::Queueing;
-use super::queue::waits_for_work;
 use super::turn::Turning;
 use crate::Engine;
 use crate::Error;
 use crate::frontend::Frontend;
 use crate::launch::LaunchSettings;
 use crate::lease::Driver;
+use crate::looping::limits::park::BEHIND;
+use crate::looping::limits::park::Sleeper;
+use crate::looping::limits::park::Waited;
+use crate::looping::limits::park::wait_until;
+use crate::looping::notify::Message;
+use crate::looping::notify::Notifier;
+use crate::looping::notify::Occasion;
+use crate::looping::notify::Recipients;
+use crate::looping::queue::items::Queueing;
+use crate::looping::queue::items::waits_for_work;
 use crate::run::Ask;
 use crate::run::Feed;
 use crate::run::Heartbeat;
@@ -83,7 +83,7 @@ pub struct LoopEnded {
 }
 
 /// What one stretch under the lease came to.
-pub(super) enum Stretch {
+pub(crate) enum Stretch {
     Ended(Box<LoopEnded>),
     /// Parked, with the lease given back.
     Parked(Box<LoopEnded>),
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// Takes the lease and turns until there is nothing more to do now.
-    pub(super) fn loop_stretch(
+    pub(crate) fn loop_stretch(
         &self,
         session: SessionId,
         hands: &LoopHands<'_>,
@@ -360,7 +360,7 @@ fn is_refusal(why: &Error) -> bool {
 }
 
 /// The loop of a session.
-pub(super) fn the_loop(state: &State) -> Result<&LoopState, Error> {
+pub(crate) fn the_loop(state: &State) -> Result<&LoopState, Error> {
     state.looping.as_deref().ok_or_else(|| no_loop(state))
 }
 
@@ -374,6 +374,6 @@ fn waits_until(state: &State) -> Option<Timestamp> {
     looping.parked.as_ref()?.until
 }
 
-pub(super) fn is_parked(state: &State) -> bool {
+pub(crate) fn is_parked(state: &State) -> bool {
     state.status == Status::Paused && state.looping.as_ref().is_some_and(|looping| looping.parked.is_some())
 }

@@ -26,17 +26,17 @@ const SETTINGS: &str = "settings:";
 
 /// A command with the files that it is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fingerprint {
+pub(crate) struct Fingerprint {
     /// Of the command and its scripts.
-    pub(super) command: String,
+    pub(crate) command: String,
     /// Of the settings of its test runner; empty if it is none that is known.
-    pub(super) settings: String,
+    pub(crate) settings: String,
     /// Each file with its hash.
-    pub(super) files: BTreeMap<String, String>,
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 /// What a command is made of that runs in this directory.
-pub(super) fn fingerprint(command: &str, directory: &Path) -> Fingerprint {
+pub(crate) fn fingerprint(command: &str, directory: &Path) -> Fingerprint {
     let (scripts, settings) = (BTreeMap::new(), BTreeMap::new());
     let mut found = Found { root: directory, scripts, settings, toolkit: false };
     found.follow(command, &Place::default(), 0);
@@ -55,7 +55,7 @@ pub(super) fn fingerprint(command: &str, directory: &Path) -> Fingerprint {
 }
 
 /// Which files differ: scripts, and settings.
-pub(super) fn changed(
+pub(crate) fn changed(
     before: &BTreeMap<String, String>,
     now: &BTreeMap<String, String>,
 ) -> (Vec<String>, Vec<String>) {
@@ -76,7 +76,7 @@ fn short(hash: &blake3::Hash) -> String {
 }
 
 /// The hash of a file; none if it is none, or cannot be read.
-pub(super) fn file_hash(path: &Path) -> Option<String> {
+pub(crate) fn file_hash(path: &Path) -> Option<String> {
     let mut file =
         std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()))?;
     let mut hasher = blake3::Hasher::new();

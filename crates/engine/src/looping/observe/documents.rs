@@ -19,7 +19,7 @@ const PAGE: usize = 20;
 impl Engine {
     /// How many documents were written or changed since the present phase began, and whether one of them records a
     /// decision. Nothing if no snapshot tells what there was.
-    pub(super) fn documents(&self, state: &State) -> Result<BTreeMap<String, f64>, Error> {
+    pub(crate) fn documents(&self, state: &State) -> Result<BTreeMap<String, f64>, Error> {
         let ready = |it: &Checkpoint| it.ready && it.snapshot.is_some();
         let session = state.session_id;
         let ended =

@@ -4,9 +4,9 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::looping::time_spent;
 
-use super::drive::the_loop;
 use crate::Engine;
 use crate::Error;
+use crate::looping::driver::drive::the_loop;
 
 impl Engine {
     /// Allows so many more iterations, and so much more time, than were used so far: of the loop and of its present phase,

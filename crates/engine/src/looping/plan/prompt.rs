@@ -13,7 +13,7 @@ use crate::resume::BriefLimits;
 impl Engine {
     /// The prompt of the next iteration. `failing` is what the evidence commands that failed printed last. With `brief`
     /// it is also told where the work stands, and what is in doubt.
-    pub(super) fn loop_prompt(
+    pub(crate) fn loop_prompt(
         &self,
         state: &State,
         looping: &LoopState,

@@ -28,7 +28,7 @@ use crate::tree::At;
 
 /// The account that an agent works with: the agent and the home that its configuration and its login are in. What is in
 /// that home is never read.
-pub(super) fn account_of(agent: &str, settings: &LaunchSettings) -> String {
+pub(crate) fn account_of(agent: &str, settings: &LaunchSettings) -> String {
     let home = segno_agents::home_variable(agent).and_then(|name| settings.variable_of(agent, name));
     let name = home.map_or_else(|| agent.to_owned(), |home| format!("{agent} in {home}"));
     shorten(&name, limits::NAME)
@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// Does what a loop is asked for with a view of the other loops of its store, in one transaction.
-    pub(super) fn act_among(
+    pub(crate) fn act_among(
         &self,
         driver: &Driver<'_>,
         command: impl Fn(Vec<AccountLoop>) -> LoopCommand + Send + 'static,
