@@ -39,14 +39,48 @@ pub(crate) fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
+/// How long something may take. Time in which somebody on this machine had to wait for a processor does not count: a
+/// machine that is busy with something else is no hang. What takes [`LONGEST`] times as long has failed in any case.
+pub(crate) struct Patience {
+    begin: Instant,
+    waited_before: Duration,
+    most: Duration,
+}
+
+/// How many times its patience something may take on a machine that is never idle.
+const LONGEST: u32 = 9;
+
+impl Patience {
+    pub(crate) fn new(most: Duration) -> Self {
+        Self { begin: Instant::now(), waited_before: waited_for_processors(), most }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let passed = self.begin.elapsed();
+        if passed < self.most {
+            return false;
+        }
+        let waited = waited_for_processors().saturating_sub(self.waited_before);
+        passed.saturating_sub(waited) >= self.most || passed >= self.most * LONGEST
+    }
+}
+
+/// For how long processes have waited for a processor since this machine began; nothing where the kernel does not count it.
+fn waited_for_processors() -> Duration {
+    let counted = std::fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+    let some = counted.lines().find(|line| line.starts_with("some "));
+    let total = some.and_then(|line| line.split("total=").nth(1)?.trim().parse().ok());
+    Duration::from_micros(total.unwrap_or(0))
+}
+
 /// Waits until something is there.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
+    let patience = Patience::new(PATIENCE);
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begin.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(!patience.is_over(), "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -319,12 +353,14 @@ impl Live {
         self.finish_within(PATIENCE)
     }
 
-    pub(crate) fn finish_within(mut self, patience: Duration) -> Said {
+    pub(crate) fn finish_within(mut self, most: Duration) -> Said {
+        // It may have worked for hours before somebody waits for its end.
+        let patience = Patience::new(most);
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if self.begin.elapsed() >= patience {
+            if patience.is_over() {
                 let (out, err) = (content(&self.stdout), content(&self.stderr));
                 let text =
                     |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(20_000)]).into_owned();

@@ -41,16 +41,16 @@ impl World {
             self.own.iter().filter(|own| !is_there(own)).map(|(name, _)| name.clone()).collect();
         for name in missing {
             // It went because somebody asked to go back, or because a command wrote there.
-            self.displaced.extend(self.own.remove(&name));
+            self.displaced.extend(self.own.remove(&name).map(|content| (blob(&content), content)));
         }
-        if self.displaced.is_empty() {
+        let files: BTreeSet<String> = self.tree().into_values().collect();
+        let mut elsewhere = self.displaced.iter().filter(|(_, content)| !files.contains(*content)).peekable();
+        if elsewhere.peek().is_none() {
             return;
         }
         let kept = self.kept();
-        let files: BTreeSet<String> = self.tree().into_values().collect();
-        for content in &self.displaced {
-            let somewhere = files.contains(content) || kept.contains(&blob(content));
-            assert!(somewhere, "{content:?} is in neither tree nor snapshots");
+        for (blob, content) in elsewhere {
+            assert!(kept.contains(blob), "{content:?} is in neither tree nor snapshots");
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! `SEGNO_INTERLEAVINGS` says how many worlds there are, `SEGNO_SEED` what happens in the first, `SEGNO_JOBS` how many
 //! there are at a time; what fails prints the seed of its world and the steps that led there, `SEGNO_TELL` prints them
-//! for every world. `SEGNO_BREAK` names a guard that is broken in all of them.
+//! for every world. `SEGNO_BREAK` names a guard that is broken in all of them, `SEGNO_PROGRAM` another program than the
+//! one that was built last, so that a long campaign and a compiler do not disturb each other.
 //!
 //! Checked after every step ([`checks`]):
 //! - what was acknowledged is in the journal, once, in the order of its acknowledgements;
@@ -20,14 +21,14 @@ mod question;
 mod steps;
 
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
-use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
 
 use rustix::process::Signal;
 use segno_testkit::home::Home;
@@ -60,40 +61,64 @@ fn number(name: &str, otherwise: u64) -> u64 {
     variable(name).and_then(|value| value.parse().ok()).unwrap_or(otherwise)
 }
 
+/// After so many worlds in which a promise was broken the rest would say the same.
+const ENOUGH: usize = 5;
+
+/// How often a step was done, and for how long.
+type Cost = BTreeMap<&'static str, (u64, Duration)>;
+
+/// What came of the worlds so far.
+#[derive(Default)]
+struct Campaign {
+    held: u64,
+    broken: Vec<u64>,
+    cost: Cost,
+}
+
+impl Campaign {
+    fn add(&mut self, world: &World, broken: Option<u64>) {
+        for (step, (count, took)) in &world.done {
+            let sum = self.cost.entry(step).or_default();
+            *sum = (sum.0 + count, sum.1 + *took);
+        }
+        match broken {
+            Some(seed) => self.broken.push(seed),
+            None => self.held += 1,
+        }
+    }
+}
+
 #[test]
 fn promises_hold_whatever_happens_in_whatever_order() {
     let (worlds, first) = (number("SEGNO_INTERLEAVINGS", 4), number("SEGNO_SEED", 20_261_116));
-    let (next, failed) = (AtomicU64::new(first), AtomicU64::new(u64::MAX));
-    let done = Mutex::new(BTreeMap::new());
+    let next = AtomicU64::new(first);
+    let campaign = Mutex::new(Campaign::default());
     std::thread::scope(|scope| {
         for _ in 0..number("SEGNO_JOBS", 2) {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + worlds || failed.load(Ordering::Relaxed) < u64::MAX {
+                    if seed >= first + worlds || campaign.lock().unwrap().broken.len() >= ENOUGH {
                         return;
                     }
                     let mut world = World::new(seed, variable("SEGNO_BREAK").as_deref());
-                    let held = catch_unwind(AssertUnwindSafe(|| world.live()));
-                    for (step, count) in &world.done {
-                        *done.lock().unwrap().entry(*step).or_insert(0_u64) += count;
+                    let held = catch_unwind(AssertUnwindSafe(|| world.live())).is_ok();
+                    if !held || variable("SEGNO_TELL").is_some() {
+                        println!("SEGNO_SEED={seed} SEGNO_INTERLEAVINGS=1 did this:\n{}", world.told);
                     }
-                    if variable("SEGNO_TELL").is_some() {
-                        println!("SEGNO_SEED={seed}:\n{}", world.told);
-                    }
-                    if let Err(panic) = held {
-                        failed.store(seed, Ordering::Relaxed);
-                        println!(
-                            "SEGNO_SEED={seed} SEGNO_INTERLEAVINGS=1 after these steps:\n{}",
-                            world.told
-                        );
-                        resume_unwind(panic);
-                    }
+                    campaign.lock().unwrap().add(&world, (!held).then_some(seed));
                 }
             });
         }
     });
-    println!("{worlds} worlds of {STEPS} steps: {:?}", done.lock().unwrap());
+    let Campaign { held, broken, cost } = campaign.into_inner().unwrap();
+    for (step, (count, took)) in &cost {
+        println!("{count:>6} × {step}: {took:.1?}");
+    }
+    println!(
+        "{held} of {worlds} worlds of {STEPS} steps held, from SEGNO_SEED={first} on; broken: {broken:?}"
+    );
+    assert_eq!((held, &broken[..]), (worlds, &[][..]), "the seeds of the worlds that broke a promise");
 }
 
 /// One thing that happens.
@@ -159,8 +184,8 @@ struct World {
     acknowledged: Vec<String>,
     /// What a person wrote and has not overwritten or removed: name → content.
     own: BTreeMap<String, String>,
-    /// What a person wrote and something else took out of the tree: it stays in a snapshot.
-    displaced: BTreeSet<String>,
+    /// What a person wrote and something else took out of the tree, under its name in the snapshots: it stays there.
+    displaced: BTreeMap<String, String>,
     running: Vec<Running>,
     /// Sessions whose agents wrote something.
     worked: Vec<String>,
@@ -170,12 +195,15 @@ struct World {
     counted: Vec<(String, std::path::PathBuf)>,
     count: u64,
     told: String,
-    done: BTreeMap<&'static str, u64>,
+    done: Cost,
 }
 
 impl World {
     fn new(seed: u64, broken: Option<&str>) -> Self {
         let mut lab = Lab::at(Home::in_memory().unwrap());
+        if let Some(segno) = variable("SEGNO_PROGRAM") {
+            lab.segno = segno.into();
+        }
         lab.env.insert("SEGNO_CHECKPOINT_MAX".to_owned(), "1000".to_owned());
         lab.env.insert("SEGNO_CLOCK_SHIFT".to_owned(), lab.path("clock"));
         lab.env.extend(broken.map(|guard| ("SEGNO_BREAK".to_owned(), guard.to_owned())));
@@ -185,7 +213,7 @@ impl World {
             session: String::new(),
             acknowledged: Vec::new(),
             own: BTreeMap::new(),
-            displaced: BTreeSet::new(),
+            displaced: BTreeMap::new(),
             running: Vec::new(),
             worked: Vec::new(),
             orphans: Vec::new(),
@@ -204,7 +232,7 @@ impl World {
         for step in 0..STEPS {
             self.count = step;
             self.step();
-            self.check();
+            self.timed("(checks)", World::check);
         }
         for run in std::mem::take(&mut self.running) {
             self.orphans.push(run.session.clone());
@@ -212,14 +240,20 @@ impl World {
             run.live.finish();
         }
         self.check();
-        self.end();
+        self.timed("(the end)", World::end);
     }
 
     fn step(&mut self) {
         let (name, step) = self.dice.one_of(CHOICES);
         let _ = writeln!(self.told, "{:>3} {name}", self.count);
-        *self.done.entry(name).or_default() += 1;
+        self.timed(name, step);
+    }
+
+    fn timed(&mut self, name: &'static str, step: Step) {
+        let begin = Instant::now();
         step(self);
+        let sum = self.done.entry(name).or_default();
+        *sum = (sum.0 + 1, sum.1 + begin.elapsed());
     }
 
     /// For whoever reads what led to a failure.
