@@ -23,7 +23,7 @@ use crate::Error;
 /// How much is read at once.
 const CHUNK: usize = 256 * 1024;
 /// Space is given back in pieces of this size, behind what is journaled.
-const HOLE: u64 = 16 * 1024 * 1024;
+const HOLE: u64 = 4 * 1024 * 1024;
 /// Where it is written down how the process ended, if that cannot be recorded at once; and the room for it, which is
 /// taken when there is some.
 const EXIT: &str = "exit";
@@ -114,6 +114,12 @@ pub fn directory(captures: &Path, run: &segno_core::RunId) -> PathBuf {
     captures.join(run.as_str())
 }
 
+/// From where on the output is not journaled yet, as far as that was written down.
+pub(super) fn journaled(dir: &Path) -> u64 {
+    let written = std::fs::read_to_string(dir.join(JOURNALED)).ok();
+    written.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 impl Capture {
     /// New private files for a run.
     pub fn create(captures: &Path, note: &Note) -> Result<Self, Error> {
@@ -133,9 +139,7 @@ impl Capture {
 
     /// The files of a run whose driver died, from where the journal has them.
     pub(super) fn reopen(dir: &Path) -> Result<Self, Error> {
-        let journaled = std::fs::read_to_string(dir.join(JOURNALED)).ok();
-        let start = journaled.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        Self::at(dir.to_owned(), start).map_err(|why| Error::file(dir, why))
+        Self::at(dir.to_owned(), journaled(dir)).map_err(|why| Error::file(dir, why))
     }
 
     fn at(dir: PathBuf, offset: u64) -> std::io::Result<Self> {

@@ -8,7 +8,7 @@ use segno_core::RunId;
 use serde::Deserialize;
 use serde::Serialize;
 
-/// What the processes of a run may use together.
+/// What the processes of a run may use together, and how much may be recorded of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Resources {
@@ -18,12 +18,14 @@ pub struct Resources {
     pub cpu_seconds: Option<u64>,
     /// Processes at once.
     pub processes: Option<u64>,
+    /// Bytes in the record.
+    pub record: Option<u64>,
 }
 
 impl Resources {
-    /// Whether anything is limited.
-    pub fn any(&self) -> bool {
-        *self != Self::default()
+    /// Whether anything is limited for which processes have to be counted.
+    pub fn counts_processes(&self) -> bool {
+        self.memory.is_some() || self.cpu_seconds.is_some() || self.processes.is_some()
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) struct Recorder<'a> {
     calls_recur: bool,
     texts: Texts,
     pending: VecDeque<Item>,
+    /// How many bytes this driver has recorded, about.
+    pub(super) recorded: u64,
     under_way: Option<UnderWay>,
     tokens: LiveTokens,
     pricing: Pricing,
@@ -146,6 +148,7 @@ impl<'a> Recorder<'a> {
             calls_recur,
             texts: Texts::new(agent.text_flow()),
             pending: VecDeque::new(),
+            recorded: 0,
             under_way: None,
             tokens: LiveTokens::default(),
             pricing,

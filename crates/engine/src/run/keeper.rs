@@ -2,8 +2,9 @@
 //!
 //! A file given to the agent itself could be taken back: whoever opens `/dev/stdout` for writing truncates it. A pipe
 //! cannot. The keeper is a small process of its own that outlives the driver, so an agent whose driver died goes on
-//! printing. It never drops anything: while there is no room for what is printed, the agent waits. Whether it is still at
-//! work is told by a lock on the file, which it inherits and which goes when it does.
+//! printing. It never drops anything: while there is no room for what is printed, the agent waits, and one that prints
+//! faster than it can be recorded is slowed down. Whether it is still at work is told by a lock on the file, which it
+//! inherits and which goes when it does.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,6 +20,8 @@ use std::process::Stdio;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::capture::journaled;
+
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
 /// More than this is not kept of standard error, and then only the last of it stays.
@@ -26,6 +29,12 @@ const ERRORS_MOST: u64 = 8 * 1024 * 1024;
 const ERRORS_STAY: u64 = 1024 * 1024;
 /// How long it waits before it tries again to write what there is no room for.
 const RETRY: Duration = Duration::from_millis(100);
+/// An agent that is further ahead of the journal than this is slowed down to a chunk in so long until the journal has
+/// caught up. It is not stopped: one line may be longer, and its driver may be dead.
+const AHEAD: u64 = 16 * 1024 * 1024;
+const SLOWED: Duration = Duration::from_millis(100);
+/// How often it is looked whether the journal has caught up.
+const LOOK: Duration = Duration::from_millis(5);
 /// When nothing came for so long though nobody is known to be left, somebody unknown holds the other end.
 const IDLE: Duration = Duration::from_secs(2);
 
@@ -34,8 +43,23 @@ const IDLE: Duration = Duration::from_secs(2);
 pub fn keep_output(out: impl AsFd, file: impl AsFd, err: impl AsFd + Send, dir: &Path) {
     std::thread::scope(|scope| {
         scope.spawn(move || keep_errors(err, dir));
-        each(out, |bytes| append(&file, bytes, dir));
+        each(out, |bytes| {
+            append(&file, bytes, dir);
+            slow_down(&file, dir);
+        });
     });
+}
+
+/// Waits for the journal, for a while, if it is far behind.
+fn slow_down(file: &impl AsFd, dir: &Path) {
+    let printed = rustix::fs::fstat(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+    if printed <= AHEAD {
+        return;
+    }
+    let begun = Instant::now();
+    while printed.saturating_sub(journaled(dir)) > AHEAD && begun.elapsed() < SLOWED {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Reads to the end, piece by piece.
@@ -248,6 +272,33 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join("stdout")).unwrap(), b"one\n");
         let errors = std::fs::read(dir.path().join("stderr")).unwrap();
         assert!(errors.len() < 9_000_000 && errors.ends_with(b"the end"), "{}", errors.len());
+    }
+
+    #[test]
+    fn who_prints_faster_than_it_is_journaled_is_slowed_down() {
+        let far = u64::MAX.to_string();
+        for journaled in [None, Some(far)] {
+            let dir = tempfile::tempdir().unwrap();
+            File::create(dir.path().join("stdout")).unwrap();
+            if let Some(journaled) = &journaled {
+                std::fs::write(dir.path().join(super::super::capture::JOURNALED), journaled).unwrap();
+            }
+            let (keeping, mut out, err) = Keeping::start(&[], dir.path()).unwrap();
+            let chunk = vec![b'y'; CHUNK];
+            for _ in 0..AHEAD / CHUNK as u64 {
+                out.write_all(&chunk).unwrap();
+            }
+            let begun = Instant::now();
+            for _ in 0..5 {
+                out.write_all(&chunk).unwrap();
+            }
+            drop((out, err));
+            assert_eq!(keeping.finish(Duration::from_secs(60)), Kept::All);
+            // At most two chunks are on the way: one in the pipe, one in hand.
+            assert!(journaled.is_some() || begun.elapsed() >= 3 * SLOWED, "{:?}", begun.elapsed());
+            let kept = std::fs::metadata(dir.path().join("stdout")).unwrap().len();
+            assert_eq!(kept, AHEAD + 5 * CHUNK as u64, "and nothing of it is lost");
+        }
     }
 
     #[test]

@@ -277,6 +277,7 @@ impl Running<'_> {
             false
         });
         inputs.push(Input::Turns(open.log.calls()));
+        inputs.push(Input::Recorded(open.recorder.recorded));
         open.recorder.give_texts();
         let stderr = self.open.capture.stderr_bytes();
         if read || stderr != self.stderr_seen {

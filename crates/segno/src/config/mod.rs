@@ -187,6 +187,7 @@ pub struct Run {
     pub memory_mb: u64,
     pub cpu_seconds: u64,
     pub processes: u64,
+    pub record_mb: u64,
     pub max_line_mb: usize,
     pub view_buffer: usize,
     pub permissions: String,

@@ -124,6 +124,7 @@ pub const KEYS: &[Key] = &[
     key("run.memory_mb", Class::Guard, up_to(1_073_741_824)),
     key("run.cpu_seconds", Class::Guard, up_to(31_536_000)),
     key("run.processes", Class::Guard, up_to(1_000_000)),
+    key("run.record_mb", Class::Guard, up_to(1_073_741_824)),
     key("run.max_line_mb", Class::Guard, Kind::Integer { min: 1, max: 1_024 }),
     key("run.view_buffer", Class::Data, Kind::Integer { min: 16, max: 1_000_000 }),
     key("run.permissions", Class::Guard, Kind::Choice(&["agent", "ask", "deny"])),

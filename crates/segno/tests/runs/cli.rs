@@ -306,6 +306,15 @@ fn too_much_memory() {
     stopped_for(&lab, &said, "memory");
 }
 
+#[test]
+fn too_much_to_record() {
+    let lab = Lab::new();
+    lab.config("[run]\nrecord_mb = 1\ngrace_ms = 300");
+    let said = lab.run(&["run", "--json", "--", "sh", "-c", "yes | head -c 20000; sleep 60"]);
+    stopped_for(&lab, &said, "run.record_mb");
+    assert_eq!(lab.journal(Some("said")).len(), 10_000, "what was printed is on record all the same");
+}
+
 fn over_the_limit(lab: &Lab, steps: &[Step], what: &str) {
     let agent = lab.scripted("agent", steps);
     let mut args = vec!["run", "--json", "--"];

@@ -23,6 +23,8 @@ use crate::view;
 
 /// Most appends in one transaction: others want to write too.
 const BATCH: usize = 512;
+/// What an event takes in the store beside its text: numbers, hashes, its key and its places in the indexes.
+const EVENT: u64 = 200;
 /// How long an answer of the store is waited for before something else is looked at.
 const ANSWER: Duration = Duration::from_millis(20);
 
@@ -145,6 +147,13 @@ impl Recorder<'_> {
             Prepared::Facts(facts) => facts.iter().any(|fact| view::shows(fact.event())),
             Prepared::Inputs(inputs) => !inputs.iter().all(|input| input.fact().is_some_and(is_mere_use)),
         };
+        if let (Prepared::Facts(facts), false) = (&item.what, appended.repeated) {
+            let texts = facts.iter().map(|fact| {
+                let aside = fact.blobs().iter().map(|blob| blob.content.len()).sum::<usize>();
+                (fact.body().len() + aside) as u64
+            });
+            self.recorded += EVENT * facts.len() as u64 + texts.sum::<u64>();
+        }
         self.view_due |= shows && !appended.repeated;
         self.view_stale |= !appended.repeated;
         if heard && !appended.repeated {

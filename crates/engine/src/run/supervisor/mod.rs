@@ -48,6 +48,8 @@ pub(super) enum Input {
     Sign,
     /// So many tool calls were made in this run.
     Turns(u64),
+    /// So many bytes were recorded of it.
+    Recorded(u64),
     /// Somebody at this process asked to stop, so often in all.
     Asked(usize, Ask),
     /// What the journal says of the session.
@@ -165,6 +167,7 @@ impl Supervisor {
             Input::Tick => self.tick(now, &mut actions),
             Input::Sign => self.known.last_sign = now,
             Input::Turns(turns) => self.known.turns = turns,
+            Input::Recorded(bytes) => self.known.recorded = bytes,
             Input::Asked(times, how) => self.known.asked = (times > 0).then_some((times, how)),
             Input::Journal { requests, used_up, tool_open, calls } => {
                 self.known.requests = requests;
@@ -218,7 +221,8 @@ impl Supervisor {
             self.looked = now;
             actions.push(Action::Look);
         }
-        let counts = self.rules.resources.any() || policy::silence_is_near(&self.known, &self.rules);
+        let counts =
+            self.rules.resources.counts_processes() || policy::silence_is_near(&self.known, &self.rules);
         if counts && now.saturating_sub(self.counted) >= COUNT {
             self.counted = now;
             actions.push(Action::Count);

@@ -31,6 +31,8 @@ pub(in crate::run) struct Known {
     pub(super) used_up: Option<String>,
     /// Tool calls of this run.
     pub(super) turns: u64,
+    /// How much was recorded of this run, in bytes.
+    pub(super) recorded: u64,
     /// A tool is at work.
     pub(super) tool_open: bool,
     /// When the agent last gave a sign of life.
@@ -89,7 +91,7 @@ pub(super) type Policy = fn(&Known, &Rules) -> Verdict;
 /// Who has no right to drive stops first; then the user's own word counts, then what others ask for, then caps, then
 /// limits, and last of all what is only guessed.
 pub(super) const POLICIES: &[Policy] =
-    &[replaced, asked, request, caps, turns, resources, max_duration, silence, lease_unknown];
+    &[replaced, asked, request, caps, turns, resources, record, max_duration, silence, lease_unknown];
 
 fn replaced(known: &Known, _: &Rules) -> Verdict {
     match &known.lease {
@@ -133,6 +135,14 @@ fn resources(known: &Known, rules: &Rules) -> Verdict {
         .or_else(|| over("seconds of processor time", usage.ticks / second, limits.cpu_seconds))
         .or_else(|| over("processes", usage.processes, limits.processes))
         .map_or(Verdict::GoOn, |why| Verdict::Stop(Cause::Resources(why)))
+}
+
+fn record(known: &Known, rules: &Rules) -> Verdict {
+    let most = rules.resources.record.filter(|most| known.recorded > *most);
+    most.map_or(Verdict::GoOn, |most| {
+        let why = format!("more than {} MB were recorded of this run (run.record_mb)", most >> 20);
+        Verdict::Stop(Cause::Resources(why))
+    })
 }
 
 /// An agent that says nothing while a tool works is not stuck as long as its processes do something.
@@ -196,7 +206,12 @@ mod tests {
                 turns: Some(3),
                 ..Limits::default()
             },
-            resources: Resources { memory: Some(100), cpu_seconds: None, processes: Some(5) },
+            resources: Resources {
+                memory: Some(100),
+                cpu_seconds: None,
+                processes: Some(5),
+                record: Some(1_000),
+            },
             ladder: Vec::new(),
             heartbeats: false,
             every_calls: 0,
@@ -241,6 +256,8 @@ mod tests {
     #[case::four_turns(known(|k| k.turns = 4), "turns")]
     #[case::memory(known(|k| k.usage = Some((at(0), used(101, 0, 1)))), "resources")]
     #[case::just_enough(known(|k| k.usage = Some((at(0), used(100, 9, 5)))), "go on")]
+    #[case::recorded(known(|k| k.recorded = 1_000), "go on")]
+    #[case::recorded_too_much(known(|k| k.recorded = 1_001), "resources")]
     #[case::processes(known(|k| k.usage = Some((at(0), used(1, 0, 6)))), "resources")]
     #[case::late(known(|k| { k.now = at(3_600); k.last_sign = at(3_599) }), "wall_time")]
     #[case::quiet(known(|k| { k.now = at(599) }), "go on")]

@@ -204,6 +204,7 @@ pub(in crate::commands) fn settings(context: &Context, store: Option<StoreId>) -
             memory: positive(run.memory_mb.saturating_mul(1 << 20)),
             cpu_seconds: positive(run.cpu_seconds),
             processes: positive(run.processes),
+            record: positive(run.record_mb.saturating_mul(1 << 20)),
         },
         hooks: run.hooks,
         hook_file: Some(context.setup()?.hook_file(store)),
