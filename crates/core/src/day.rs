@@ -1,5 +1,8 @@
 //! Caps on what all sessions of a project use in one day.
 
+use serde::Deserialize;
+use serde::Serialize;
+
 use crate::budget::Counting;
 use crate::budget::DEFAULT_WARN_PERCENT;
 use crate::budget::reaches;
@@ -7,7 +10,8 @@ use crate::event::Unit;
 use crate::lately::Used;
 
 /// What all sessions of a project may use in one day of the user's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DayCaps {
     /// Tokens.
     pub tokens: Option<u64>,

@@ -179,10 +179,15 @@ fn facts_for(event: &AgentEvent, report: &HookReport, run: Option<&str>, beside:
             return Vec::new();
         }
         AgentEvent::SessionStarted { .. } if run.is_none() => return Vec::new(),
-        // Of a hook that names no run nobody knows what it is a part of.
-        AgentEvent::Tokens { delta: Some(used), .. } if run.is_some() && beside == Beside::Untold => {
+        // Of a hook that names no run nobody knows what it is a part of. What an agent's answers use is in its output;
+        // a hook that tells it of a sub-agent does so because nothing else does.
+        AgentEvent::Tokens { delta: Some(used), .. }
+            if run.is_some() && (beside == Beside::Untold || report.agent_id.is_some()) =>
+        {
             let tokens = crate::run::token_use(*used);
-            return vec![Fact::TokensRecorded { tokens, estimated: false, source: Source::Hook }];
+            // Those of a run count from one source: this adds to what its output tells.
+            let source = if beside == Beside::Told { Source::Stream } else { Source::Hook };
+            return vec![Fact::TokensRecorded { tokens, estimated: false, source }];
         }
         _ => {}
     }
@@ -405,7 +410,8 @@ impl Engine {
 
     /// What a run uses is counted by its driver. Under a hard cap nothing starts while there is none that lives.
     fn uncounted(&self, state: &State, actor: &Actor) -> Option<String> {
-        let capped = state.budget.hard || (state.cost.hard && state.cost.limit_micros.is_some());
+        let of_session = state.budget.hard || (state.cost.hard && state.cost.limit_micros.is_some());
+        let capped = of_session || self.is_capped_by_day(state);
         let run = state.run.as_ref().filter(|run| run.is_running() && Some(&run.id) == actor.run.as_ref());
         if !capped || run.is_none() {
             return None;

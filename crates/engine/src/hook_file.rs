@@ -7,6 +7,7 @@ use segno_agents::Agent;
 use segno_core::RunId;
 use segno_core::SessionId;
 use segno_core::StoreId;
+use segno_core::day::DayCaps;
 use segno_redact::Redactor;
 use segno_redact::fingerprint;
 use segno_store::Store;
@@ -57,6 +58,9 @@ pub struct HookFile {
     /// How checkpoints before risky calls are made.
     #[serde(default)]
     pub tree: Option<TreeOptions>,
+    /// What all sessions of the project may use in a day.
+    #[serde(default)]
+    pub day: DayCaps,
 }
 
 impl HookFile {
@@ -133,6 +137,7 @@ impl HookVisit {
                     view: view::Options { enabled: false, ..view::Options::default() },
                     spool: Some(file.spool),
                     tree: file.tree,
+                    day: file.day,
                     ..EngineOptions::default()
                 };
                 let engine = Engine::new(store, options);

@@ -120,6 +120,7 @@ impl Setup {
             secrets_of_environment: self.redaction.keeps_environment,
             rules: self.redaction.rules.clone(),
             tree: self.tree.clone(),
+            day: self.day,
         }
     }
 

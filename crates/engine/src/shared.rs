@@ -99,12 +99,16 @@ impl Engine {
         Ok(self.question(&self.load(session)?.state))
     }
 
-    fn question(&self, state: &State) -> Option<SharedQuestion> {
+    /// Whether what all sessions of its project use in a day is capped.
+    pub(crate) fn is_capped_by_day(&self, state: &State) -> bool {
         let planned = state.looping.as_ref().is_some_and(|looping| {
             looping.plan.caps.day_tokens.is_some() || looping.plan.caps.day_micros.is_some()
         });
-        let by_day = self.options.day.is_set() || planned;
-        let project = by_day.then(|| (state.project.path.clone(), self.today().0));
+        self.options.day.is_set() || planned
+    }
+
+    fn question(&self, state: &State) -> Option<SharedQuestion> {
+        let project = self.is_capped_by_day(state).then(|| (state.project.path.clone(), self.today().0));
         let cap_from = state.cap_from.map(|cap| cap.session);
         (project.is_some() || cap_from.is_some()).then_some(SharedQuestion { project, cap_from })
     }

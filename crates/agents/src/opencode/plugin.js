@@ -87,7 +87,9 @@ export const Hooks = async ({ directory }) => {
         if (!texts.has(part.messageID)) texts.set(part.messageID, new Map());
         texts.get(part.messageID).set(part.id, part.text);
       }
-      if (WATCHING && type === "message.updated" && info.role === "assistant" && info.time?.completed) {
+      // The output of a run that has a driver tells what its own answers used, and nothing of those of sub-agents.
+      const untold = WATCHING || parents.has(info.sessionID);
+      if (untold && type === "message.updated" && info.role === "assistant" && info.time?.completed) {
         if (told.has(info.id)) return;
         told.add(info.id);
         return tell(payload("message.completed", info.sessionID, answered(info)));

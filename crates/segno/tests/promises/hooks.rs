@@ -180,8 +180,14 @@ promise!(
 promise!(
     /// Under a hard cap no call starts while nobody counts what is used, and the agent is told what helps.
     fn a_hard_cap_lets_nothing_start_while_nobody_counts() {
-        for (cap, denied) in [(&["--budget", "100k"][..], true), (&["--cost", "5"], true), (&[], false)] {
+        for (cap, day, denied) in [
+            (&["--budget", "100k"][..], "", true),
+            (&["--cost", "5"], "", true),
+            (&[], "[budget]\nday_tokens = 100000", true),
+            (&[], "", false),
+        ] {
             let lab = Lab::new();
+            lab.config(day);
             let script = patient(&lab);
             let args = [&["run", "--json"][..], cap, &["--", "sh", "-c", &script]].concat();
             let live = lab.start(&args, None);
@@ -193,16 +199,16 @@ promise!(
                 ("SEGNO_RUN", run["id"].as_str().unwrap()),
                 ("SEGNO_EPOCH", &epoch),
             ];
-            assert!(!is_denied(&hook(&lab, &env, &before("t1"))), "{cap:?}: somebody counts");
+            assert!(!is_denied(&hook(&lab, &env, &before("t1"))), "{cap:?} {day}: somebody counts");
             live.signal(Signal::KILL);
             live.finish();
             let said = hook(&lab, &env, &before("t2"));
-            assert_eq!(is_denied(&said), denied, "{cap:?}: {}{}", said.text(), said.stderr);
-            assert_eq!(said.text().contains("segno attach"), denied, "{cap:?}: {}", said.text());
+            assert_eq!(is_denied(&said), denied, "{cap:?} {day}: {}{}", said.text(), said.stderr);
+            assert_eq!(said.text().contains("segno attach"), denied, "{cap:?} {day}: {}", said.text());
             // The same when somebody has looked meanwhile.
             lab.run(&["ls"]);
             let said = hook(&lab, &env, &before("t3"));
-            assert_eq!(is_denied(&said), denied, "{cap:?}: {}{}", said.text(), said.stderr);
+            assert_eq!(is_denied(&said), denied, "{cap:?} {day}: {}{}", said.text(), said.stderr);
             let_go(&lab);
             lab.assert_no_process_left();
         }

@@ -150,6 +150,7 @@ fn what_was_launched_is_in_doubt_when_a_cap_stops(
 #[rstest]
 #[case::claude("claude")]
 #[case::codex("codex")]
+#[case::opencode("opencode")]
 fn a_cap_counts_sub_agents(#[case] agent: &'static str) {
     let wait = Op::Tool {
         name: "wait_agent".to_owned(),
@@ -180,7 +181,9 @@ fn a_cap_counts_sub_agents(#[case] agent: &'static str) {
     assert!(used >= 3_000, "{used}");
     let told = &result["tokens"];
     let sum: u64 = ["input", "output"].iter().filter_map(|kind| told[*kind].as_u64()).sum();
-    assert_eq!(sum, used, "the run has what the session has: {result}");
+    // opencode's output tells only what its own answers used, and none was whole.
+    let of_run = if agent == "opencode" { 0 } else { used };
+    assert_eq!(sum, of_run, "the run has what the session has: {result}");
     assert!(real.model.requests().len() < 25, "it was stopped soon");
     real.lab.assert_nothing_left();
 }
