@@ -225,7 +225,7 @@ pub(super) fn tokens_used(state: &State) -> String {
         (.., true) => ", runs low",
         _ => "",
     };
-    let stops = if budget.hard { ", stops there" } else { "" };
+    let stops = if budget.hard { ", stops there" } else { ", warns only" };
     let mut text = format!(
         "{} of {} used ({:.0} %), {} left{low}{stops}",
         units::about(budget.tokens_used, state.tokens_estimated),

@@ -179,7 +179,8 @@ impl Chat<'_> {
         self.set_apart(false);
         let room = self.width.map(|width| width.saturating_sub(INDENT.len()));
         let shown = text.excerpt().trim_matches('\n');
-        let lines: Vec<String> = shown.lines().flat_map(|line| wrap(line, room)).collect();
+        let lines: Vec<String> =
+            shown.lines().flat_map(|line| crate::output::text::wrap(line, room)).collect();
         let most = if self.full { usize::MAX } else { LINES };
         for line in lines.iter().take(most) {
             let line = if line.is_empty() {
@@ -240,40 +241,5 @@ impl Chat<'_> {
                 self.line(Text::new().painted(Meaning::Dim, format!("{INDENT}{INDENT}{INDENT}{each}")));
             }
         }
-    }
-}
-
-/// A line in pieces that fit, cut between words where that can be done.
-fn wrap(line: &str, width: Option<usize>) -> Vec<String> {
-    let Some(width) = width.filter(|width| line.width() > *width) else { return vec![line.to_owned()] };
-    let mut lines = Vec::new();
-    let mut now = String::new();
-    for word in line.split_inclusive(' ') {
-        if !now.is_empty() && now.width() + word.trim_end().width() > width {
-            lines.push(std::mem::take(&mut now).trim_end().to_owned());
-        }
-        for c in word.chars() {
-            // A word that is longer than a line goes on in the next.
-            if now.width() + unicode_width::UnicodeWidthChar::width(c).unwrap_or(0) > width && c != ' ' {
-                lines.push(std::mem::take(&mut now));
-            }
-            now.push(c);
-        }
-    }
-    lines.push(now.trim_end().to_owned());
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_cut_between_words_and_lose_nothing() {
-        assert_eq!(wrap("one two three", Some(8)), ["one two", "three"]);
-        assert_eq!(wrap("abcdefghij", Some(4)), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrap("short", Some(8)), ["short"]);
-        assert_eq!(wrap("as it is, however long", None), ["as it is, however long"]);
-        assert_eq!(wrap("日本語の文", Some(6)), ["日本語", "の文"]);
     }
 }

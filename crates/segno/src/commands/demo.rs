@@ -263,7 +263,8 @@ fn start(
     let log = std::fs::File::options()
         .create(true)
         .append(true)
-        .open(project.join(".demo.log"))
+        // Beside the project: it is nobody's work.
+        .open(project.with_extension("log"))
         .map_err(|why| CommandError::io("cannot write the demonstration's log", why))?;
     let mut arguments: Vec<std::ffi::OsString> = match resumed {
         Some(session) => vec!["resume".into(), session.to_string().into(), "--from".into(), "live".into()],

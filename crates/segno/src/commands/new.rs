@@ -4,6 +4,7 @@ use clap::Args as ClapArgs;
 use segno_engine::NewSession;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
+use segno_engine::core::TokenBudget;
 use segno_engine::core::event::Maker;
 use segno_engine::core::event::Workflow;
 use segno_engine::launch::project_at;
@@ -161,8 +162,14 @@ fn describe(state: &segno_engine::core::State) -> Text {
     if let Some(phase) = state.phase_label() {
         text = text.plain(format!("   phase {phase}"));
     }
-    let stops = if state.budget.hard { ", stops there" } else { "" };
-    text.painted(Meaning::Dim, format!("   budget {}{stops}", units::tokens(state.budget.total_budget)))
+    // The one that everybody has and nobody asked for is no news.
+    let usual = TokenBudget::default().total_budget;
+    let (total, hard) = (state.budget.total_budget, state.budget.hard);
+    if hard || total != usual {
+        let stops = if hard { "stops there" } else { "warns only" };
+        text = text.painted(Meaning::Dim, format!("   budget {}, {stops}", units::tokens(total)));
+    }
+    text
 }
 
 /// The phases that a trusted project lists in `.segno/workflows/NAME.toml`; none if it has no such file.

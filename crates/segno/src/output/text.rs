@@ -139,6 +139,28 @@ impl From<&String> for Text {
     }
 }
 
+/// A line in pieces that fit, cut between words where that can be done.
+pub(crate) fn wrap(line: &str, width: Option<usize>) -> Vec<String> {
+    use unicode_width::UnicodeWidthStr as _;
+    let Some(width) = width.filter(|width| line.width() > *width) else { return vec![line.to_owned()] };
+    let mut lines = Vec::new();
+    let mut now = String::new();
+    for word in line.split_inclusive(' ') {
+        if !now.is_empty() && now.width() + word.trim_end().width() > width {
+            lines.push(std::mem::take(&mut now).trim_end().to_owned());
+        }
+        for c in word.chars() {
+            // A word that is longer than a line goes on in the next.
+            if now.width() + unicode_width::UnicodeWidthChar::width(c).unwrap_or(0) > width && c != ' ' {
+                lines.push(std::mem::take(&mut now));
+            }
+            now.push(c);
+        }
+    }
+    lines.push(now.trim_end().to_owned());
+    lines
+}
+
 #[cfg(test)]
 #[path = "text_tests.rs"]
 mod tests;

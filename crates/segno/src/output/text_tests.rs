@@ -28,3 +28,12 @@ fn what_is_cut_fits_and_says_so() {
     );
     assert!((0..12).all(|width| text().cut(width).to_line().width() <= width));
 }
+
+#[test]
+fn lines_are_cut_between_words_and_lose_nothing() {
+    assert_eq!(wrap("one two three", Some(8)), ["one two", "three"]);
+    assert_eq!(wrap("abcdefghij", Some(4)), ["abcd", "efgh", "ij"]);
+    assert_eq!(wrap("short", Some(8)), ["short"]);
+    assert_eq!(wrap("as it is, however long", None), ["as it is, however long"]);
+    assert_eq!(wrap("日本語の文", Some(6)), ["日本語", "の文"]);
+}

@@ -154,6 +154,40 @@ promise!(
 );
 
 promise!(
+    /// On a narrow terminal the panel gets longer, and says all of what each choice costs.
+    fn a_narrow_panel_says_what_each_choice_costs() {
+        let lab = Lab::new();
+        lab.run(&["run", "--", "sh", "-c", "echo x > made.txt; kill -9 $$"]);
+        let terminal = Terminal::open(&lab);
+        for columns in [44, 62] {
+            terminal.resize(columns, 40);
+            let place = terminal.place();
+            terminal.type_keys(&format!("$SEGNO --color never resume last{ENTER}"));
+            terminal.wait_for(place, "[q] nothing");
+            terminal.wait_for(place, "┘");
+            let shown = terminal.since(place);
+            let panel: Vec<&str> = shown.lines().filter(|line| line.starts_with(['┌', '│', '└'])).collect();
+            let said = panel.iter().map(|line| line.trim_matches(['│', ' '])).collect::<Vec<_>>().join(" ");
+            let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            for words in [
+                "loses 1 action and changes to 1 file",
+                "loses nothing recommended",
+                "gives this session up; its record stays",
+                "[n] new session",
+                "[a] abort this one",
+            ] {
+                assert!(said.contains(words), "{words} at {columns}:\n{}", panel.join("\n"));
+            }
+            for line in panel {
+                assert!(unicode_width::UnicodeWidthStr::width(line) <= usize::from(columns), "{line}");
+            }
+            terminal.type_keys(&format!("q{ENTER}"));
+            assert_eq!(terminal.exit_code(), 14);
+        }
+    }
+);
+
+promise!(
     /// What going back loses counts the files that changed, also those of a plain command.
     fn costs_count_files() {
         let lab = Lab::new();

@@ -105,8 +105,10 @@ fn lines(ctx: &CommandContext<'_>, state: &State, looping: &LoopState, may_skip:
         panel.row("by itself", &words, Meaning::Dim);
     }
     panel.framed("", "", Meaning::Plain);
-    let skip = if may_skip { "   [s] skip the phase" } else { "" };
-    let keys = format!(" [r] reset and go on{skip}   [m] change the approach   [a] abort   [q] nothing ");
-    panel.edge("└", &keys, "┘");
+    let mut keys = vec!["[r] reset and go on", "[m] change the approach", "[a] abort", "[q] nothing"];
+    if may_skip {
+        keys.insert(1, "[s] skip the phase");
+    }
+    panel.keys(&keys);
     panel.lines
 }

@@ -13,12 +13,15 @@ use crate::exit::ExitCode;
 use crate::output::Text;
 use crate::output::phase_words;
 use crate::output::style::Meaning;
+use crate::output::text::wrap;
 
 /// How wide the panel is inside, where nobody says how wide the terminal is.
 const WIDTH: usize = 76;
 /// It gets no wider than lines can be read, and no narrower than its answers.
 const WIDEST: usize = 200;
 const NARROWEST: usize = 40;
+/// Most lines that one text takes.
+const LINES: usize = 3;
 
 /// What somebody answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,14 +82,20 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
     panel.framed("", "", Meaning::Plain);
     for (number, option) in options.offered.iter().enumerate() {
         let recommended = if option.recommended { "   recommended" } else { "" };
-        let text = format!("{:<36} {}{recommended}", option.text, option.loses);
+        let loses = format!("{}{recommended}", option.loses);
         let meaning = if option.recommended { Meaning::Strong } else { Meaning::Plain };
-        panel.framed(&format!("[{}] ", number + 1), &text, meaning);
+        let (label, line) = (format!("[{}] ", number + 1), format!("{:<36} {loses}", option.text));
+        if panel.has_room_for(&label, &line) {
+            panel.framed(&label, &line, meaning);
+        } else {
+            // What it costs is what the choice is about: it gets lines of its own.
+            panel.framed(&label, &option.text, meaning);
+            panel.framed("      ", &loses, meaning);
+        }
     }
     let numbers: Vec<String> = (1..=options.offered.len()).map(|number| number.to_string()).collect();
-    let keys =
-        format!(" [{}] resume   [n] new session   [a] abort this one   [q] nothing ", numbers.join("/"));
-    panel.edge("└", &keys, "┘");
+    let resume = format!("[{}] resume", numbers.join("/"));
+    panel.keys(&[&resume, "[n] new session", "[a] abort this one", "[q] nothing"]);
     panel.lines
 }
 
@@ -114,9 +123,41 @@ impl Panel {
         );
     }
 
+    /// The last edge, with the answers in it; on lines of their own where it is too short for them.
+    pub(super) fn keys(&mut self, keys: &[&str]) {
+        let line = format!(" {} ", keys.join("   "));
+        if width(&line) <= self.width {
+            return self.edge("└", &line, "┘");
+        }
+        for key in keys {
+            self.framed("", key, Meaning::Plain);
+        }
+        self.edge("└", "", "┘");
+    }
+
+    fn room(&self, label: &str) -> usize {
+        self.width.saturating_sub(width(label) + 1)
+    }
+
+    fn has_room_for(&self, label: &str, text: &str) -> bool {
+        width(text) <= self.room(label)
+    }
+
+    /// A line inside the frame, and as many more as its text needs, up to [`LINES`].
     pub(super) fn framed(&mut self, label: &str, text: &str, meaning: Meaning) {
-        let text = shorten(text, self.width.saturating_sub(width(label) + 1));
-        let padding = " ".repeat(self.width.saturating_sub(width(label) + width(&text)));
+        let mut rest = wrap(text, Some(self.room(label)));
+        if rest.len() > LINES {
+            let last = rest.split_off(LINES - 1).join(" ");
+            rest.push(shorten(&last, self.room(label)));
+        }
+        let blank = " ".repeat(width(label));
+        for (number, line) in rest.iter().enumerate() {
+            self.line(if number == 0 { label } else { &blank }, line, meaning);
+        }
+    }
+
+    fn line(&mut self, label: &str, text: &str, meaning: Meaning) {
+        let padding = " ".repeat(self.width.saturating_sub(width(label) + width(text)));
         self.lines.push(
             Text::new()
                 .painted(Meaning::Dim, "│ ")
