@@ -103,7 +103,8 @@ promise!(
             lab.write("early.jsonl", EARLY_STREAM);
             lab.run(&["parse", "--agent", "claude", &lab.path("early.jsonl"), "--json"])
         };
-        assert_eq!(parsed.lines().last().unwrap()["cost_usd"], 0.05, "{}", parsed.text());
+        let outcome = parsed.lines().pop().unwrap();
+        assert_eq!((&outcome["cost_usd"], &outcome["turns"]), (&json!(0.05), &json!(2)), "{outcome}");
     }
 );
 

@@ -75,20 +75,27 @@ promise!(
 );
 
 promise!(
-    /// After an undo the brief does not call done what was taken back, and says that it was.
+    /// However files went back, the brief does not call done what was taken back, and says that it was.
     fn the_brief_is_true_after_an_undo() {
-        let mut lab = Lab::new();
-        let steps = writes(&lab, "two.txt", &DYING);
-        lab.stand_in("claude", &steps);
-        lab.run(&["run", "--no-hooks", "--prompt", "go"]);
-        assert!(brief(&lab).contains("two.txt"));
-        let said = lab.run(&["undo", "--yes"]);
-        assert_eq!(said.code, Some(0), "{}", said.stderr);
-        assert!(!lab.home.work().join("two.txt").exists());
-        let brief = brief(&lab);
-        let done = brief.split("\n\n").find(|part| part.contains("do not repeat")).unwrap_or_default();
-        assert!(!done.contains("two.txt"), "{brief}");
-        assert!(brief.contains("taken back") && brief.contains("two.txt"), "{brief}");
+        for back in [
+            &["undo", "--yes"][..],
+            &["checkpoint", "restore", "1", "--yes"],
+            &["rollback", "cp-01-run-start", "--yes"],
+            &["resume", "last", "--checkpoint", "cp-01-run-start", "--no-run"],
+        ] {
+            let mut lab = Lab::new();
+            let steps = writes(&lab, "two.txt", &DYING);
+            lab.stand_in("claude", &steps);
+            lab.run(&["run", "--no-hooks", "--prompt", "go"]);
+            assert!(brief(&lab).contains("two.txt"));
+            let said = lab.run(back);
+            assert_eq!(said.code, Some(0), "{back:?}: {}", said.stderr);
+            assert!(!lab.home.work().join("two.txt").exists(), "{back:?}");
+            let brief = brief(&lab);
+            let done = brief.split("\n\n").find(|part| part.contains("do not repeat")).unwrap_or_default();
+            assert!(!done.contains("two.txt"), "{back:?}: {brief}");
+            assert!(brief.contains("taken back") && brief.contains("two.txt"), "{back:?}: {brief}");
+        }
     }
 );
 

@@ -1,5 +1,8 @@
 //! What everybody meets in the first minute.
 
+use segno_testkit::lines::claude;
+use segno_testkit::scripted::Step;
+
 use crate::common::TestEnv;
 use crate::lab::Lab;
 use crate::terminal::ENTER;
@@ -225,6 +228,41 @@ promise!(
             let line = seen.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{id}: {seen}"));
             assert!(line.contains("● checkpoint") && line.contains("file"), "{line}");
         }
+        // Before a call that may destroy something, where calls are known before they run.
+        let mut lab = Lab::new();
+        let risky = serde_json::json!({
+            "tool_name": "Bash", "tool_use_id": "t1", "tool_input": { "command": "rm -rf build" },
+        });
+        let asks = Step::Hook {
+            event: "PreToolUse".to_owned(),
+            payload: risky.as_object().unwrap().clone(),
+            command: None,
+            allowed: Vec::new(),
+            denied: Vec::new(),
+        };
+        let (init, end) = (claude::init("${session}"), claude::result("${session}", "done"));
+        lab.stand_in("claude", &[Step::Stdin(0), Step::Json(init), asks, Step::Json(end)]);
+        let said = lab.run(&["run", "--agent", "claude", "--prompt", "go"]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        let shown = |line: &&str| line.contains("● checkpoint cp-02-before-rm-rf");
+        assert_eq!(said.stderr.lines().filter(shown).count(), 1, "{}", said.stderr);
+    }
+);
+
+promise!(
+    /// What would be done is said in words that are words, and things are counted as people do.
+    fn words_are_words() {
+        let lab = Lab::new();
+        std::fs::write(lab.home.work().join("a.txt"), "old").unwrap();
+        let script = "echo new >a.txt; echo made >b.txt; sleep 100 & sleep 100 & sleep 100 &";
+        let said = lab.run(&["run", "--", "sh", "-c", script]);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        assert!(said.stderr.contains("3 processes left behind"), "{}", said.stderr);
+        let looked = lab.run(&["undo", "--dry-run"]);
+        assert_eq!(
+            looked.stderr,
+            "would go to cp-01-run-start, and nothing was changed\n  writes  a.txt\n  removes b.txt\n"
+        );
     }
 );
 

@@ -113,6 +113,42 @@ promise!(
     }
 );
 
+promise!(
+    /// A full disk is called that, not damage; what was there is there still.
+    fn a_full_disk_under_a_restore_is_no_damage() {
+        let lab = Lab::new();
+        let Some(disk) = crate::lab::SmallDisk::mount(&lab, "small", "2m") else {
+            return crate::lab::skip("nothing can be mounted here");
+        };
+        let small = lab.path("small");
+        let run = |args: &[&str]| {
+            let all: Vec<&str> = ["--project", &small].into_iter().chain(args.iter().copied()).collect();
+            lab.run(&all)
+        };
+        let file = std::path::Path::new(&small).join("large");
+        // Nothing that a file system could make smaller.
+        let noise: Vec<u8> = (0..200_000_u64)
+            .flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+            .take(1_200_000)
+            .collect();
+        std::fs::write(&file, &noise).unwrap();
+        ok(run(&["new", "shop"]));
+        ok(run(&["checkpoint", "create", "large"]));
+        std::fs::write(&file, "small\n").unwrap();
+        // Where the restore does not take it away.
+        let hog = format!("{small}/.segno/filler");
+        std::fs::rename(disk.fill(), &hog).unwrap();
+        let said = run(&["checkpoint", "restore", "large", "--yes"]);
+        assert_ne!(said.code, Some(0), "{}", said.stderr);
+        assert!(said.stderr.contains("No space left"), "{}", said.stderr);
+        assert!(!said.stderr.contains("damaged"), "{}", said.stderr);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "small\n");
+        std::fs::remove_file(hog).unwrap();
+        ok(run(&["checkpoint", "restore", "large", "--yes"]));
+        assert!(std::fs::read(&file).unwrap() == noise);
+    }
+);
+
 /// The number of the newest checkpoint that was made before going somewhere.
 fn last_safety(env: &TestEnv) -> String {
     let listed = env.json(&["checkpoint", "list", "--limit", "1000"]);

@@ -533,6 +533,43 @@ promise!(
 );
 
 promise!(
+    /// The question shows all that a call would do, and "always" is about exactly that.
+    fn a_question_shows_and_binds_the_whole_input() {
+        use serde_json::json;
+
+        use crate::terminal::ENTER;
+        use crate::terminal::Terminal;
+        let mut lab = crate::lab::Lab::new();
+        let mcp = |path: &str| ("mcp__files__remove", json!({"path": path, "recursive": true}));
+        let shell = json!({"command": "make all", "dangerouslyDisableSandbox": true});
+        let plain = json!({"command": "make all"});
+        let calls = [mcp("a"), mcp("a"), mcp("b"), ("Bash", shell), ("Bash", plain)];
+        asks(&mut lab, &calls, "");
+        let terminal = Terminal::open(&lab);
+        terminal
+            .type_keys(&format!("$SEGNO run --agent claude --permissions ask --prompt go --no-hooks{ENTER}"));
+        let mut place = 0;
+        // The second is the first again, and is not asked about.
+        for (shown, keys) in [
+            (&["recursive", "\"a\""][..], "a"),
+            (&["recursive", "\"b\""], "n"),
+            (&["make all", "dangerouslyDisableSandbox"], "a"),
+            (&["make all"], "n"),
+        ] {
+            terminal.wait_for(place, "may it?");
+            for words in shown {
+                terminal.wait_for(place, words);
+            }
+            terminal.wait_for(place, "no and why");
+            place = terminal.place();
+            terminal.type_keys(&format!("{keys}{ENTER}"));
+        }
+        crate::lab::until("the run ends", || lab.state()["run"]["outcome"].is_string().then_some(()));
+        assert_eq!(answers(&lab), ["allow", "allow", "deny", "allow", "deny"]);
+    }
+);
+
+promise!(
     /// The place that a background run tells its session to is removed only if it was made for that.
     fn a_hidden_flag_removes_nothing_of_others() {
         let env = TestEnv::new();

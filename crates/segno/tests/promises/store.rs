@@ -71,6 +71,42 @@ promise!(
 );
 
 promise!(
+    /// A damaged session whose driver died keeps nobody from settling the others that were cut off with it.
+    fn a_damaged_session_does_not_hold_up_the_settling_of_others() {
+        let lab = Lab::new();
+        let mut ids = Vec::new();
+        for name in ["one", "two", "three"] {
+            let ready = lab.path(&format!("ready-{name}"));
+            let script = format!("echo said; touch {ready}; exec sleep 600");
+            let live = lab.start(&["run", "--topic", name, "--json", "--", "sh", "-c", &script], None);
+            crate::lab::until("it has begun", || fs::exists(&ready).unwrap().then_some(()));
+            let run = lab.running();
+            ids.push(lab.state()["session_id"].as_str().unwrap().to_owned());
+            live.signal(rustix::process::Signal::KILL);
+            let pid = u32::try_from(run["pid"].as_u64().unwrap()).unwrap();
+            crate::lab::signal(pid, rustix::process::Signal::KILL);
+            live.finish();
+        }
+        lab.assert_no_process_left();
+        let db = Connection::open(lab.home.path().join(".local/share/segno/segno.db")).unwrap();
+        for change in [
+            "UPDATE events SET body = replace(body, 'one', '0ne') WHERE kind = 'session_created' AND session = \
+             (SELECT session FROM events WHERE kind = 'session_created' AND body LIKE '%\"one\"%')",
+            "DELETE FROM states WHERE session = (SELECT session FROM events WHERE body LIKE '%0ne%')",
+        ] {
+            assert_eq!(db.execute(change, []).unwrap(), 1, "{change}");
+        }
+        drop(db);
+        lab.run(&["ls"]);
+        for id in &ids[1..] {
+            let state = lab.json(&["show", id])["state"].take();
+            assert_eq!(state["status"], "interrupted", "{state}");
+            assert!(state["run"]["outcome"].is_string(), "{state}");
+        }
+    }
+);
+
+promise!(
     /// A row of a list that is not what the journal says is named, and mended from the journal.
     fn a_wrong_row_is_named_and_mended() {
         let changes = [

@@ -102,6 +102,44 @@ promise!(
     }
 );
 
+/// What was done to files, in order, by a command that must succeed; none if strace cannot be used here.
+fn traced(env: &TestEnv, args: &[&str]) -> Option<Vec<String>> {
+    let trace = env.path("trace");
+    let calls = "--trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat,pwrite64";
+    let mut command = env.command("strace");
+    command.args(["-f", "-y", "-o", trace.to_str().unwrap(), calls, crate::common::SEGNO]).args(args);
+    let said = command.output().ok()?;
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let lines = std::fs::read_to_string(trace).unwrap();
+    Some(lines.lines().map(ToOwned::to_owned).collect())
+}
+
+promise!(
+    /// A session is removed only when its archive is on the disk, with the directory that names it; an export is there
+    /// for good when the command says so.
+    fn an_archive_is_on_the_disk_before_anything_is_removed() {
+        let env = TestEnv::new();
+        said_long_lines(&env);
+        let synced = |line: &&String, what: &str| line.contains("sync(") && line.contains(what);
+        let named = |line: &&String, end: &str| {
+            (line.contains("rename") || line.contains("link")) && line.contains(end)
+        };
+        let Some(lines) = traced(&env, &["export", "last", "-o", "out.json"]) else {
+            return crate::lab::skip("there is no strace");
+        };
+        let name = lines.iter().position(|line| named(&line, "out.json")).unwrap();
+        assert!(lines[..name].iter().any(|line| synced(&line, "/project/")), "the file: {lines:#?}");
+        assert!(lines[name..].iter().any(|line| synced(&line, "/project>")), "its directory: {lines:#?}");
+        let lines = traced(&env, &["cleanup", "--days", "0", "--yes"]).unwrap();
+        let name = lines.iter().position(|line| named(&line, ".zst")).unwrap();
+        let directory = name + lines[name..].iter().position(|line| synced(&line, "/archive>")).unwrap();
+        assert!(lines[..name].iter().any(|line| synced(&line, "/archive/")), "the file: {lines:#?}");
+        let removed = lines.iter().rposition(|line| synced(&line, "segno.db-wal")).unwrap();
+        assert!(removed > directory, "the session goes last: {lines:#?}");
+        assert_eq!(env.json(&["ls", "--all"])["total"], 0);
+    }
+);
+
 promise!(
     /// An archive never takes the place of an older one.
     fn an_archive_replaces_no_other() {
