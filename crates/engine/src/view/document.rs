@@ -2,13 +2,13 @@
 
 use segno_core::List;
 use segno_core::State;
+use segno_layouts::node;
+use segno_layouts::node::Node;
 use segno_store::ItemPosition;
 use segno_store::Page;
 use serde_json::Value;
 use serde_json::json;
 
-use super::Node;
-use super::emit;
 use crate::Engine;
 use crate::Error;
 
@@ -20,7 +20,7 @@ const PAGE: usize = 500;
 pub fn yaml(engine: &Engine, state: &State, most: usize) -> Result<String, Error> {
     let mut first = head(state);
     first.put("save_trigger", json!(engine.save_trigger(state)?));
-    let mut out = emit::to_yaml(&Node::Map(first.0));
+    let mut out = node::to_yaml(&Node::Map(first.0));
     let mut totals = Vec::new();
     for list in List::ALL {
         let (rows, total) = rows(engine, state, list, most)?;
@@ -29,12 +29,12 @@ pub fn yaml(engine: &Engine, state: &State, most: usize) -> Result<String, Error
         let always = matches!(list, List::History | List::Artifacts);
         if always || !rows.is_empty() {
             // The newest are kept, and shown in the order they happened.
-            emit::named_rows(&mut out, list.as_str(), rows.iter().rev());
+            node::named_rows(&mut out, list.as_str(), rows.iter().rev());
         }
     }
     let mut last = Members::default();
     last.put_members("totals", &totals);
-    out.push_str(&emit::to_yaml(&Node::Map(last.0)));
+    out.push_str(&node::to_yaml(&Node::Map(last.0)));
     Ok(out)
 }
 
@@ -45,7 +45,7 @@ fn rows(engine: &Engine, state: &State, list: List, most: usize) -> Result<(Vec<
     let mut rows = Vec::new();
     let mut items = first.items;
     loop {
-        rows.extend(items.iter().map(|item| emit::row(&Node::from_json(&item.body))));
+        rows.extend(items.iter().map(|item| node::row(&Node::from_json(&item.body))));
         let limit = (most - rows.len()).min(PAGE);
         let Some(last) = items.pop().filter(|_| limit > 0) else { break };
         let after = Some(ItemPosition { seq: last.seq, key: last.key });

@@ -4,7 +4,6 @@
 //! imports it; and if somebody edited it, their text is kept beside ours.
 
 mod document;
-mod emit;
 mod read;
 
 use std::os::fd::OwnedFd;
@@ -19,12 +18,12 @@ use segno_core::State;
 use segno_core::Timestamp;
 
 pub use document::yaml;
-pub use emit::Node;
-pub use emit::to_yaml;
 pub(crate) use read::ArtifactRow;
 pub(crate) use read::HistoryRow;
 pub use read::MOST_BYTES;
 pub use read::read;
+pub use segno_layouts::node::Node;
+pub use segno_layouts::node::to_yaml;
 
 use crate::Engine;
 use crate::Error;

@@ -1,7 +1,14 @@
-//! YAML as a person would write it: block style, plain words unquoted, long text folded.
+//! A document whose members keep their order, as YAML as a person would write it (block style, plain words unquoted,
+//! long text folded) and as indented JSON.
 
+use std::fmt;
 use std::fmt::Write;
 
+use serde::Deserialize;
+use serde::Deserializer;
+use serde::Serialize;
+use serde::Serializer;
+use serde::ser::SerializeMap as _;
 use serde_json::Value;
 
 /// A document to be written, its members in the order they are shown.
@@ -71,6 +78,129 @@ impl Node {
     }
 }
 
+impl Node {
+    /// A document as it was written, with all of its members in their order.
+    ///
+    /// # Errors
+    /// If it is no JSON.
+    pub fn read_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// What a value is written as, with all of its members in their order.
+    pub fn of(value: &impl Serialize) -> Self {
+        let text = serde_json::to_vec(value).unwrap_or_default();
+        // What was written a moment ago can be read.
+        serde_json::from_slice(&text).unwrap_or(Self::Null)
+    }
+
+    /// The member of that name.
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Map(members) => members.iter().find(|(known, _)| known == name).map(|(_, member)| member),
+            _ => None,
+        }
+    }
+
+    /// The document as indented JSON, with a line break at its end.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = serde_json::to_vec_pretty(self).unwrap_or_default();
+        out.push(b'\n');
+        out
+    }
+
+    /// Members that only the other one has are taken over, here and in those inner objects that are named: what is in
+    /// any other member is ours alone.
+    pub fn adopt(&mut self, other: &Self, inner: &[&str]) {
+        let (Self::Map(ours), Self::Map(theirs)) = (self, other) else { return };
+        for (name, member) in theirs {
+            match ours.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) if inner.contains(&name.as_str()) => known.adopt(member, &[]),
+                Some(_) => {}
+                None => ours.push((name.clone(), member.clone())),
+            }
+        }
+    }
+}
+
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(flag) => serializer.serialize_bool(*flag),
+            // A number is kept as it was written; one that is none is text.
+            Self::Number(number) => match number.parse::<serde_json::Number>() {
+                Ok(number) => number.serialize(serializer),
+                Err(_) => serializer.serialize_str(number),
+            },
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::List(items) => serializer.collect_seq(items),
+            Self::Map(members) => {
+                let mut map = serializer.serialize_map(Some(members.len()))?;
+                for (name, member) in members {
+                    map.serialize_entry(name, member)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Node;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a document")
+            }
+            fn visit_unit<E>(self) -> Result<Node, E> {
+                Ok(Node::Null)
+            }
+            fn visit_none<E>(self) -> Result<Node, E> {
+                Ok(Node::Null)
+            }
+            fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Node, D::Error> {
+                Node::deserialize(inner)
+            }
+            fn visit_bool<E>(self, flag: bool) -> Result<Node, E> {
+                Ok(Node::Bool(flag))
+            }
+            fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
+                Ok(Node::Number(number.to_string()))
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
+                Ok(Node::Number(number.to_string()))
+            }
+            fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
+                Ok(serde_json::Number::from_f64(number).map_or(Node::Null, |n| Node::Number(n.to_string())))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Node, E> {
+                Ok(Node::Text(text.to_owned()))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    list.push(item);
+                }
+                Ok(Node::List(list))
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+                let mut map: Vec<(String, Node)> = Vec::new();
+                while let Some((name, member)) = members.next_entry::<String, Node>()? {
+                    // Whoever writes a member twice means the last one.
+                    match map.iter_mut().find(|(known, _)| *known == name) {
+                        Some((_, known)) => *known = member,
+                        None => map.push((name, member)),
+                    }
+                }
+                Ok(Node::Map(map))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
 /// The document as YAML text.
 pub fn to_yaml(node: &Node) -> String {
     let mut out = String::new();
@@ -86,14 +216,14 @@ pub fn to_yaml(node: &Node) -> String {
 }
 
 /// One row of a list that is a member of a document.
-pub(super) fn row(item: &Node) -> String {
+pub fn row(item: &Node) -> String {
     let mut out = String::new();
     list(&mut out, std::slice::from_ref(item), 1);
     out
 }
 
 /// A list of such rows under its name.
-pub(super) fn named_rows<'a>(out: &mut String, name: &str, rows: impl ExactSizeIterator<Item = &'a String>) {
+pub fn named_rows<'a>(out: &mut String, name: &str, rows: impl ExactSizeIterator<Item = &'a String>) {
     key(out, name, 0);
     out.push(':');
     if rows.len() == 0 {

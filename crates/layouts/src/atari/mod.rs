@@ -1,0 +1,5 @@
+//! The `state.json` of atari: read, so that its work can be taken over.
+
+mod read;
+
+pub use read::read;

@@ -1,0 +1,443 @@
+//! A session as an entry of a go-team registry, with its folder.
+
+use segno_core::State;
+use segno_core::Status;
+use segno_core::event::RestoreKind;
+use segno_core::rows::CheckpointRow;
+use segno_core::rows::FileRow;
+use segno_core::rows::OutputRow;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::REGISTRY;
+use super::checkpoint::checksum;
+use super::wire;
+use super::word;
+use crate::family::Family;
+use crate::files::FileSet;
+use crate::node::Node;
+use crate::packed::sha256;
+use crate::snapshot::Snapshot;
+
+/// The documents' numbers, where a session has none of its own.
+const STEPS: u32 = 9;
+const ITERATIONS: u64 = 3;
+const AUTO_SAVE_SECONDS: u64 = 30;
+/// How much of an output is shown.
+const OUTPUT: usize = 20_000;
+
+/// The session's name in the registry, and that of its folder.
+pub fn session_name(snapshot: &Snapshot<'_>) -> String {
+    snapshot.name(Family::GoTeam, || {
+        let uid = snapshot.state.uid.to_string();
+        format!("session-{}", &uid[uid.len() - 8..])
+    })
+}
+
+/// The files, the registry last: what it names is there.
+pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8>)> {
+    let writer = Writer {
+        snapshot,
+        existing,
+        id: session_name(snapshot),
+        checkpoints: snapshot
+            .rows::<CheckpointRow>()
+            .into_iter()
+            .filter(|row| row.ready && !row.aside)
+            .collect(),
+        outputs: snapshot.rows(),
+        files: snapshot.rows(),
+    };
+    let mut files: Vec<_> = writer.checkpoints.iter().map(|row| writer.checkpoint(row)).collect();
+    let rollbacks = writer.rollbacks();
+    if !rollbacks.is_empty() {
+        let history = wire::RollbackHistory { session_id: writer.id.clone(), history: rollbacks };
+        files.push(writer.json("rollback-history.json", &history, &[]));
+    }
+    if let Some(recovery) = writer.recovery() {
+        files.push(writer.json("recovery.json", &recovery, &["last_known_state", "git_state"]));
+    }
+    files.push(writer.json("manifest.json", &writer.manifest(), &[]));
+    let inner = ["state", "context", "outputs", "recovery_point", "session"];
+    files.push(writer.json("state.json", &writer.live(), &inner));
+    files.push((REGISTRY.to_owned(), writer.registry().to_json()));
+    files
+}
+
+struct Writer<'a> {
+    snapshot: &'a Snapshot<'a>,
+    existing: &'a FileSet,
+    id: String,
+    checkpoints: Vec<CheckpointRow>,
+    outputs: Vec<OutputRow>,
+    files: Vec<FileRow>,
+}
+
+impl Writer<'_> {
+    fn state(&self) -> &State {
+        self.snapshot.state
+    }
+
+    /// A file of the session's folder. What an import kept of it is known by its name alone.
+    fn json(&self, name: &str, ours: &impl serde::Serialize, inner: &[&str]) -> (String, Vec<u8>) {
+        let path = format!("{}/{name}", self.id);
+        let present = self.existing.get(&path).and_then(|bytes| Node::read_json(bytes).ok());
+        let node = self.snapshot.document((Family::GoTeam, name), ours, present.as_ref(), inner);
+        (path, node.to_json())
+    }
+
+    fn topic(&self) -> String {
+        self.state().topic.clone().unwrap_or_default()
+    }
+
+    fn step(&self) -> u32 {
+        self.state().step.unwrap_or(1)
+    }
+
+    fn current_checkpoint(&self) -> Option<String> {
+        let newest = self.checkpoints.iter().rev().find(|row| row.valid);
+        newest.map(|row| row.id.clone())
+    }
+
+    /// The id of the checkpoint with a number, also of one that is not listed any more.
+    fn checkpoint_id(&self, number: u64) -> String {
+        let known = self.checkpoints.iter().find(|row| row.ordinal == number);
+        known.map_or_else(|| format!("cp-{number:02}"), |row| row.id.clone())
+    }
+
+    fn entry(&self) -> wire::Entry {
+        let state = self.state();
+        let total_steps = state.of.unwrap_or(STEPS);
+        let done =
+            if state.status == Status::Completed { total_steps } else { self.step().saturating_sub(1) };
+        wire::Entry {
+            id: self.id.clone(),
+            topic: self.topic(),
+            status: word(state.status),
+            created_at: state.created_at,
+            updated_at: state.updated_at,
+            current_step: self.step(),
+            current_checkpoint: self.current_checkpoint(),
+            progress: wire::Progress {
+                steps_completed: done.min(total_steps),
+                total_steps,
+                percentage: state.progress().unwrap_or(0),
+            },
+            git_branch: state.branch.clone(),
+            resumable: state.is_resumable(),
+            completed_at: state.completed_at,
+        }
+    }
+
+    /// The registry with our entry in it; those of others stay as they are.
+    fn registry(&self) -> Node {
+        let present = self.existing.get(REGISTRY).and_then(|bytes| Node::read_json(bytes).ok());
+        let mut mine = Node::of(&self.entry());
+        let mut sessions = match present.as_ref().and_then(|registry| registry.member("sessions")) {
+            Some(Node::List(entries)) => entries.clone(),
+            _ => Vec::new(),
+        };
+        let name = Node::Text(self.id.clone());
+        if let Some(carried) = self.snapshot.carried_file(Family::GoTeam, REGISTRY) {
+            mine.adopt(&Node::of(carried), &["progress"]);
+        }
+        match sessions.iter_mut().find(|entry| entry.member("id") == Some(&name)) {
+            Some(entry) => {
+                mine.adopt(entry, &["progress"]);
+                *entry = mine;
+            }
+            None => sessions.push(mine),
+        }
+        let mut registry = Node::Map(vec![
+            ("version".to_owned(), Node::Text("1.0.0".to_owned())),
+            ("sessions".to_owned(), Node::List(sessions)),
+            ("last_active_session".to_owned(), name),
+        ]);
+        if let Some(present) = &present {
+            registry.adopt(present, &[]);
+        }
+        registry
+    }
+
+    fn manifest(&self) -> wire::Manifest {
+        let state = self.state();
+        let checkpoints = self.checkpoints.iter().map(|row| wire::ManifestEntry {
+            id: row.id.clone(),
+            step: row.step.unwrap_or(1),
+            step_name: step_name(row),
+            timestamp: row.created_at,
+            valid: row.valid,
+            invalidated_by: row.invalidated_by.map(|number| self.checkpoint_id(number)),
+        });
+        wire::Manifest {
+            session_id: self.id.clone(),
+            topic: self.topic(),
+            created_at: state.created_at,
+            updated_at: state.updated_at,
+            checkpoints: checkpoints.collect(),
+            current_checkpoint: self.current_checkpoint(),
+            current_step: self.step(),
+            rollback_history: self.rollbacks(),
+        }
+    }
+
+    fn rollbacks(&self) -> Vec<wire::Rollback> {
+        let restored = &self.state().tree.restored;
+        let of = |ordinal: u64| self.checkpoints.iter().find(|row| row.ordinal == ordinal);
+        let rolled_back = restored.iter().filter(|mark| mark.kind == RestoreKind::Rollback);
+        rolled_back
+            .map(|mark| {
+                let from =
+                    self.checkpoints.iter().rev().find(|row| row.seq < mark.seq && row.ordinal > mark.to);
+                let to = of(mark.to);
+                wire::Rollback {
+                    id: format!("rb-{}", mark.seq),
+                    timestamp: mark.at,
+                    from_checkpoint: from.map(|row| row.id.clone()),
+                    from_step: from.and_then(|row| row.step),
+                    to_checkpoint: to.map(|row| row.id.clone()),
+                    to_step: to.and_then(|row| row.step),
+                    reason: "observer_requested",
+                }
+            })
+            .collect()
+    }
+
+    fn team_state(&self) -> wire::TeamState {
+        let state = self.state();
+        let limit = state.looping.as_ref().and_then(|looping| looping.plan.caps.iterations);
+        wire::TeamState {
+            topic: self.topic(),
+            date: state.created_at.to_string()[..10].to_owned(),
+            phase: state.phase.clone(),
+            current_step: self.step(),
+            current_agent: state.agent.clone().or_else(|| state.run.as_ref().map(|run| run.agent.clone())),
+            iteration_count: state.iteration,
+            max_iterations: limit.unwrap_or(ITERATIONS),
+            breakpoint_active: state.breakpoint.is_some(),
+            metrics: state.metrics.clone(),
+        }
+    }
+
+    fn outputs(&self) -> wire::Outputs {
+        let of = |name: &str| self.outputs.iter().find(|row| row.name == name);
+        let text = |name: &str| of(name).and_then(|row| Some(row.content.as_ref()?.short(OUTPUT)));
+        let list =
+            |name: &str| text(name).map(|text| text.lines().map(ToOwned::to_owned).collect::<Vec<_>>());
+        let changed = |change: &str| {
+            let rows = self.files.iter().filter(move |row| row.change == change);
+            rows.map(|row| row.path.clone()).collect::<Vec<_>>()
+        };
+        let (tests, code): (Vec<_>, Vec<_>) = changed("created")
+            .into_iter()
+            .chain(changed("modified"))
+            .partition(|path| path.contains("_test.") || path.contains("test_") || path.contains("/tests/"));
+        wire::Outputs {
+            spec: text("spec"),
+            architecture: text("architecture"),
+            code_files: list("code_files").unwrap_or(code),
+            test_files: list("test_files").unwrap_or(tests),
+            review_comments: list("review_comments").unwrap_or_default(),
+            optimizations: list("optimizations").unwrap_or_default(),
+            release_config: text("release_config"),
+            partial_output: text("partial_output"),
+        }
+    }
+
+    fn live(&self) -> wire::Live {
+        let state = self.state();
+        let checkpoint = self.current_checkpoint();
+        wire::Live {
+            session_id: self.id.clone(),
+            saved_at: state.updated_at,
+            save_trigger: self.snapshot.save_trigger.clone(),
+            state: self.team_state(),
+            context: wire::Context {
+                last_action: state.last_action.clone(),
+                pending_tasks: state.tasks.open.values().cloned().collect(),
+                current_file: state.position.as_ref().map(|position| position.file.clone()),
+                current_line: state.position.as_ref().and_then(|position| position.line),
+            },
+            outputs: self.outputs(),
+            recovery_point: wire::RecoveryPoint {
+                checkpoint: checkpoint.clone(),
+                actions_since_checkpoint: state.actions_since_checkpoint,
+                can_resume_from_action: state.is_resumable(),
+            },
+            session: wire::SessionBlock {
+                id: self.id.clone(),
+                status: word(state.status),
+                created_at: state.created_at,
+                auto_save: wire::AutoSave {
+                    enabled: state.status.is_open(),
+                    interval: AUTO_SAVE_SECONDS,
+                    last_save: state.updated_at,
+                },
+                recovery: wire::RecoveryBlock {
+                    enabled: state.is_resumable(),
+                    last_checkpoint: checkpoint,
+                    actions_since_checkpoint: state.actions_since_checkpoint,
+                },
+            },
+            segno: self.snapshot.extension(),
+        }
+    }
+
+    /// How to go on, for a session that stopped; for one that goes on again, how it stopped the last time.
+    fn recovery(&self) -> Option<wire::Recovery> {
+        let state = self.state();
+        let mark = state.recovery.as_ref();
+        let stopped = matches!(state.status, Status::Interrupted | Status::Paused | Status::Halted);
+        if mark.is_none() && !stopped {
+            return None;
+        }
+        let reason = state.reason.as_ref().map(|reason| reason.what.clone());
+        let why =
+            mark.map(|mark| mark.interrupt_reason.clone()).or(reason).unwrap_or_default().to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
+        let interrupt_reason = if has(&["time", "silent"]) {
+            "timeout"
+        } else if has(&["error", "fail", "breaker", "missing"]) {
+            "error"
+        } else if has(&["asked", "budget", "limit", "ctrl", "ended", "stopped"]) {
+            "disconnect"
+        } else {
+            "crash"
+        };
+        let checkpoint = self.current_checkpoint();
+        let recommended = if checkpoint.is_some() { "checkpoint" } else { "live_state" };
+        let mut options = Vec::new();
+        let mut offer = |kind, target, description, data_loss| {
+            let id = options.len() as u32 + 1;
+            options.push(wire::RecoveryOption {
+                id,
+                kind,
+                target,
+                description,
+                data_loss,
+                recommended: kind == recommended,
+            });
+        };
+        if let Some(id) = checkpoint {
+            let lost = format!("{} actions since checkpoint", state.actions_since_checkpoint);
+            offer("checkpoint", Some(id), "Resume from last checkpoint (safe)", lost);
+        }
+        let doubt = match state.calls.in_doubt.len() {
+            0 => "nothing".to_owned(),
+            calls => format!("nothing; calls in doubt: {calls}"),
+        };
+        offer(
+            "live_state",
+            Some("state.json".to_owned()),
+            "Resume from last auto-save (experimental)",
+            doubt,
+        );
+        offer("fresh_start", None, "Start fresh from step 1", "all progress".to_owned());
+        let last = mark.map(|mark| &mark.last_known_state);
+        let head = self.checkpoints.last().and_then(|row| row.head.as_ref());
+        Some(wire::Recovery {
+            session_id: self.id.clone(),
+            interrupted_at: mark.map_or(state.updated_at, |mark| mark.interrupted_at),
+            interrupt_reason,
+            last_known_state: wire::LastKnown {
+                step: last.and_then(|last| last.step).unwrap_or(self.step()),
+                step_name: last.map_or_else(|| state.phase.clone(), |last| last.phase.clone()),
+                agent: last.and_then(|last| last.agent.clone()).or_else(|| state.agent.clone()),
+                action: last.and_then(|last| last.action.clone()).or_else(|| state.last_action.clone()),
+            },
+            recovery_options: options,
+            recommended,
+            auto_resume_enabled: state.is_resumable(),
+            git_state: wire::GitState {
+                branch: state.branch.clone().or_else(|| head.and_then(|head| head.branch.clone())),
+                last_commit: head.and_then(|head| head.commit.clone()),
+                uncommitted_changes: None,
+            },
+        })
+    }
+
+    /// A checkpoint is written once; later only its validity changes.
+    fn checkpoint(&self, row: &CheckpointRow) -> (String, Vec<u8>) {
+        let path = format!("{}/{}.json", self.id, row.id);
+        let present = self.existing.object(&path).ok().flatten();
+        let known = present.filter(|file| file.get("checksum") == Some(&json!(checksum(file))));
+        let mut file = known.unwrap_or_else(|| self.new_checkpoint(row));
+        file.insert("valid".to_owned(), json!(row.valid));
+        if let Some(number) = row.invalidated_by {
+            file.insert("invalidated_by".to_owned(), json!(self.checkpoint_id(number)));
+        }
+        (path, ordered(&file).to_json())
+    }
+
+    fn new_checkpoint(&self, row: &CheckpointRow) -> Map<String, Value> {
+        let head = row.head.as_ref();
+        let changed = |change: &str| {
+            let rows = self.files.iter().filter(|file| file.change == change);
+            rows.filter(|file| file.changed_at.is_none_or(|at| at <= row.created_at))
+                .map(|file| file.path.clone())
+                .collect()
+        };
+        let mut state = self.team_state();
+        state.phase.clone_from(&row.phase);
+        state.current_step = row.step.unwrap_or(state.current_step);
+        let checkpoint = wire::Checkpoint {
+            id: row.id.clone(),
+            session_id: self.id.clone(),
+            step_number: row.step.unwrap_or(1),
+            step_name: step_name(row),
+            created_at: row.created_at,
+            state,
+            outputs: self.outputs(),
+            files: wire::Files {
+                created: changed("created"),
+                modified: changed("modified"),
+                deleted: changed("deleted"),
+            },
+            git: wire::Git {
+                enabled: head.is_some(),
+                branch: head.and_then(|head| head.branch.clone()),
+                commit_hash: head.and_then(|head| head.commit.clone()),
+            },
+        };
+        let mut file = match json!(checkpoint) {
+            Value::Object(members) => members,
+            // A struct is an object.
+            _ => Map::new(),
+        };
+        file.insert("checksum".to_owned(), json!(checksum(&file)));
+        file.insert(
+            crate::EXTENSION.to_owned(),
+            json!({ "checkpoint": sha256(row.checksum.as_bytes()), "ordinal": row.ordinal }),
+        );
+        file
+    }
+}
+
+/// The members of a checkpoint in the document's order.
+fn ordered(file: &Map<String, Value>) -> Node {
+    const ORDER: [&str; 12] = [
+        "id",
+        "session_id",
+        "step_number",
+        "step_name",
+        "created_at",
+        "state",
+        "outputs",
+        "files",
+        "git",
+        "checksum",
+        "valid",
+        "invalidated_by",
+    ];
+    let first = ORDER.iter().filter_map(|name| Some(((*name).to_owned(), Node::of(file.get(*name)?))));
+    let rest = file.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
+    Node::Map(first.chain(rest.map(|(name, value)| (name.clone(), Node::of(value)))).collect())
+}
+
+/// The name of the step that a checkpoint was made in.
+fn step_name(row: &CheckpointRow) -> String {
+    row.phase
+        .clone()
+        .unwrap_or_else(|| if row.name.is_empty() { row.reason.clone() } else { row.name.clone() })
+}

@@ -1,0 +1,101 @@
+//! The file families of other session managers: which one a set of files is, what sessions it holds, and what its files
+//! are for a session of ours. Bytes in, values out: reading and writing them is the engine's.
+//!
+//! Each family has a folder: `wire` has the foreign shapes, `read` turns files into sessions, `write` a session into files.
+//! A document of the family says what its files must be; its words about what is wrong with them are used as they are. What
+//! a file has that nobody knows stays in it.
+
+pub mod agentforge;
+pub mod atari;
+mod family;
+mod fields;
+mod files;
+mod found;
+pub mod go_team;
+mod hand;
+pub mod node;
+mod packed;
+pub mod prp;
+pub mod ralph;
+mod snapshot;
+pub mod ultra_create;
+
+pub use family::Family;
+pub use family::recognise;
+pub use files::Damage;
+pub use files::FileSet;
+pub use files::MOST_FILE;
+pub use files::MOST_FILES;
+pub use found::Claimed;
+pub use found::Imported;
+pub use found::ImportedSession;
+pub use hand::Hand;
+pub use hand::Looked;
+pub use hand::look;
+pub use packed::gunzip;
+pub use packed::gzip;
+pub use snapshot::Snapshot;
+
+use segno_core::Timestamp;
+
+/// The one member that our own fields travel in.
+pub const EXTENSION: &str = "segno";
+
+/// Reads the sessions of a set of files. `now` tells future moments.
+///
+/// # Errors
+/// If a file that the session cannot do without is not what it should be.
+pub fn read(family: Family, files: &FileSet, now: Timestamp) -> Result<Imported, Damage> {
+    match family {
+        Family::Prp => prp::read(files, now),
+        Family::AgentForge => agentforge::read(files, now),
+        Family::GoTeam => go_team::read(files, now),
+        Family::UltraCreate => ultra_create::read(files, now),
+        Family::Ralph => ralph::read(files, now),
+        Family::Atari => atari::read(files, now),
+    }
+}
+
+/// The file of a family that shows where a session stands.
+pub fn main_file(family: Family, snapshot: &Snapshot<'_>) -> String {
+    match family {
+        Family::Prp => "loop-state.json".to_owned(),
+        Family::AgentForge => agentforge::file_name(snapshot),
+        Family::GoTeam => format!("{}/state.json", go_team::session_name(snapshot)),
+        Family::UltraCreate => ultra_create::CURRENT.to_owned(),
+        Family::Ralph | Family::Atari => String::new(),
+    }
+}
+
+/// Where a session stands by the word of a family.
+pub fn status_of(family: Family, word: &str) -> Option<segno_core::Status> {
+    let mut known = segno_core::Status::ALL.into_iter();
+    let word_of = match family {
+        Family::Prp => prp::word,
+        Family::AgentForge => agentforge::word,
+        Family::GoTeam => go_team::word,
+        Family::UltraCreate => ultra_create::word,
+        Family::Ralph | Family::Atari => return None,
+    };
+    // Of several that have one word, the first is the plain one.
+    known.find(|status| word_of(*status) == word)
+}
+
+/// The files of a family for a session, in the order in which they are to be written; `existing` are those that are there.
+/// The same session and the same files give the same bytes.
+///
+/// # Errors
+/// If the family has no words for where the session stands, or is only read.
+pub fn write(
+    family: Family,
+    snapshot: &Snapshot<'_>,
+    existing: &FileSet,
+) -> Result<Vec<(String, Vec<u8>)>, String> {
+    match family {
+        Family::Prp => prp::write(snapshot, existing),
+        Family::AgentForge => Ok(agentforge::write(snapshot, existing)),
+        Family::GoTeam => Ok(go_team::write(snapshot, existing)),
+        Family::UltraCreate => Ok(ultra_create::write(snapshot, existing)),
+        Family::Ralph | Family::Atari => Err(format!("{} is only read", family.title())),
+    }
+}

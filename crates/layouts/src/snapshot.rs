@@ -1,0 +1,114 @@
+//! A session as the writers of all families get it.
+
+use std::collections::BTreeMap;
+
+use segno_core::List;
+use segno_core::State;
+use segno_core::rows::Row;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::family::Family;
+use crate::files::FileSet;
+use crate::node::Node;
+
+/// The version of the extension member.
+const VERSION: u32 = 1;
+
+/// A session to be written.
+#[derive(Clone, Debug)]
+pub struct Snapshot<'a> {
+    /// Its state.
+    pub state: &'a State,
+    /// The newest rows of its lists, in the order they happened.
+    pub lists: BTreeMap<List, Vec<Value>>,
+    /// What it is written for, such as `auto`, `action` or `checkpoint`.
+    pub save_trigger: String,
+    /// How often others changed its files.
+    pub changed: u32,
+    /// Whether ultra-create's files get a compressed copy.
+    pub compress: bool,
+}
+
+/// Our own fields, in one member of one file of each family.
+#[derive(Serialize)]
+pub(crate) struct Extension {
+    version: u32,
+    session_id: String,
+    seq: u64,
+    changed: u32,
+    state: Node,
+}
+
+impl Snapshot<'_> {
+    /// The rows of a list as values.
+    pub(crate) fn rows<T: Row>(&self) -> Vec<T> {
+        self.lists.get(&T::LIST).into_iter().flatten().map(|row| T::read_any(row)).collect()
+    }
+
+    /// What an import kept of the foreign files.
+    pub(crate) fn carried(&self, family: Family) -> Option<&Map<String, Value>> {
+        self.state.workflow_state.as_ref()?.get(family.as_str())?.as_object()
+    }
+
+    /// What an import kept of one of them.
+    pub(crate) fn carried_file(&self, family: Family, file: &str) -> Option<&Value> {
+        self.carried(family)?.get("files")?.get(file)
+    }
+
+    /// The name that the session has in the family: the one it came with, or one of ours.
+    pub(crate) fn name(&self, family: Family, ours: impl FnOnce() -> String) -> String {
+        let carried = self.carried(family).and_then(|carried| carried.get("id")).and_then(Value::as_str);
+        carried.map_or_else(ours, ToOwned::to_owned)
+    }
+
+    /// Our own fields.
+    pub(crate) fn extension(&self) -> Extension {
+        // Who drives and what was asked of them is true for a moment only, and grants nothing elsewhere.
+        let mut state = self.state.clone();
+        state.driver = None;
+        state.requests.clear();
+        Extension {
+            version: VERSION,
+            session_id: state.session_id.to_string(),
+            seq: state.seq,
+            changed: self.changed,
+            state: Node::of(&state),
+        }
+    }
+
+    /// A file of ours, with what an import kept of it and what the present one has that we do not know, at its top and
+    /// in the named inner objects.
+    pub(crate) fn document(
+        &self,
+        (family, file): (Family, &str),
+        ours: &impl Serialize,
+        present: Option<&Node>,
+        inner: &[&str],
+    ) -> Node {
+        let mut node = Node::of(ours);
+        if let Some(present) = present {
+            node.adopt(present, inner);
+        }
+        if let Some(carried) = self.carried_file(family, file) {
+            node.adopt(&Node::of(carried), inner);
+        }
+        if node.member(crate::EXTENSION).is_some() {
+            crate::hand::seal(family, &mut node);
+        }
+        node
+    }
+
+    /// The same of a JSON file, as text.
+    pub(crate) fn json(
+        &self,
+        (family, file): (Family, &str),
+        ours: &impl Serialize,
+        existing: &FileSet,
+        inner: &[&str],
+    ) -> (String, Vec<u8>) {
+        let present = existing.get(file).and_then(|bytes| Node::read_json(bytes).ok());
+        (file.to_owned(), self.document((family, file), ours, present.as_ref(), inner).to_json())
+    }
+}

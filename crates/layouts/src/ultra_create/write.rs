@@ -1,0 +1,202 @@
+//! A session as the files of ultra-create.
+
+use segno_core::Timestamp;
+use segno_core::rows::CheckpointRow;
+use segno_core::rows::DecisionRow;
+use segno_core::rows::ErrorRow;
+use segno_core::rows::FileRow;
+use segno_core::rows::MemoryRow;
+use segno_core::rows::ToolRow;
+use segno_core::text::shorten;
+use serde_json::Value;
+use serde_json::json;
+
+use super::CURRENT;
+use super::wire;
+use super::word;
+use crate::family::Family;
+use crate::files::FileSet;
+use crate::packed::gzip;
+use crate::snapshot::Snapshot;
+
+/// How much of what a tool was given and put out is shown: its configuration leaves out what is large.
+const EXCERPT: usize = 500;
+/// Checkpoints that have files of their own, as its configuration says.
+const CHECKPOINTS: usize = 5;
+
+/// The files: checkpoints first, then the archive of a session that has ended, the present one last; each with its
+/// compressed copy before it, so that whoever finds one finds no older other one.
+pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8>)> {
+    let id = snapshot.name(Family::UltraCreate, || snapshot.state.uid.to_string());
+    let mut files = Vec::new();
+    let checkpoints = checkpoints(snapshot);
+    for checkpoint in &checkpoints[checkpoints.len().saturating_sub(CHECKPOINTS)..] {
+        let name = format!("{}.json", checkpoint.id);
+        let file = wire::CheckpointFile { checkpoint: checkpoint.clone(), session_id: id.clone() };
+        files.push(snapshot.json((Family::UltraCreate, &name), &file, existing, &[]));
+    }
+    let inner = ["project", "context", "agents", "tools", "decisions", "memory", "files", "errors"];
+    let present =
+        snapshot.json((Family::UltraCreate, CURRENT), &session(snapshot, &id, checkpoints), existing, &inner);
+    let mut names = vec![CURRENT.to_owned()];
+    if snapshot.state.status.is_terminal() {
+        names.insert(0, format!("session_{id}.json"));
+    }
+    for name in names {
+        if snapshot.compress {
+            files.push((format!("{name}.gz"), gzip(&present.1)));
+        }
+        files.push((name, present.1.clone()));
+    }
+    files
+}
+
+fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>) -> wire::Session {
+    let state = snapshot.state;
+    let files: Vec<FileRow> = snapshot.rows();
+    let changed =
+        |change: &str| files.iter().filter(|row| row.change == change).map(|row| row.path.clone()).collect();
+    wire::Session {
+        session_id: id.to_owned(),
+        created_at: state.created_at,
+        updated_at: state.updated_at,
+        status: word(state.status),
+        project: wire::Project {
+            path: state.project.path.clone(),
+            name: state.project.name.clone(),
+            kind: state.project.kind.clone().unwrap_or_default(),
+        },
+        context: wire::Context {
+            user_intent: state.intent.clone().or_else(|| state.topic.clone()).unwrap_or_default(),
+            current_phase: state.phase.clone().unwrap_or_default(),
+            progress_percent: state.progress().unwrap_or(0),
+        },
+        agents: wire::Agents {
+            active: state
+                .agents
+                .iter()
+                .filter(|(_, mark)| mark.active)
+                .map(|(name, _)| name.clone())
+                .collect(),
+            states: state
+                .agents
+                .iter()
+                .map(|(name, mark)| {
+                    (name.clone(), if mark.state.is_null() { json!({}) } else { mark.state.clone() })
+                })
+                .collect(),
+        },
+        tools: tools(snapshot),
+        decisions: decisions(snapshot),
+        memory: memory(snapshot),
+        files: wire::Files {
+            created: changed("created"),
+            modified: changed("modified"),
+            deleted: changed("deleted"),
+        },
+        errors: wire::Errors {
+            count: state.errors.count,
+            log: snapshot
+                .rows::<ErrorRow>()
+                .into_iter()
+                .map(|row| wire::ErrorEntry {
+                    message: row.message.unwrap_or_default().short(EXCERPT),
+                    phase: row.phase,
+                    timestamp: row.timestamp,
+                })
+                .collect(),
+        },
+        checkpoints,
+        segno: snapshot.extension(),
+    }
+}
+
+fn tools(snapshot: &Snapshot<'_>) -> wire::Tools {
+    let state = snapshot.state;
+    let call = |row: ToolRow| wire::ToolCall {
+        timestamp: row.started_at.or(row.ended_at).unwrap_or(state.created_at),
+        input: row.input.map_or(Value::Null, short),
+        output: row.output.map(|output| output.short(EXCERPT)),
+        tool: row.tool,
+        id: row.call,
+        state: row.state,
+    };
+    let history =
+        snapshot.rows::<ToolRow>().into_iter().filter(|row| row.state != "open").map(call).collect();
+    let pending = state.calls.open.iter().map(|(id, open)| wire::ToolCall {
+        tool: open.tool.clone(),
+        input: json!(shorten(&open.input, EXCERPT)),
+        output: None,
+        timestamp: open.at,
+        id: id.clone(),
+        state: "open".to_owned(),
+    });
+    wire::Tools { history, pending: pending.collect() }
+}
+
+/// Input that is not long: texts in it are cut.
+fn short(value: Value) -> Value {
+    match value {
+        Value::String(text) => json!(shorten(&text, EXCERPT)),
+        Value::Array(items) => items.into_iter().map(short).collect(),
+        Value::Object(members) => members.into_iter().map(|(name, member)| (name, short(member))).collect(),
+        other => other,
+    }
+}
+
+fn decisions(snapshot: &Snapshot<'_>) -> wire::Decisions {
+    let rows: Vec<DecisionRow> = snapshot.rows();
+    let text = |text: Option<segno_core::Text>| text.map(|text| text.short(EXCERPT));
+    let tree = rows.into_iter().map(|row| wire::Decision {
+        id: row.decision,
+        parent: row.parent,
+        branch: row.branch,
+        question: text(row.question),
+        decision: text(row.choice),
+        reason: text(row.reason),
+        alternatives: row.alternatives.into_iter().map(|one| one.short(EXCERPT)).collect(),
+        timestamp: row.decided_at,
+    });
+    wire::Decisions { tree: tree.collect(), current_branch: snapshot.state.decisions.branch.clone() }
+}
+
+fn memory(snapshot: &Snapshot<'_>) -> wire::Memory {
+    let rows: Vec<MemoryRow> = snapshot.rows();
+    let of = |lookups: bool| {
+        let rows = rows.iter().filter(|row| (row.usage == "lookup") == lookups);
+        rows.map(|row| wire::Asked {
+            query: row.query.as_ref().map(|query| query.short(EXCERPT)),
+            source: row.source.clone(),
+            result: row.result.as_ref().map(|result| result.short(EXCERPT)),
+            timestamp: row.timestamp,
+        })
+        .collect()
+    };
+    wire::Memory {
+        hindsight_queries: of(false),
+        context7_lookups: of(true),
+        local_cache: snapshot.state.cache.clone(),
+    }
+}
+
+fn checkpoints(snapshot: &Snapshot<'_>) -> Vec<wire::Checkpoint> {
+    let rows =
+        snapshot.rows::<CheckpointRow>().into_iter().filter(|row| row.ready && row.valid && !row.aside);
+    let mut last = Timestamp::EPOCH;
+    rows.map(|row| {
+        // Two of one millisecond would be one file.
+        last = row.created_at.max(Timestamp::from_micros(last.as_micros() + 1_000));
+        wire::Checkpoint {
+            id: format!("checkpoint_{}", last.as_micros() / 1_000),
+            reason: match row.reason.as_str() {
+                "phase" => "phase_complete".to_owned(),
+                "risky" => "pre_risky".to_owned(),
+                other => other.to_owned(),
+            },
+            timestamp: row.created_at,
+            tool_count: row.tool_count.unwrap_or(0),
+            progress: row.progress.unwrap_or(0),
+        }
+    })
+    .collect()
+}

@@ -1,0 +1,97 @@
+//! The files of each family for a session that went through every feature, as golden files.
+
+use segno_layouts::Family;
+use segno_layouts::FileSet;
+
+use crate::samples;
+
+fn golden(family: Family) -> String {
+    let state = samples::full();
+    let written = segno_layouts::write(family, &samples::snapshot(&state), &FileSet::default()).unwrap();
+    let mut text = String::new();
+    for (name, bytes) in written {
+        text.push_str(&format!("==> {name}\n"));
+        match name.strip_suffix(".gz") {
+            Some(_) => {
+                let plain = segno_layouts::gunzip(&name, &bytes).unwrap();
+                text.push_str(&format!("({} bytes when unpacked)\n", plain.len()));
+            }
+            None => text.push_str(&String::from_utf8(bytes).unwrap()),
+        }
+    }
+    text
+}
+
+#[test]
+fn prp() {
+    insta::assert_snapshot!(golden(Family::Prp));
+}
+
+#[test]
+fn agentforge() {
+    insta::assert_snapshot!(golden(Family::AgentForge));
+}
+
+#[test]
+fn go_team() {
+    insta::assert_snapshot!(golden(Family::GoTeam));
+}
+
+#[test]
+fn ultra_create() {
+    insta::assert_snapshot!(golden(Family::UltraCreate));
+}
+
+#[test]
+fn a_phase_that_prp_does_not_know_is_not_written() {
+    let mut state = samples::full();
+    state.phase = Some("build".to_owned());
+    let refused =
+        segno_layouts::write(Family::Prp, &samples::snapshot(&state), &FileSet::default()).unwrap_err();
+    assert_eq!(
+        refused,
+        "the phase build is none of RED, GREEN, REFACTOR, DOCUMENT, QA, so these files cannot say where it stands"
+    );
+}
+
+#[test]
+fn ralph_and_atari_are_only_read() {
+    let state = samples::full();
+    for family in [Family::Ralph, Family::Atari] {
+        let refused =
+            segno_layouts::write(family, &samples::snapshot(&state), &FileSet::default()).unwrap_err();
+        assert_eq!(refused, format!("{} is only read", family.title()));
+    }
+}
+
+/// A log only grows, and says each thing once.
+#[test]
+fn the_status_log_is_append_only() {
+    let mut state = samples::full();
+    let mut files = FileSet::default();
+    let mut before = Vec::new();
+    for iteration in [5, 5, 6, 7, 7] {
+        state.iteration = iteration;
+        let written = segno_layouts::write(Family::Prp, &samples::snapshot(&state), &files).unwrap();
+        files = samples::after(&files, written);
+        let log = files.get("phase-status.log").unwrap().to_vec();
+        assert!(log.starts_with(&before), "the log was changed");
+        before = log;
+    }
+    let text = String::from_utf8(before).unwrap();
+    assert_eq!(text.matches("---PRP_PHASE_STATUS---").count(), 3, "{text}");
+}
+
+/// A checkpoint file is written once; a rollback later changes its validity and nothing else.
+#[test]
+fn a_checkpoint_file_stays_as_it_was_made() {
+    let mut state = samples::full();
+    let first =
+        segno_layouts::write(Family::GoTeam, &samples::snapshot(&state), &FileSet::default()).unwrap();
+    let files = FileSet::from_iter(first.clone());
+    state.metrics.clear();
+    state.topic = Some("something else".to_owned());
+    let second = segno_layouts::write(Family::GoTeam, &samples::snapshot(&state), &files).unwrap();
+    assert_eq!(first[0], second[0]);
+    assert_ne!(first.last(), second.last());
+}
