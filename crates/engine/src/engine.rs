@@ -60,6 +60,8 @@ pub struct EngineOptions {
     pub actor: Actor,
     /// Whether and how the human-readable view is kept in projects.
     pub view: view::Options,
+    /// Which file families of other session managers are kept current.
+    pub layout: crate::layout::Options,
     /// Where facts are kept while the store cannot take them.
     pub spool: Option<PathBuf>,
     /// Where what agents print is kept until it is journaled.
@@ -89,6 +91,7 @@ impl Default for EngineOptions {
             clock: Arc::new(SystemClock),
             actor: Actor::default(),
             view: view::Options::default(),
+            layout: Default::default(),
             spool: None,
             captures: None,
             tree: None,
@@ -179,6 +182,7 @@ pub(crate) struct Settings {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) actor: Actor,
     pub(crate) view: view::Options,
+    pub(crate) layout: crate::layout::Options,
     pub(crate) spool: Option<PathBuf>,
     pub(crate) captures: Option<PathBuf>,
     pub(crate) tree: Option<crate::tree::TreeOptions>,
@@ -196,11 +200,12 @@ impl Engine {
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
         let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, .. } = options;
         let (line_limit, at_start, watching) = (options.line_limit, options.at_start, options.watching);
-        let (prices, day, zone) = (options.prices, options.day, options.zone);
+        let (prices, day, zone, layout) = (options.prices, options.day, options.zone, options.layout);
         let options = Settings {
             clock,
             actor,
             view,
+            layout,
             spool,
             captures,
             tree,
@@ -433,6 +438,7 @@ impl Engine {
         if let Some(spool) = &self.options.spool {
             crate::capped::note(spool, state);
         }
+        self.refresh_layouts(state, notices);
         if !self.options.view.enabled {
             return;
         }

@@ -48,6 +48,8 @@ pub struct Setup {
     pub redaction: Redaction,
     /// Whether and how the human-readable view is kept in projects.
     pub view: view::Options,
+    /// Which file families of other session managers are kept current.
+    pub layout: crate::layout::Options,
     /// Whether and how checkpoints hold the files of the working tree.
     pub tree: Option<TreeOptions>,
     /// Variables that say where agents keep their own records, for runs that recorded none.
@@ -90,6 +92,7 @@ impl Setup {
             redactor: self.redactor()?,
             actor,
             view: self.view.clone(),
+            layout: self.layout.clone(),
             spool: Some(self.spool()),
             captures: Some(self.captures()),
             tree: self.tree.clone(),

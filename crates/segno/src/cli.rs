@@ -92,6 +92,7 @@ pub enum Command {
     New(commands::new::Args),
     Resume(commands::resume::Args),
     Detect(commands::detect::Args),
+    Observe(commands::observe::Args),
     Pause(commands::lifecycle::PauseArgs),
     Complete(commands::lifecycle::CompleteArgs),
     Abort(commands::lifecycle::AbortArgs),
@@ -136,6 +137,7 @@ pub enum Command {
 
     Export(commands::export::Args),
     Import(commands::export::ImportArgs),
+    Layout(commands::layout::Args),
     Backup(commands::doctor::BackupArgs),
     Cleanup(commands::cleanup::Args),
     Du(commands::du::Args),
@@ -172,6 +174,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "new",
             "resume",
             "detect",
+            "observe",
             "pause",
             "complete",
             "abort",
@@ -207,7 +210,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "workflow-state",
         ],
     ),
-    ("Keep", &["export", "import", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
+    ("Keep", &["export", "import", "layout", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
     ("Set up", &["init", "uninit", "config", "trust", "mcp", "completions", "man", "help"]),
 ];
 

@@ -142,6 +142,12 @@ impl<'a> CommandContext<'a> {
     fn open_for(context: &'a Context, purpose: Purpose, how: Opens) -> Outcome<Self> {
         let ctx = Self::assemble(context, purpose, how)?;
         ctx.tell(ctx.engine.catch_up(CatchUp::Whole));
+        // What an agent writes into files asks for nothing.
+        if context.environment.non_empty(crate::config::env::RUN).is_none() {
+            for notice in ctx.engine.hear_layouts(&context.project.root) {
+                context.printer.warn(notice);
+            }
+        }
         Ok(ctx)
     }
 

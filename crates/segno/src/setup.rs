@@ -41,6 +41,7 @@ impl Context {
                 most_items: usize::try_from(config.view.max_items).unwrap_or(10_000),
                 ..view::Options::default()
             },
+            layout: self.layout()?,
             tree: self.tree()?,
             variables: std::iter::once("HOME")
                 .chain(segno_engine::agents::keeping_variables())
@@ -51,6 +52,26 @@ impl Context {
             day: config.day_caps(),
             zone: self.zone(),
         })
+    }
+
+    /// Which file families are kept current, and where they are.
+    ///
+    /// # Errors
+    /// If the configuration is wrong.
+    pub fn layout(&self) -> Outcome<segno_engine::layout::Options> {
+        let config = &self.config()?.layout;
+        Ok(segno_engine::layout::Options {
+            // What is no family was refused when the configuration was read.
+            families: config.families.iter().filter_map(|word| word.parse().ok()).collect(),
+            prp_folder: self.prp_folder(),
+            home: self.environment.non_empty("HOME").map(PathBuf::from),
+            most_items: usize::try_from(config.max_items).unwrap_or(1_000),
+        })
+    }
+
+    /// The folder of a PRP session that a variable names.
+    pub fn prp_folder(&self) -> Option<PathBuf> {
+        self.environment.non_empty(env::PRP_SESSION_DIR).map(|folder| self.project.root.join(folder))
     }
 
     /// One call of a hook that stands in an agent's own settings.

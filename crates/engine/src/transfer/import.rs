@@ -110,6 +110,31 @@ pub fn import_from(engine: &Engine, source: &Source, options: &Options) -> Resul
     }
 }
 
+/// A session of another session manager becomes one of ours.
+pub(crate) fn take_over(
+    engine: &Engine,
+    state: State,
+    lists: Vec<(List, Vec<Value>)>,
+    claimed: (TokenBudget, CostBudget),
+    options: &Options,
+    mut notices: Vec<String>,
+) -> Result<Imported, Error> {
+    let mut fit = Vec::new();
+    for (list, rows) in lists {
+        let count = rows.len();
+        let rows: Vec<Value> = rows.into_iter().filter_map(|row| relied_on(list, row).ok()).collect();
+        if rows.len() < count {
+            notices.push(format!(
+                "{} entries of its {} could not be read",
+                count - rows.len(),
+                list.as_str()
+            ));
+        }
+        fit.push((list, keyed(list, rows)));
+    }
+    picture(engine, state, &fit, claimed, options, notices)
+}
+
 /// A picture of a session becomes a session.
 fn picture(
     engine: &Engine,

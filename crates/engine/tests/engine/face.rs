@@ -87,6 +87,7 @@ impl Face {
             state: state.clone(),
             redaction: Redaction::default(),
             view: view::Options { enabled: false, ..view::Options::default() },
+            layout: Default::default(),
             tree: Some(TreeOptions::new(data.join("snapshots"), git)),
             variables: BTreeMap::new(),
             line_limit: 1 << 20,

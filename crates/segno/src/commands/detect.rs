@@ -7,6 +7,8 @@ use clap::Args as ClapArgs;
 use segno_engine::core::Summary;
 use segno_engine::core::detect::Action;
 use segno_engine::core::detect::detect;
+use segno_engine::layout;
+use segno_engine::layout::Detected;
 use serde_json::Value;
 use serde_json::json;
 
@@ -25,6 +27,7 @@ use crate::output::style::Meaning;
 /// Looks at the newest open session of the project, or the one that is named, and says what to do: create_new,
 /// offer_resume, offer_reset or attach. A session never expires by age; it cannot be resumed if its circuit
 /// breaker is open, its work has ended, --file asks for other work, or its record is damaged. The session is not changed.
+/// A project without a session of segno may have one of a PRP loop in .prp-session; that is looked at in the same way.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno detect --file docs/login.md --json")]
 pub struct Args {
@@ -55,6 +58,11 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             None => ctx.engine.detect(&context.project.root, wanted.as_deref())?,
         },
     };
+    if found.session.is_none()
+        && let Some(foreign) = prp_session(context, wanted.as_deref())
+    {
+        return tell_prp(context, foreign);
+    }
     let state = match (&ctx, found.session) {
         (Some(ctx), Some(session)) => ctx.engine.load(session).ok().map(|loaded| loaded.state),
         _ => None,
@@ -90,6 +98,60 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Action::OfferResume => format!("segno resume {tail}   (or: segno abandon {tail})"),
         Action::OfferReset => format!("segno resume {tail} --reset-breaker   (or: segno abort {tail})"),
         Action::Attach => format!("segno tail -f {tail}"),
+    });
+    Ok(())
+}
+
+/// The session of a PRP loop that another tool keeps for this project.
+fn prp_session(context: &Context, wanted: Option<&str>) -> Option<(PathBuf, Detected)> {
+    let home = context.environment.non_empty("HOME").map(PathBuf::from);
+    let named = context.prp_folder();
+    let folders = layout::prp_folders(&context.project.root, named.as_deref(), home.as_deref());
+    let now = segno_engine::core::Timestamp::from_micros(context.now.as_microsecond());
+    layout::detect_prp(&folders, wanted, now)
+}
+
+fn tell_prp(context: &Context, (folder, found): (PathBuf, Detected)) -> Outcome {
+    let printer = &context.printer;
+    if printer.is_json() {
+        return printer.json(&json!({
+            "found": true,
+            "action": found.action,
+            "reason": found.reason,
+            "expired": found.expired,
+            "session_id": null,
+            "session": null,
+            "foreign": {
+                "family": "prp",
+                "folder": folder,
+                "session_id": found.session_id,
+                "prp_file": found.prp_file,
+                "current_phase": found.phase,
+                "current_iteration": found.iteration,
+                "status": found.status,
+                "action": found.document_action,
+            },
+        }));
+    }
+    let shown = folder.strip_prefix(&context.project.root).unwrap_or(&folder).display().to_string();
+    let mut line = Text::new()
+        .painted(Meaning::Strong, found.action.as_str())
+        .plain(format!("   a PRP session in {shown}"));
+    for part in [&found.session_id, &found.phase, &found.status].into_iter().flatten() {
+        line = line.plain(format!("   {part}"));
+    }
+    if let Some(reason) = &found.reason {
+        line = line.plain(format!("   {reason}"));
+    }
+    printer.data(line)?;
+    printer.hint(match found.action {
+        Action::OfferResume => {
+            format!("segno import {shown}   takes it over; segno resume last goes on with it")
+        }
+        Action::OfferReset => {
+            format!("segno import {shown}   takes over what can be read (or: segno loop FILE begins anew)")
+        }
+        Action::CreateNew | Action::Attach => "segno loop FILE   begins a new session".to_owned(),
     });
     Ok(())
 }

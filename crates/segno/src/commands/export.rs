@@ -7,10 +7,12 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::ValueEnum;
+use segno_engine::Error;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::event::Project;
 use segno_engine::core::looping::LoopPlan;
+use segno_engine::layout;
 use segno_engine::transfer::Carried;
 use segno_engine::transfer::Options;
 use segno_engine::transfer::Packing;
@@ -24,6 +26,7 @@ use serde_json::json;
 use super::args::OneSession;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
+use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -74,14 +77,15 @@ pub struct Args {
 
 /// Take sessions in from files
 ///
-/// Takes exports and session.yaml views, compressed or not. A session that is known already is left as it is. The files of
+/// Takes exports and session.yaml views, compressed or not; and folders, or files in them, of other session managers: PRP
+/// (.prp-session), AgentForge, go-team (checkpoints), ultra-create, Ralph (.ralph) and atari. A session that is known already is left as it is. The files of
 /// its checkpoints are taken in from FILE.files, if that is there, and the conversations of its agents are put where the
 /// agents look for them from FILE.conversation. Nothing is overwritten.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno import session.json.zst")]
+#[command(after_help = "Examples:\n  segno import session.json.zst\n  segno import .prp-session")]
 pub struct ImportArgs {
-    /// The files
-    #[arg(required = true, value_name = "FILE")]
+    /// The files or folders
+    #[arg(required = true, value_name = "PATH")]
     pub files: Vec<PathBuf>,
     /// Keep the project that the file names, instead of this one
     #[arg(long)]
@@ -271,11 +275,12 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
     let root = &context.project.root;
     let mut taken = Vec::new();
     let mut talks = Vec::new();
+    let mut foreign = Vec::new();
     for path in &args.files {
         let meta = std::fs::metadata(path)
             .map_err(|error| CommandError::io(format!("cannot read {}", path.display()), error))?;
-        if !meta.is_file() {
-            let why = format!("{} cannot be imported: it is not a file", path.display());
+        if !meta.is_file() && !meta.is_dir() {
+            let why = format!("{} cannot be imported: it is neither a file nor a folder", path.display());
             return Err(CommandError::failure("session_corrupted", why));
         }
         let project = (!args.keep_project).then(|| Project {
@@ -289,7 +294,26 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
             keep_budget: args.keep_budget,
             budget: config.token_budget(None, false),
         };
-        let imported = take_in(&ctx.engine, &Source::file(path), &options).map_err(untaken)?;
+        if meta.is_dir() || layout::is_agentforge(path) {
+            let imports = layout::import(&ctx.engine, path, &options).map_err(untaken)?;
+            foreign.extend(tell_foreign(context, &imports, &mut taken));
+            continue;
+        }
+        let imported = match take_in(&ctx.engine, &Source::file(path), &options) {
+            Ok(imported) => imported,
+            Err(error @ (Error::NotImportable(_) | Error::SessionCorrupted { .. })) => {
+                match layout::import(&ctx.engine, path, &options) {
+                    Ok(imports) => {
+                        foreign.extend(tell_foreign(context, &imports, &mut taken));
+                        continue;
+                    }
+                    // Nobody's: what is wrong with it as one of ours is what helps.
+                    Err(_) if !layout::is_foreign(path) => return Err(untaken(error)),
+                    Err(other) => return Err(untaken(other)),
+                }
+            }
+            Err(error) => return Err(untaken(error)),
+        };
         for notice in &imported.notices {
             context.printer.warn(notice.clone());
         }
@@ -313,10 +337,54 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
         taken.push(imported.state.session_id);
     }
     if context.printer.is_json() {
-        context.printer.json(&json!({ "imported": taken, "conversations": talks }))?;
+        let mut said = json!({ "imported": taken, "conversations": talks });
+        if !foreign.is_empty() {
+            said["layouts"] = json!(foreign);
+        }
+        context.printer.json(&said)?;
     }
     ctx.finish();
     Ok(())
+}
+
+/// Says what was taken over from other session managers.
+fn tell_foreign(
+    context: &Context,
+    imports: &[layout::LayoutImport],
+    taken: &mut Vec<SessionId>,
+) -> Vec<serde_json::Value> {
+    let mut all = Vec::new();
+    for import in imports {
+        let printer = &context.printer;
+        printer.talk(format!("{} is {}", import.folder.display(), import.family.title()));
+        for notice in &import.notices {
+            printer.warn(notice.clone());
+        }
+        let mut sessions = Vec::new();
+        for one in &import.sessions {
+            let id = one.state.session_id;
+            for notice in &one.notices {
+                printer.warn(format!("{}: {notice}", one.foreign_id));
+            }
+            if !one.missing.is_empty() {
+                let missing = one.missing.join(", ");
+                printer.warn(format!("{}: not there: {missing}; what is there was imported", one.foreign_id));
+            }
+            printer.talk(format!("imported {} as {id}", one.foreign_id));
+            taken.push(id);
+            sessions.push(json!({
+                "session_id": id, "foreign_id": one.foreign_id, "missing": one.missing, "notices": one.notices,
+            }));
+        }
+        if let Some(one) = import.sessions.last() {
+            printer.hint(format!("segno resume {}", tail(one.state.session_id)));
+        }
+        all.push(json!({
+            "family": import.family.as_str(), "folder": import.folder, "sessions": sessions,
+            "notices": import.notices,
+        }));
+    }
+    all
 }
 
 /// A loop that came from elsewhere is none here: its commands are somebody else's. Says what to type instead.

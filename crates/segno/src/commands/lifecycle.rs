@@ -53,6 +53,9 @@ pub struct AbortArgs {
     /// The session
     #[command(flatten)]
     pub session: OneSession,
+    /// Also remove the files that were kept for other tools (layout.families); the record stays
+    #[arg(long)]
+    pub remove_files: bool,
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
@@ -151,7 +154,24 @@ fn warn_open(context: &Context, before: &segno_engine::core::State) {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn abort(context: &Context, args: &AbortArgs) -> Outcome {
-    change(context, &args.session, Command::Abort { reason: text(args.reason.as_deref()) }, "aborted")
+    let command = Command::Abort { reason: text(args.reason.as_deref()) };
+    if !args.remove_files {
+        return change(context, &args.session, command, "aborted");
+    }
+    let ctx = CommandContext::open(context)?;
+    let id = ctx.session_to_end(args.session.id.as_ref(), "end")?;
+    let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
+    if acted.state.status == Status::Aborted {
+        let removed = super::layout::remove_files(&ctx, &acted.state, &context.layout()?.families)?;
+        context
+            .printer
+            .talk(format!("{} for other tools removed", units::things(removed.len() as u64, "file")));
+    } else {
+        context
+            .printer
+            .warn("the files for other tools stay until its driver has stopped: segno layout remove");
+    }
+    ctx.report(&acted, Text::new().plain("aborted ").then(title(&acted.state)))
 }
 
 /// Runs `segno abandon`.

@@ -28,6 +28,7 @@ pub mod forget;
 pub mod gate;
 pub mod help;
 pub mod init;
+pub mod layout;
 pub mod lifecycle;
 mod lists;
 pub mod log;
@@ -39,6 +40,7 @@ pub mod mcp;
 pub mod memory;
 pub mod metric;
 pub mod new;
+pub mod observe;
 pub mod output;
 pub mod parse;
 pub mod phase;
@@ -93,6 +95,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::New(args) => new::run(context, args),
         Command::Resume(args) => resume::run(context, args),
         Command::Detect(args) => detect::run(context, args),
+        Command::Observe(args) => observe::run(context, args),
         Command::Pause(args) => lifecycle::pause(context, args),
         Command::Complete(args) => lifecycle::complete(context, args),
         Command::Abort(args) => lifecycle::abort(context, args),
@@ -127,6 +130,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::WorkflowState(args) => workflow_state::run(context, args),
         Command::Export(args) => export::run(context, args),
         Command::Import(args) => export::import(context, args),
+        Command::Layout(args) => layout::run(context, args),
         Command::Backup(args) => doctor::backup(context, args),
         Command::Cleanup(args) => cleanup::run(context, args),
         Command::Du(args) => du::run(context, args),
@@ -187,12 +191,14 @@ fn records(command: &Command) -> bool {
             | Command::Ls(_)
             | Command::Show(_)
             | Command::Detect(_)
+            | Command::Observe(_)
             | Command::Log(_)
             | Command::Parse(_)
             | Command::History(_)
             | Command::State(_)
             | Command::Export(_)
             | Command::Import(_)
+            | Command::Layout(_)
             | Command::Backup(_)
             | Command::Cleanup(_)
             | Command::Du(_)

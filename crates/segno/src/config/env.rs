@@ -35,6 +35,9 @@ pub const EPOCH: &str = "SEGNO_EPOCH";
 /// What messages to a web address are signed with.
 pub const NOTIFY_SECRET: &str = "SEGNO_NOTIFY_SECRET";
 
+/// Names the folder of a PRP session; the PRP tools read it too.
+pub const PRP_SESSION_DIR: &str = "PRP_SESSION_DIR";
+
 /// Variables with a name of their own. Beside these, every key has one: see [`variable_of`].
 pub const VARIABLES: &[Variable] = &[
     Variable {
@@ -101,6 +104,7 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("XDG_CONFIG_HOME", "Where configuration lives; ignored unless absolute."),
     ("XDG_DATA_HOME", "Where sessions and trust live; ignored unless absolute."),
     ("XDG_STATE_HOME", "Where captures and the spool live; ignored unless absolute."),
+    (PRP_SESSION_DIR, "The folder of a PRP session, in place of .prp-session in the project."),
     ("NO_COLOR", "No colour, unless asked for by --color, SEGNO_COLOR or ui.color."),
     ("CLICOLOR_FORCE", "Colour also in pipes, unless it is 0."),
     ("CLICOLOR", "No colour if it is 0."),

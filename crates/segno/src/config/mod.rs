@@ -66,6 +66,7 @@ pub struct Config {
     pub session: Session,
     pub budget: Budget,
     pub view: View,
+    pub layout: Layout,
     pub cleanup: Cleanup,
     pub ls: Ls,
     pub run: Run,
@@ -153,6 +154,14 @@ impl Config {
 #[expect(missing_docs, reason = "explained in default.toml")]
 pub struct View {
     pub enabled: bool,
+    pub max_items: u32,
+}
+
+/// The section `[layout]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Layout {
+    pub families: Vec<String>,
     pub max_items: u32,
 }
 

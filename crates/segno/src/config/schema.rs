@@ -70,6 +70,8 @@ pub enum Kind {
     Rules,
     /// Several texts.
     Texts,
+    /// Names of file families that are written.
+    Families,
     /// Regular expressions.
     Patterns,
     /// Descriptions of agents: a whole section with one table each.
@@ -109,6 +111,8 @@ pub const KEYS: &[Key] = &[
     key("budget.day_cost", Class::Guard, up_to(1_000_000_000)),
     key("view.enabled", Class::Data, Kind::Flag),
     key("view.max_items", Class::Data, up_to(10_000)),
+    key("layout.families", Class::OutsidePath, Kind::Families),
+    key("layout.max_items", Class::Data, up_to(10_000)),
     key("cleanup.days", Class::Guard, up_to(36_500)),
     key("cleanup.keep", Class::Guard, up_to(1_000_000)),
     key("cleanup.archive", Class::Guard, Kind::Flag),
@@ -186,6 +190,7 @@ impl Key {
                 Some(other) => Err(format!("must be an array of texts, but has {}", type_name(other))),
                 None => Ok(()),
             },
+            (Kind::Families, Value::Array(texts)) => families(texts),
             (Kind::Patterns, Value::Array(texts)) => {
                 for text in texts {
                     let Some(pattern) = text.as_str() else {
@@ -223,7 +228,7 @@ impl Key {
                     toml::from_str(text).map_err(|_| "must be tables in TOML".to_owned())?;
                 Value::Table(table)
             }
-            Kind::Rules | Kind::Texts | Kind::Patterns => {
+            Kind::Rules | Kind::Texts | Kind::Families | Kind::Patterns => {
                 let table: toml::Table = toml::from_str(&format!("value = {text}"))
                     .map_err(|_| format!("must be {} in TOML", self.kind.noun()))?;
                 table.get("value").filter(|_| table.len() == 1).cloned().ok_or("must be one value")?
@@ -244,10 +249,24 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Rules => "an array of rules".to_owned(),
             Self::Texts => "an array of texts".to_owned(),
+            Self::Families => "an array of prp, agentforge, go-team and ultra-create".to_owned(),
             Self::Patterns => "an array of regular expressions".to_owned(),
             Self::Agents => "one table for each agent".to_owned(),
         }
     }
+}
+
+fn families(texts: &[Value]) -> Result<(), String> {
+    for text in texts {
+        let Some(word) = text.as_str() else {
+            return Err(format!("must be an array of texts, but has {}", type_name(text)));
+        };
+        let family: segno_engine::layouts::Family = word.parse().map_err(|why| format!("has {why}"))?;
+        if !family.is_written() {
+            return Err(format!("has {word}, which is only read"));
+        }
+    }
+    Ok(())
 }
 
 fn between(min: i64, max: i64, found: &str) -> String {

@@ -151,7 +151,8 @@ const TOOLS: &[Spec] = &[
     Spec("abort", "Give the session up; its record stays", &[("reason", TEXT)], |it| {
         let it: Reason = read(it)?;
         let act = Act::Abort { reason: it.reason.as_deref().map(Into::into) };
-        let args = lifecycle::AbortArgs { session: OneSession::default(), reason: it.reason };
+        let args =
+            lifecycle::AbortArgs { session: OneSession::default(), reason: it.reason, remove_files: false };
         Ok(Wanted::End(Box::new(act), Box::new(Command::Abort(args))))
     }),
     Spec(

@@ -18,6 +18,7 @@ mod help;
 mod init;
 mod keep;
 mod layers;
+mod layouts;
 mod log_file;
 mod mcp;
 mod new;

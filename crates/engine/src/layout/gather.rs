@@ -1,0 +1,75 @@
+//! Reading the files of a family: regular files only, none too large, nothing behind a link.
+
+use std::path::Path;
+
+use segno_files::Links;
+use segno_layouts::FileSet;
+use segno_layouts::MOST_FILE;
+use segno_layouts::MOST_FILES;
+
+use crate::Error;
+
+/// Whether a file can be one of any family.
+fn is_theirs(name: &str) -> bool {
+    const ENDS: [&str; 5] = [".json", ".json.gz", ".yaml", ".log", ".md"];
+    const RALPH: [&str; 9] = [
+        ".ralph_session",
+        ".claude_session_id",
+        ".circuit_breaker_state",
+        ".circuit_breaker_history",
+        ".call_count",
+        ".token_count",
+        ".last_reset",
+        ".exit_signals",
+        ".ralph_session_history",
+    ];
+    let hidden = name.starts_with('.');
+    (!hidden && ENDS.iter().any(|end| name.ends_with(end))) || RALPH.contains(&name)
+}
+
+/// The names at the top of a folder that can be of a family.
+pub(super) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| is_theirs(name)).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The files of a folder and of the folders right in it.
+pub(super) fn gather(folder: &Path) -> Result<FileSet, Error> {
+    let mut set = FileSet::default();
+    let mut count = 0;
+    take(&mut set, folder, "", &mut count)?;
+    let entries = std::fs::read_dir(folder).map_err(|why| Error::file(folder, why))?;
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut folders: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    folders.sort_unstable();
+    for inner in folders.iter().filter(|inner| !inner.starts_with('.')) {
+        take(&mut set, &folder.join(inner), &format!("{inner}/"), &mut count)?;
+    }
+    Ok(set)
+}
+
+fn take(set: &mut FileSet, folder: &Path, prefix: &str, count: &mut usize) -> Result<(), Error> {
+    for name in names(folder) {
+        *count += 1;
+        let path = folder.join(&name);
+        if *count > MOST_FILES {
+            return Err(Error::NotImportable(format!(
+                "{} has more than {MOST_FILES} files",
+                folder.display()
+            )));
+        }
+        match segno_files::read_bounded(&path, MOST_FILE, Links::Refuse) {
+            Ok(Some(bytes)) => set.insert(format!("{prefix}{name}"), bytes),
+            // It went away meanwhile.
+            Ok(None) => {}
+            Err(why) => {
+                return Err(Error::NotImportable(format!("{} cannot be read: {why}", path.display())));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! What other programs change in the files that we keep: what the documents let them ask for is obeyed through the same
+//! commands and requests as ours; anything else is put back, and theirs is kept beside it.
+
+use std::path::Path;
+
+use segno_core::Command;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::event::PauseReason;
+use segno_core::looping::BreakerState;
+use segno_core::looping::LoopCommand;
+use segno_layouts::Family;
+use segno_layouts::FileSet;
+use segno_layouts::Hand;
+use segno_layouts::Looked;
+use segno_store::Filter;
+use serde_json::Value;
+
+use super::place;
+use crate::Engine;
+use crate::files;
+
+/// After so many changes by another program its files are left to it.
+const MOST: u32 = 3;
+/// How many open sessions of a project are looked at.
+const SESSIONS: usize = 20;
+
+/// What to do about the files that are there.
+pub(super) enum Answer {
+    /// Write.
+    Write,
+    /// What was asked for is being done.
+    Wait,
+    /// Do what was asked for; in words.
+    Obey(Box<Command>, String),
+    /// Put ours back, and keep theirs.
+    PutBack { name: String, changed: u32 },
+    /// Leave them alone from now on.
+    Stop(String),
+}
+
+impl Engine {
+    /// What to do about what another program changed. `anew` is for somebody who asks for our files whatever happened.
+    pub(super) fn answer_to(
+        &self,
+        family: Family,
+        state: &State,
+        present: &FileSet,
+        main: Option<&(String, Looked)>,
+        anew: bool,
+    ) -> Answer {
+        let Some((name, looked)) =
+            main.filter(|(_, looked)| looked.session_id == state.session_id.to_string())
+        else {
+            return Answer::Write;
+        };
+        if family == Family::Prp && is_reset(state, present) {
+            let words = format!("another program closed the breaker in the files of {family}");
+            let command = match state.looping {
+                Some(_) => Command::Loop(Box::new(LoopCommand::ResetBreaker { reason: words.clone() })),
+                None => Command::Resume { reset_breaker: true, details: Some(words.clone().into()) },
+            };
+            return Answer::Obey(Box::new(command), format!("{words}: obeyed"));
+        }
+        match &looked.hand {
+            Hand::Ours => Answer::Write,
+            Hand::Status(word) => match asked(family, word, state) {
+                Some(command) => {
+                    let words = format!("another program set {word} in the files of {family}: obeyed");
+                    Answer::Obey(Box::new(command), words)
+                }
+                None if !state.requests.is_empty() => Answer::Wait,
+                None => Answer::Write,
+            },
+            Hand::Other if anew => Answer::PutBack { name: name.clone(), changed: 0 },
+            Hand::Other if looked.changed + 1 >= MOST => Answer::Stop(format!(
+                "another program changed them {MOST} times (segno layout write brings ours back)"
+            )),
+            Hand::Other => Answer::PutBack { name: name.clone(), changed: looked.changed + 1 },
+        }
+    }
+
+    /// Looks at the kept files of a project's open sessions for what other programs changed, and answers it. What cannot
+    /// be looked at now is looked at the next time something is written.
+    pub fn hear_layouts(&self, project: &Path) -> Vec<String> {
+        let families = &self.options.layout.families;
+        if families.is_empty() {
+            return Vec::new();
+        }
+        let filter = Filter {
+            project: Some(project.display().to_string()),
+            statuses: Status::ALL.into_iter().filter(|status| status.is_open()).collect(),
+            limit: Some(SESSIONS),
+            ..Filter::default()
+        };
+        let mut notices = Vec::new();
+        for summary in self.list(&filter).unwrap_or_default() {
+            let Ok(loaded) = self.load(summary.session_id) else { continue };
+            for family in families {
+                if self.is_touched(*family, &loaded.state)
+                    && let Ok(written) = self.write_layout(*family, &loaded.state)
+                {
+                    notices.extend(written.notices);
+                }
+            }
+        }
+        notices
+    }
+
+    /// Whether somebody else wrote to the files of a session.
+    fn is_touched(&self, family: Family, state: &State) -> bool {
+        let Ok((base, parts)) = self.options.layout.place(family, state) else { return false };
+        let Ok(Some(dir)) = place::open_there(&base, &parts) else { return false };
+        let snapshot = segno_layouts::Snapshot {
+            state,
+            lists: Default::default(),
+            save_trigger: String::new(),
+            changed: 0,
+            compress: false,
+        };
+        let name = segno_layouts::main_file(family, &snapshot);
+        let read = |name: &str| match name.split_once('/') {
+            Some((folder, file)) => {
+                let inner = files::dir_below(&dir, &[folder]).ok()??;
+                files::read_in(&inner, file, segno_layouts::MOST_FILE).ok()?
+            }
+            None => files::read_in(&dir, name, segno_layouts::MOST_FILE).ok()?,
+        };
+        let Some(looked) = read(&name).and_then(|bytes| segno_layouts::look(family, &bytes)) else {
+            return false;
+        };
+        if looked.session_id != state.session_id.to_string() {
+            return false;
+        }
+        let mut breaker = FileSet::default();
+        if let Some(bytes) = read(BREAKER).filter(|_| family == Family::Prp) {
+            breaker.insert(BREAKER, bytes);
+        }
+        looked.hand != Hand::Ours || (family == Family::Prp && is_reset(state, &breaker))
+    }
+}
+
+/// The breaker of a PRP session.
+const BREAKER: &str = "circuit-breaker.json";
+
+/// Whether somebody closed the breaker that halts a session.
+fn is_reset(state: &State, present: &FileSet) -> bool {
+    let holds = state.looping.as_ref().is_none_or(|looping| looping.breaker.state == BreakerState::Open);
+    if state.status != Status::Halted || !holds {
+        return false;
+    }
+    let file: Option<Value> = present.get(BREAKER).and_then(|bytes| serde_json::from_slice(bytes).ok());
+    file.is_some_and(|file| file.get("state").and_then(Value::as_str) == Some("CLOSED"))
+}
+
+/// What a word for where the session stands asks for, if the documents allow that and it is not so or asked for already.
+fn asked(family: Family, word: &str, state: &State) -> Option<Command> {
+    let details = Some(format!("set in the files of {family}").into());
+    match (segno_layouts::status_of(family, word)?, state.status) {
+        (Status::Paused, Status::Active) if state.requests.is_empty() => {
+            Some(Command::Pause { reason: PauseReason::Asked, details })
+        }
+        (Status::Active, Status::Paused) => Some(Command::Resume { reset_breaker: false, details }),
+        _ => None,
+    }
+}

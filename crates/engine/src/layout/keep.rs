@@ -1,0 +1,387 @@
+//! Keeping the files of a family current: each replaced as a whole, in the order that the family wants, and only if it
+//! changes. Files of somebody else are never replaced.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::AtFlags;
+use segno_core::List;
+use segno_core::State;
+use segno_core::Timestamp;
+use segno_layouts::EXTENSION;
+use segno_layouts::Family;
+use segno_layouts::FileSet;
+use segno_layouts::Looked;
+use segno_layouts::MOST_FILE;
+use segno_layouts::Snapshot;
+use segno_store::Page;
+use serde_json::Value;
+
+use super::hands::Answer;
+use super::place;
+use crate::Engine;
+use crate::Error;
+use crate::files;
+
+/// The file that keeps a folder out of the repository, and out of snapshots with it.
+const IGNORE: &str = ".gitignore";
+const IGNORED: &[u8] = b"# Kept current by segno for other tools.\n*\n";
+
+/// How the files of a family stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// As they would be written now.
+    Current,
+    /// There, but not as they would be written now.
+    Differs,
+    /// Not there.
+    Missing,
+    /// Of another session, which is not written over.
+    NotOurs(String),
+    /// The family has no words for the session.
+    Unfit(String),
+}
+
+/// A family for one session.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Which.
+    pub family: Family,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// How its files stand.
+    pub standing: Standing,
+    /// Each file that is not as it would be written: what is there, and what would be.
+    pub changes: Vec<(String, Option<Vec<u8>>, Vec<u8>)>,
+}
+
+/// What is to be written, and what is there.
+struct Planned {
+    folder: PathBuf,
+    base: PathBuf,
+    parts: Vec<String>,
+    present: FileSet,
+    wanted: Vec<(String, Vec<u8>)>,
+    /// The main file, if it is one of ours.
+    main: Option<(String, Looked)>,
+}
+
+/// What came of writing a family.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// The files that changed.
+    pub changed: Vec<String>,
+    /// What the user should know.
+    pub notices: Vec<String>,
+}
+
+impl Engine {
+    /// Brings the chosen families up to date. What cannot be written is said, and written the next time.
+    pub(crate) fn refresh_layouts(&self, state: &State, notices: &mut Vec<String>) {
+        for family in &self.options.layout.families {
+            match self.write_layout(*family, state) {
+                Ok(written) => notices.extend(written.notices),
+                Err(why) => {
+                    notices.push(format!(
+                        "the change is recorded, but the files of {family} were not written: {why}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Writes the files of a family for a session. What another program asked for in them is obeyed first.
+    ///
+    /// # Errors
+    /// If the files cannot be read or written.
+    pub fn write_layout(&self, family: Family, state: &State) -> Result<Written, Error> {
+        self.write_layout_as(family, state, false)
+    }
+
+    /// The same, also over what other programs have changed again and again.
+    ///
+    /// # Errors
+    /// If the files cannot be read or written.
+    pub fn write_layout_anew(&self, family: Family, state: &State) -> Result<Written, Error> {
+        self.write_layout_as(family, state, true)
+    }
+
+    fn write_layout_as(&self, family: Family, state: &State, anew: bool) -> Result<Written, Error> {
+        let (base, parts) = self.options.layout.place(family, state).map_err(|why| unfit(family, &why))?;
+        let folder = parts.iter().fold(base.clone(), |path, part| path.join(part));
+        let fail = |why: std::io::Error| Error::file(&folder, why);
+        let fresh = !folder.is_dir();
+        let dir = place::open(&base, &parts).map_err(fail)?;
+        // What is below the project must not show in its repository.
+        if fresh && !parts.is_empty() && family != Family::UltraCreate {
+            files::replace_in(&dir, IGNORE, IGNORED, 0o644).map_err(fail)?;
+        }
+        let _locked = files::lock(&dir);
+        // Whoever waited for the lock may know less by now than the one who had it: the newest state is written.
+        let newest = self.store().load(state.session_id).ok().map(|loaded| loaded.state);
+        let state = newest.as_ref().filter(|newest| newest.seq > state.seq).unwrap_or(state);
+        let mut planned = match self.plan_layout(family, state, None)? {
+            Ok(planned) => planned,
+            Err(Standing::NotOurs(whose) | Standing::Unfit(whose)) => {
+                return Ok(Written::left_alone(family, &whose));
+            }
+            Err(_) => return Ok(Written::default()),
+        };
+        let mut written = Written::default();
+        match self.answer_to(family, state, &planned.present, planned.main.as_ref(), anew) {
+            Answer::Write => {}
+            Answer::Wait => return Ok(Written::default()),
+            Answer::Obey(command, what) => {
+                // Whoever acts writes these files, and must not wait for us.
+                drop(dir);
+                let acted = self.act(state.session_id, *command)?;
+                written.notices.push(what);
+                written.notices.extend(acted.notices);
+                return Ok(written);
+            }
+            Answer::Stop(why) => return Ok(Written::left_alone(family, &why)),
+            Answer::PutBack { name, changed } => {
+                let kept = keep_beside(&dir, &name, self.now()).map_err(fail)?;
+                written.notices.push(format!(
+                    "another program changed {}; its text is kept beside it as {kept} and changes nothing",
+                    planned.folder.join(&name).display()
+                ));
+                if let Ok(again) = self.plan_layout(family, state, Some(changed))? {
+                    planned = again;
+                }
+            }
+        }
+        for (name, bytes) in planned.wanted {
+            if planned.present.get(&name) == Some(bytes.as_slice()) {
+                continue;
+            }
+            write_below(&dir, &name, &bytes).map_err(|why| Error::file(&planned.folder.join(&name), why))?;
+            written.changed.push(name);
+        }
+        Ok(written)
+    }
+
+    /// How the files of a family stand for a session, without a change to anything.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn check_layout(&self, family: Family, state: &State) -> Result<Checked, Error> {
+        let (base, parts) = self.options.layout.place(family, state).map_err(|why| unfit(family, &why))?;
+        let folder = parts.iter().fold(base, |path, part| path.join(part));
+        let planned = match self.plan_layout(family, state, None)? {
+            Ok(planned) => planned,
+            Err(standing) => return Ok(Checked { family, folder, standing, changes: Vec::new() }),
+        };
+        let mut changes = Vec::new();
+        for (name, bytes) in planned.wanted {
+            let there = planned.present.get(&name);
+            if there != Some(bytes.as_slice()) {
+                changes.push((name, there.map(<[u8]>::to_vec), bytes));
+            }
+        }
+        let standing = match (changes.is_empty(), planned.present.is_empty()) {
+            (true, _) => Standing::Current,
+            (false, true) => Standing::Missing,
+            (false, false) => Standing::Differs,
+        };
+        Ok(Checked { family, folder, standing, changes })
+    }
+
+    /// Removes the files of a family that are a session's own; answers which. Whatever else is in the folder stays.
+    ///
+    /// # Errors
+    /// If the files cannot be read or removed.
+    pub fn remove_layout(&self, family: Family, state: &State) -> Result<Vec<String>, Error> {
+        let planned = match self.plan_layout(family, state, None)? {
+            Ok(planned) => planned,
+            Err(_) => return Ok(Vec::new()),
+        };
+        let fail = |why: std::io::Error| Error::file(&planned.folder, why);
+        let Some(dir) = place::open_there(&planned.base, &planned.parts).map_err(fail)? else {
+            return Ok(Vec::new());
+        };
+        let mut removed = Vec::new();
+        for (name, _) in &planned.wanted {
+            // A registry is everybody's.
+            if planned.present.get(name).is_none() || (family == Family::GoTeam && !name.contains('/')) {
+                continue;
+            }
+            if remove_below(&dir, name).map_err(fail)? {
+                removed.push(name.clone());
+            }
+        }
+        drop(dir);
+        let only_ours = std::fs::read_dir(&planned.folder)
+            .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == IGNORE));
+        if only_ours && !removed.is_empty() {
+            // One that somebody else uses has more in it, and stays.
+            let _ = std::fs::remove_file(planned.folder.join(IGNORE));
+            let _ = std::fs::remove_dir(&planned.folder);
+        }
+        Ok(removed)
+    }
+
+    /// `changed` says how often others changed the files, if not as often as the files themselves say.
+    fn plan_layout(
+        &self,
+        family: Family,
+        state: &State,
+        changed: Option<u32>,
+    ) -> Result<Result<Planned, Standing>, Error> {
+        let (base, parts) = self.options.layout.place(family, state).map_err(|why| unfit(family, &why))?;
+        let folder = parts.iter().fold(base.clone(), |path, part| path.join(part));
+        let mut snapshot = self.layout_snapshot(family, state)?;
+        let first = match segno_layouts::write(family, &snapshot, &FileSet::default()) {
+            Ok(files) => files,
+            Err(why) => return Ok(Err(Standing::Unfit(why))),
+        };
+        let fail = |why: std::io::Error| Error::file(&folder, why);
+        let mut present = FileSet::default();
+        if let Some(dir) = place::open_there(&base, &parts).map_err(fail)? {
+            for (name, _) in &first {
+                if let Some(bytes) = read_below(&dir, name).map_err(fail)? {
+                    present.insert(name.clone(), bytes);
+                }
+            }
+        }
+        if let Some(whose) = self.somebody_elses(family, state, &present) {
+            return Ok(Err(Standing::NotOurs(whose)));
+        }
+        let name = segno_layouts::main_file(family, &snapshot);
+        let main = present.get(&name).and_then(|bytes| segno_layouts::look(family, bytes));
+        let main = main.map(|looked| (name, looked));
+        snapshot.changed = changed.or(main.as_ref().map(|(_, looked)| looked.changed)).unwrap_or(0);
+        let wanted = match present.is_empty() {
+            true => first,
+            false => match segno_layouts::write(family, &snapshot, &present) {
+                Ok(files) => files,
+                Err(why) => return Ok(Err(Standing::Unfit(why))),
+            },
+        };
+        Ok(Ok(Planned { folder, base, parts, present, wanted, main }))
+    }
+
+    /// A folder of one session that has another one's files in it.
+    fn somebody_elses(&self, family: Family, state: &State, present: &FileSet) -> Option<String> {
+        let main = match family {
+            Family::Prp => "loop-state.json",
+            Family::UltraCreate => segno_layouts::ultra_create::CURRENT,
+            _ => return None,
+        };
+        let file: Value = serde_json::from_slice(present.get(main)?).unwrap_or_default();
+        let ours = file.get(EXTENSION).and_then(|own| own.get("session_id")).and_then(Value::as_str);
+        if ours == Some(state.session_id.to_string().as_str()) {
+            return None;
+        }
+        let name = file.get("session_id").and_then(Value::as_str).unwrap_or("?");
+        let imported =
+            state.workflow_state.as_ref().and_then(|kept| kept.get(family.as_str())?.get("id")?.as_str());
+        if imported == Some(name) {
+            return None;
+        }
+        let Some(other) = ours else {
+            return Some(format!("they are of session {name} of another tool (segno import takes it over)"));
+        };
+        let known = other.parse().ok().and_then(|id| self.store().load(id).ok());
+        match known {
+            // One of ours that has ended makes room.
+            Some(loaded) if loaded.state.status.is_terminal() => None,
+            Some(_) => Some(format!("they show session {other}, which is open")),
+            None => Some(format!("they show session {other}, which is not in this store")),
+        }
+    }
+
+    fn layout_snapshot<'a>(&self, family: Family, state: &'a State) -> Result<Snapshot<'a>, Error> {
+        let lists: &[List] = match family {
+            Family::Prp => &[List::Errors],
+            Family::AgentForge => &[List::History, List::Artifacts],
+            Family::GoTeam => &[List::Checkpoints, List::Outputs, List::Files],
+            Family::UltraCreate => {
+                &[List::Tools, List::Decisions, List::Memory, List::Files, List::Errors, List::Checkpoints]
+            }
+            Family::Ralph | Family::Atari => &[],
+        };
+        let mut rows = BTreeMap::new();
+        for list in lists {
+            let newest =
+                self.store().items(state.session_id, *list, &Page::newest(self.options.layout.most_items))?;
+            let mut bodies: Vec<Value> = newest.items.into_iter().map(|item| item.body).collect();
+            // The newest are kept, and shown in the order they happened.
+            bodies.reverse();
+            rows.insert(*list, bodies);
+        }
+        let trigger = serde_json::to_value(self.save_trigger(state)?).unwrap_or_default();
+        Ok(Snapshot {
+            state,
+            lists: rows,
+            save_trigger: trigger.as_str().unwrap_or("auto").to_owned(),
+            changed: 0,
+            compress: true,
+        })
+    }
+}
+
+impl Written {
+    fn left_alone(family: Family, why: &str) -> Self {
+        let notices = vec![format!("the files of {family} were left alone: {why}")];
+        Self { changed: Vec::new(), notices }
+    }
+}
+
+/// Keeps what somebody else wrote under another name, and tells which.
+fn keep_beside(dir: &OwnedFd, name: &str, now: Timestamp) -> std::io::Result<String> {
+    let (stem, end) = name.rsplit_once('.').unwrap_or((name, "txt"));
+    for attempt in 0_i64.. {
+        let kept = format!("{stem}.edited-{}.{end}", now.as_micros() + attempt);
+        if read_below(dir, &kept)?.is_none() {
+            let theirs = read_below(dir, name)?.unwrap_or_default();
+            write_below(dir, &kept, &theirs)?;
+            return Ok(kept);
+        }
+    }
+    Ok(name.to_owned())
+}
+
+fn unfit(family: Family, why: &str) -> Error {
+    Error::file(std::path::Path::new(family.as_str()), why)
+}
+
+fn write_below(dir: &OwnedFd, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    match name.split_once('/') {
+        Some((folder, file)) => {
+            let inner = files::dir_in(dir, folder, 0o755)?;
+            files::replace_in(&inner, file, bytes, 0o600)
+        }
+        None => files::replace_in(dir, name, bytes, 0o600),
+    }
+}
+
+fn read_below(dir: &OwnedFd, name: &str) -> std::io::Result<Option<Vec<u8>>> {
+    match name.split_once('/') {
+        Some((folder, file)) => match files::dir_below(dir, &[folder])? {
+            Some(inner) => files::read_in(&inner, file, MOST_FILE),
+            None => Ok(None),
+        },
+        None => files::read_in(dir, name, MOST_FILE),
+    }
+}
+
+fn remove_below(dir: &OwnedFd, name: &str) -> std::io::Result<bool> {
+    let gone = |result: rustix::io::Result<()>| match result {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::NOENT) => Ok(false),
+        Err(why) => Err(why.into()),
+    };
+    match name.split_once('/') {
+        Some((folder, file)) => {
+            let Some(inner) = files::dir_below(dir, &[folder])? else { return Ok(false) };
+            let removed = gone(rustix::fs::unlinkat(&inner, file, AtFlags::empty()))?;
+            drop(inner);
+            // It goes with its last file.
+            let _ = rustix::fs::unlinkat(dir, folder, AtFlags::REMOVEDIR);
+            Ok(removed)
+        }
+        None => gone(rustix::fs::unlinkat(dir, name, AtFlags::empty())),
+    }
+}

@@ -1,0 +1,42 @@
+//! The file families of other session managers: taken over by an import, found by `detect`, and kept current beside our own
+//! record. What the files say is the crate `segno_layouts`; here they are read and written.
+
+mod gather;
+mod hands;
+mod import;
+mod keep;
+mod place;
+
+pub use import::LayoutImport;
+pub use import::TakenOver;
+pub use import::import;
+pub use import::is_agentforge;
+pub use import::is_foreign;
+pub use keep::Checked;
+pub use keep::Standing;
+pub use keep::Written;
+pub use place::Options;
+pub use segno_layouts::Family;
+pub use segno_layouts::prp::Detected;
+
+use std::path::Path;
+use std::path::PathBuf;
+
+use segno_core::Timestamp;
+
+/// What the PRP document does about the session in the first of these folders that has one.
+pub fn detect_prp(folders: &[PathBuf], wanted: Option<&str>, now: Timestamp) -> Option<(PathBuf, Detected)> {
+    folders.iter().find_map(|folder| {
+        let files = gather::gather(folder).ok()?;
+        Some((folder.clone(), segno_layouts::prp::detect(&files, wanted, now)?))
+    })
+}
+
+/// Where a session of the PRP family may be: the folder that a variable names, the project's own, and the one of newer
+/// versions in the home directory.
+pub fn prp_folders(project: &Path, named: Option<&Path>, home: Option<&Path>) -> Vec<PathBuf> {
+    let own = project.join(segno_layouts::prp::FOLDER);
+    let name = project.file_name().map(Path::new);
+    let newer = home.zip(name).map(|(home, name)| home.join(".bp-sessions").join(name));
+    named.map(Path::to_owned).into_iter().chain([own]).chain(newer).collect()
+}

@@ -1,0 +1,83 @@
+//! Where the files of a family are for a session, and how its folder is opened.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use segno_core::State;
+use segno_layouts::Family;
+use segno_layouts::agentforge;
+use segno_layouts::go_team;
+use segno_layouts::prp;
+use segno_layouts::ultra_create;
+
+use crate::files;
+
+/// Which families are kept current, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which.
+    pub families: Vec<Family>,
+    /// The folder of PRP sessions, if it is not in the project.
+    pub prp_folder: Option<PathBuf>,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
+    /// How many of the newest rows of a list are written.
+    pub most_items: usize,
+}
+
+impl Options {
+    /// The folder of a family for a session: what it is below of, and the parts of the way. Only the parts are made, and
+    /// none of them may be a link.
+    pub(super) fn place(&self, family: Family, state: &State) -> Result<(PathBuf, Vec<String>), String> {
+        let project = PathBuf::from(&state.project.path);
+        let parts = |way: &str| way.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
+        match family {
+            Family::Prp => match &self.prp_folder {
+                Some(folder) => Ok((folder.clone(), Vec::new())),
+                None => Ok((project, parts(prp::FOLDER))),
+            },
+            Family::AgentForge => Ok((project, parts(agentforge::FOLDER))),
+            Family::GoTeam => {
+                let short = project.join(go_team::SHORT_FOLDER);
+                let long = project.join(go_team::FOLDER);
+                let is_short = !long.is_dir() && short.join(go_team::REGISTRY).is_file();
+                Ok((project, parts(if is_short { go_team::SHORT_FOLDER } else { go_team::FOLDER })))
+            }
+            Family::UltraCreate => match &self.home {
+                Some(home) => Ok((home.clone(), parts(ultra_create::FOLDER))),
+                None => Err("there is no home directory to write it to".to_owned()),
+            },
+            Family::Ralph | Family::Atari => Err(format!("{} is only read", family.title())),
+        }
+    }
+}
+
+/// Opens a folder, making the parts of the way that are not there.
+pub(super) fn open(base: &Path, parts: &[String]) -> std::io::Result<OwnedFd> {
+    let link = |why: Errno| match why {
+        Errno::LOOP | Errno::NOTDIR => {
+            std::io::Error::other("a folder on the way is a symbolic link or a file, and is not followed")
+        }
+        other => other.into(),
+    };
+    if parts.is_empty() {
+        files::make_directory(base)?;
+    }
+    let mut dir = files::open_dir(base)?;
+    for part in parts {
+        dir = files::dir_in(&dir, part, 0o755).map_err(link)?;
+    }
+    Ok(dir)
+}
+
+/// Opens a folder that is there; none if it is not.
+pub(super) fn open_there(base: &Path, parts: &[String]) -> std::io::Result<Option<OwnedFd>> {
+    let dir = match files::open_dir(base) {
+        Err(Errno::NOENT) => return Ok(None),
+        other => other?,
+    };
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    Ok(files::dir_below(&dir, &parts)?)
+}

@@ -1,0 +1,346 @@
+//! `segno observe`: the commands of a go-team observer, such as `*resume:1`.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+
+use clap::Args as ClapArgs;
+use clap::FromArgMatches as _;
+use segno_engine::Filter;
+use segno_engine::core::SessionId;
+use segno_engine::core::Status;
+use segno_engine::core::Summary;
+use segno_engine::core::suggest;
+use segno_engine::core::text::shorten;
+use serde_json::json;
+
+use crate::cli;
+use crate::cli::Cli;
+use crate::command_context::CommandContext;
+use crate::command_context::tail;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::recent;
+
+/// Give commands as a go-team observer does
+///
+/// *sessions, *resume[:ID or number], *session-info[:ID], *abandon:ID, *cleanup, *new[:TOPIC], *checkpoints or *cp-list,
+/// *cp-show:N, *cp-diff:A[:B], *rollback:STEP or *rollback:cp-ID, *rollback-force:STEP, *manual-restore, *cp-export,
+/// *cp-validate, *retry-cp, *skip-cp and *cp-rebuild:N. Each does what the segno command of that kind does, and says which one
+/// that is. Without a command, reads one after the other from the terminal.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = "Examples:\n  segno observe '*sessions'\n  segno observe '*resume:1'")]
+pub struct Args {
+    /// The command, with its star
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
+}
+
+/// Every command of the documents.
+const COMMANDS: [&str; 18] = [
+    "*sessions",
+    "*resume",
+    "*session-info",
+    "*abandon",
+    "*cleanup",
+    "*new",
+    "*checkpoints",
+    "*cp-list",
+    "*cp-show",
+    "*cp-diff",
+    "*rollback",
+    "*rollback-force",
+    "*manual-restore",
+    "*cp-export",
+    "*cp-validate",
+    "*retry-cp",
+    "*skip-cp",
+    "*cp-rebuild",
+];
+
+/// What a command means here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Meant {
+    /// The list of sessions, as the document shows it.
+    Sessions,
+    /// A command of segno.
+    Command(Vec<String>),
+}
+
+/// Runs `segno observe`.
+///
+/// # Errors
+/// If the command cannot do what it was asked.
+pub fn run(context: &Context, args: &Args) -> Outcome {
+    if let Some(command) = &args.command {
+        return one(context, command);
+    }
+    if !std::io::stdin().is_terminal() || context.printer.is_json() {
+        return Err(CommandError::usage("there is no terminal to read commands from")
+            .hint("segno observe '*sessions'"));
+    }
+    context.printer.talk("commands begin with a star, such as *sessions; an empty line ends");
+    loop {
+        let line = crate::ask::text()?;
+        if line.is_empty() || line == "exit" || line == "quit" {
+            return Ok(());
+        }
+        // What goes wrong with one command is no reason to leave.
+        if let Err(error) = one(context, &line) {
+            let error = context.fit(error);
+            context.printer.warn_with(error.to_string(), error.hints());
+        }
+    }
+}
+
+fn one(context: &Context, command: &str) -> Outcome {
+    match meant(command)? {
+        Meant::Sessions => sessions(context),
+        Meant::Command(mut words) => {
+            if let [verb, id, ..] = words.as_mut_slice()
+                && matches!(verb.as_str(), "resume" | "show" | "abandon")
+                && let Some(known) = named_there(context, id)?
+            {
+                *id = known.to_string();
+            }
+            context.printer.detail(1, format!("segno {}", words.join(" ")));
+            let words = std::iter::once("segno".to_owned()).chain(words);
+            let parsed = cli::command().try_get_matches_from(words);
+            let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches));
+            let parsed = parsed.map_err(|why| {
+                let text = why.to_string();
+                let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                CommandError::usage(first)
+            })?;
+            super::run(context, &parsed.command)
+        }
+    }
+}
+
+/// What a command of an observer means.
+fn meant(command: &str) -> Outcome<Meant> {
+    let command = command.trim();
+    let (name, rest) = command.split_once(':').unwrap_or((command, ""));
+    let rest = rest.trim();
+    let argument = (!rest.is_empty()).then(|| rest.to_owned());
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let needs = |what: &str| {
+        argument.clone().ok_or_else(|| {
+            CommandError::usage(format!("{name} needs {what}")).hint(format!("segno observe '{name}:…'"))
+        })
+    };
+    let refuse = || match &argument {
+        None => Ok(()),
+        Some(more) => Err(CommandError::usage(format!("{name} takes nothing behind it, not {more}"))),
+    };
+    let with = |first: &[&str], more: Option<String>| {
+        let mut all = words(first);
+        all.extend(more);
+        Meant::Command(all)
+    };
+    Ok(match name {
+        "*sessions" => refuse().map(|()| Meant::Sessions)?,
+        "*resume" => with(&["resume"], argument),
+        "*session-info" => with(&["show"], argument),
+        "*abandon" => with(&["abandon"], Some(needs("a session")?)),
+        "*cleanup" => refuse().map(|()| with(&["cleanup"], None))?,
+        "*new" => with(&["new", "--parallel"], argument),
+        "*checkpoints" | "*cp-list" => refuse().map(|()| with(&["checkpoint", "list"], None))?,
+        "*cp-show" => with(&["checkpoint", "show"], Some(needs("a checkpoint")?)),
+        "*cp-diff" => {
+            let both = needs("a checkpoint, or two")?;
+            let mut all = words(&["checkpoint", "diff"]);
+            all.extend(both.splitn(2, ':').map(ToOwned::to_owned));
+            Meant::Command(all)
+        }
+        "*rollback" | "*rollback-force" => {
+            let to = needs("a step or a checkpoint")?;
+            let mut all = words(&["rollback"]);
+            // The documents count steps; a checkpoint has its id.
+            if to.bytes().all(|byte| byte.is_ascii_digit()) {
+                all.push("step".to_owned());
+            }
+            all.push(to);
+            if name == "*rollback-force" {
+                all.push("--yes".to_owned());
+            }
+            Meant::Command(all)
+        }
+        "*manual-restore" => refuse().map(|()| with(&["checkpoint", "pending"], None))?,
+        "*cp-export" => {
+            let file = argument.unwrap_or_else(|| "checkpoint-export.json.zst".to_owned());
+            with(&["export", "--with-files", "-o"], Some(file))
+        }
+        "*cp-validate" => with(&["checkpoint", "validate"], argument),
+        "*cp-rebuild" => with(&["checkpoint", "validate"], Some(needs("a checkpoint")?)),
+        "*retry-cp" => refuse().map(|()| with(&["checkpoint", "create"], None))?,
+        "*skip-cp" => refuse().map(|()| with(&["note", "the observer skipped a checkpoint"], None))?,
+        other => {
+            let error = CommandError::usage(format!("no such command of an observer: {other}"));
+            return Err(match suggest::nearest(other, COMMANDS) {
+                Some(close) => error.hint(format!("did you mean {close}?")),
+                None => error.hint(COMMANDS.join(" ")),
+            });
+        }
+    })
+}
+
+/// The session that had a name, or the end of one, in the files of another session manager.
+fn named_there(context: &Context, name: &str) -> Outcome<Option<SessionId>> {
+    if name.len() < 4 || recent::numbered(&context.paths.state, name).is_some() {
+        return Ok(None);
+    }
+    let ctx = CommandContext::open_to_look(context)?;
+    for summary in open_sessions(&ctx)? {
+        let Ok(loaded) = ctx.engine.load(summary.session_id) else { continue };
+        let there =
+            loaded.state.workflow_state.as_ref().and_then(|kept| kept.get("go-team")?.get("id")?.as_str());
+        if there.is_some_and(|there| there.ends_with(name)) {
+            return Ok(Some(summary.session_id));
+        }
+    }
+    Ok(None)
+}
+
+fn open_sessions(ctx: &CommandContext<'_>) -> Outcome<Vec<Summary>> {
+    let filter = Filter {
+        project: Some(ctx.context.project.root.display().to_string()),
+        statuses: Status::ALL.into_iter().filter(|status| status.is_open()).collect(),
+        limit: Some(100),
+        ..Filter::default()
+    };
+    Ok(ctx.engine.list(&filter)?)
+}
+
+fn sessions(context: &Context) -> Outcome {
+    let ctx = CommandContext::open_to_list(context)?;
+    let open = open_sessions(&ctx)?;
+    let ids: Vec<SessionId> = open.iter().map(|summary| summary.session_id).collect();
+    recent::remember(&context.paths.state, &ids);
+    if context.printer.is_json() {
+        return context.printer.json(&json!({ "sessions": open }));
+    }
+    if open.is_empty() {
+        context.printer.talk("no session of this project can be resumed");
+        context.printer.hint("segno observe '*new'");
+        return Ok(());
+    }
+    for line in panel(&open).lines() {
+        context.printer.data(line.to_owned())?;
+    }
+    Ok(())
+}
+
+/// The panel of the document.
+fn panel(open: &[Summary]) -> String {
+    const RULE: &str = "═══════════════════════════════════════════";
+    const WIDTHS: [usize; 5] = [4, 18, 21, 8, 13];
+    let border = |left: char, middle: char, right: char| {
+        let mut line = String::from(left);
+        for (index, width) in WIDTHS.iter().enumerate() {
+            line.push_str(&"─".repeat(*width));
+            line.push(if index + 1 < WIDTHS.len() { middle } else { right });
+        }
+        line
+    };
+    let row = |cells: [String; 5]| {
+        let mut line = String::from("│");
+        for (cell, width) in cells.iter().zip(WIDTHS) {
+            let cell = shorten(cell, width - 2);
+            let blanks = (width - 1).saturating_sub(unicode_width::UnicodeWidthStr::width(cell.as_str()));
+            // Writing to a String cannot fail.
+            let _ = write!(line, " {cell}{}│", " ".repeat(blanks));
+        }
+        line
+    };
+    let step = |summary: &Summary| match (summary.step, summary.of) {
+        (Some(step), Some(of)) => format!("{step}/{of}"),
+        (Some(step), None) => step.to_string(),
+        _ => "–".to_owned(),
+    };
+    let mut lines = vec![
+        RULE.to_owned(),
+        "RESUMABLE SESSIONS FOUND".to_owned(),
+        RULE.to_owned(),
+        String::new(),
+        format!("Found {} session(s) that can be resumed:", open.len()),
+        String::new(),
+        border('┌', '┬', '┐'),
+        row(["#", "Session ID", "Topic", "Step", "Status"].map(ToOwned::to_owned)),
+        border('├', '┼', '┤'),
+    ];
+    for (index, summary) in open.iter().enumerate() {
+        lines.push(row([
+            (index + 1).to_string(),
+            tail(summary.session_id),
+            summary.topic.clone().unwrap_or_default(),
+            step(summary),
+            summary.status.to_string(),
+        ]));
+    }
+    lines.push(border('└', '┴', '┘'));
+    lines.push(String::new());
+    lines.push("Commands:".to_owned());
+    if let Some(first) = open.first() {
+        let id = tail(first.session_id);
+        lines.push(format!("- *resume         → Resume most recent ({id})"));
+        lines.push("- *resume:1       → Resume session #1".to_owned());
+        lines.push(format!("- *resume:{id:<7} → Resume by ID"));
+    }
+    lines.push("- *new            → Start new session (ignore above)".to_owned());
+    lines.push(String::new());
+    lines.push(RULE.to_owned());
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_documents_means_something() {
+        let cases: [(&str, &[&str]); 24] = [
+            ("*resume", &["resume"]),
+            ("*resume:1", &["resume", "1"]),
+            ("*resume:def456", &["resume", "def456"]),
+            ("*session-info", &["show"]),
+            ("*session-info:session-abc123", &["show", "session-abc123"]),
+            ("*abandon:abc123", &["abandon", "abc123"]),
+            ("*cleanup", &["cleanup"]),
+            ("*new", &["new", "--parallel"]),
+            ("*new: login form", &["new", "--parallel", "login form"]),
+            ("*checkpoints", &["checkpoint", "list"]),
+            ("*cp-list", &["checkpoint", "list"]),
+            ("*cp-show:3", &["checkpoint", "show", "3"]),
+            ("*cp-diff:2", &["checkpoint", "diff", "2"]),
+            ("*cp-diff:2:4", &["checkpoint", "diff", "2", "4"]),
+            ("*rollback:3", &["rollback", "step", "3"]),
+            ("*rollback:cp-03-architecture", &["rollback", "cp-03-architecture"]),
+            ("*rollback-force:3", &["rollback", "step", "3", "--yes"]),
+            ("*manual-restore", &["checkpoint", "pending"]),
+            ("*cp-export", &["export", "--with-files", "-o", "checkpoint-export.json.zst"]),
+            ("*cp-validate", &["checkpoint", "validate"]),
+            ("*cp-validate:2", &["checkpoint", "validate", "2"]),
+            ("*cp-rebuild:2", &["checkpoint", "validate", "2"]),
+            ("*retry-cp", &["checkpoint", "create"]),
+            ("*skip-cp", &["note", "the observer skipped a checkpoint"]),
+        ];
+        for (command, words) in cases {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(meant(command).unwrap(), Meant::Command(words.clone()), "{command}");
+            let all = std::iter::once("segno".to_owned()).chain(words);
+            assert!(cli::command().try_get_matches_from(all).is_ok(), "{command}");
+        }
+        assert_eq!(meant(" *sessions ").unwrap(), Meant::Sessions);
+    }
+
+    #[test]
+    fn what_is_none_says_so() {
+        let said = |command: &str| meant(command).unwrap_err().to_string();
+        assert_eq!(said("*sesions"), "no such command of an observer: *sesions");
+        assert_eq!(said("sessions"), "no such command of an observer: sessions");
+        assert_eq!(said("*abandon"), "*abandon needs a session");
+        assert_eq!(said("*rollback:"), "*rollback needs a step or a checkpoint");
+        assert_eq!(said("*sessions:3"), "*sessions takes nothing behind it, not 3");
+    }
+}

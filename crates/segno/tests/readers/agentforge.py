@@ -1,0 +1,40 @@
+"""Reads .agentforge/sessions the way AgentForge's document says. Written from the document alone; needs PyYAML."""
+import os
+from datetime import datetime
+
+import yaml
+
+STATES = ["active", "paused", "completed", "aborted"]
+
+
+def when(value):
+    return value if isinstance(value, datetime) else datetime.fromisoformat(value.replace("Z", "+00:00"))
+
+
+def load(folder, session):
+    with open(os.path.join(folder, session, "session.yaml"), encoding="utf-8") as file:
+        data = yaml.safe_load(file)
+    assert data["session_id"] == session
+    assert data["state"] in STATES, data["state"]
+    assert data["attempt_number"] >= 1
+    assert when(data["created_at"]) <= when(data["updated_at"])
+    assert data["completed_at"] is None or data["state"] in ("completed", "aborted")
+    budget = data["token_budget"]
+    assert budget["total_budget"] > 0 and budget["tokens_used"] >= 0
+    for artifact in data["artifacts"]:
+        assert artifact["artifact_type"] in ("created", "modified")
+        when(artifact["timestamp"])
+    assert data["history"], "history is never empty"
+    for entry in data["history"]:
+        assert entry["action"]
+        when(entry["timestamp"])
+    return data
+
+
+def check(folder):
+    """None if there is no session yet; otherwise the last session, after every check of each."""
+    last = None
+    for session in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if os.path.exists(os.path.join(folder, session, "session.yaml")):
+            last = load(folder, session)
+    return last

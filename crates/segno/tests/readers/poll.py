@@ -1,0 +1,33 @@
+"""poll.py FAMILY FOLDER STOP: reads the folder a hundred times a second until the file STOP is there.
+
+Prints how often it looked, how often there was a session, and the statuses it saw in order. Ends with 1 at the first
+check that does not hold.
+"""
+import importlib
+import os
+import sys
+import time
+import traceback
+
+family, folder, stop = sys.argv[1:4]
+reader = importlib.import_module(family)
+looks = found = 0
+seen = []
+over = False
+while not over:
+    over = os.path.exists(stop)
+    looks += 1
+    try:
+        state = reader.check(folder)
+    except Exception:
+        print(f"look {looks} in {folder} failed after {seen}")
+        traceback.print_exc(file=sys.stdout)
+        sys.exit(1)
+    if state is not None:
+        found += 1
+        status = state.get("status", state.get("state"))
+        if not seen or seen[-1] != status:
+            seen.append(status)
+    time.sleep(0.01)
+print(f"looks {looks} found {found}")
+print(" ".join(seen))

@@ -1,0 +1,350 @@
+//! The file families of other session managers: taken over, found, kept current, and read by programs that were written
+//! from their documents.
+
+use std::fs;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::common::TestEnv;
+
+const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers");
+
+/// A reader that polls a folder, until it is told to stop.
+struct Poll {
+    child: Child,
+    stop: std::path::PathBuf,
+}
+
+impl Poll {
+    fn start(env: &TestEnv, family: &str, folder: &str) -> Self {
+        let stop = env.path(&format!("stop-{family}"));
+        #[expect(clippy::disallowed_methods, reason = "the reader is a program of its own")]
+        let mut command = Command::new("python3");
+        let child = command
+            .args(["-B", &format!("{READERS}/poll.py"), family])
+            .arg(env.path(folder))
+            .arg(&stop)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { child, stop }
+    }
+
+    /// The statuses that were seen, in order; every look must have been fine.
+    fn end(self) -> String {
+        fs::write(&self.stop, "").unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let wrong = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}{wrong}");
+        let mut lines = said.lines();
+        assert!(!lines.next().unwrap().ends_with("found 0"), "{said}");
+        lines.next().unwrap().to_owned()
+    }
+}
+
+const LOOP_STATE: &str = r#"{
+  "session_id": "a1b2c3d4-0000-4000-8000-000000000001", "prp_file": "prp/login.md",
+  "started_at": "2026-01-16T10:00:00-03:00", "current_phase": "GREEN", "current_iteration": 5,
+  "last_activity": "2026-01-16T10:45:00-03:00", "status": "paused", "halt_reason": null,
+  "phases_completed": ["RED"], "error_history": [], "dashboard": {"theme": "dark"}
+}"#;
+
+#[test]
+fn a_prp_session_of_another_tool_is_found_and_taken_over() {
+    let env = TestEnv::new();
+    env.write("project/.prp-session/loop-state.json", LOOP_STATE);
+    let found = env.json(&["detect", "--file", "prp/login.md"]);
+    assert_eq!(found["action"], "offer_resume");
+    assert_eq!(found["foreign"]["session_id"], "a1b2c3d4-0000-4000-8000-000000000001");
+    let other = env.json(&["detect", "--file", "prp/other.md"]);
+    assert_eq!(other["action"], "create_new");
+    assert_eq!(other["reason"], "PRP mismatch: session=prp/login.md, requested=prp/other.md");
+    assert_eq!(other["foreign"]["action"], "create_new");
+
+    let said = env.ok(&["import", ".prp-session"]);
+    assert!(said.stderr.contains(".prp-session is a PRP session"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains(
+            "not there: metrics.json, circuit-breaker.json, rate-limit.json, dual-gate.json, phase-status.log; \
+             what is there was imported"
+        ),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(env.read("project/.prp-session/loop-state.json"), LOOP_STATE, "nothing was changed");
+    let state = env.json(&["state"]);
+    assert_eq!((&state["status"], &state["phase"]), (&json!("paused"), &json!("GREEN")));
+    assert_eq!(state["iteration"], 5);
+    // The same files are the same session.
+    let again = env.run(&["import", ".prp-session"]);
+    assert_ne!(again.code, 0);
+    assert!(again.stderr.contains("is in this store already"), "{}", again.stderr);
+    // It goes on here, and is written back where it came from, with what segno does not know.
+    env.ok(&["resume", "last", "--no-run"]);
+    env.ok(&["layout", "write", "last", "--family", "prp"]);
+    let back: Value = serde_json::from_str(&env.read("project/.prp-session/loop-state.json")).unwrap();
+    assert_eq!(back["status"], "running");
+    assert_eq!(back["session_id"], "a1b2c3d4-0000-4000-8000-000000000001");
+    assert_eq!(back["dashboard"], json!({ "theme": "dark" }));
+    Poll::start(&env, "prp", "project/.prp-session").end();
+}
+
+#[test]
+fn the_folder_that_a_variable_names_is_looked_at() {
+    let mut env = TestEnv::new();
+    env.write("elsewhere/loop-state.json", LOOP_STATE);
+    let folder = env.path("elsewhere").to_str().unwrap().to_owned();
+    assert_eq!(env.json(&["detect"])["found"], false);
+    env.set("PRP_SESSION_DIR", &folder);
+    assert_eq!(env.json(&["detect"])["foreign"]["folder"], folder);
+}
+
+#[test]
+fn whole_foreign_files_are_named_and_damaged_ones_are_left_as_they_are() {
+    let env = TestEnv::new();
+    let entry = r#"{"id":"session-abc123","topic":"auth","status":"interrupted","created_at":"2025-12-28T21:00:00Z","current_step":4}"#;
+    env.write("project/checkpoints/sessions.json", &format!(r#"{{"version":"1.0.0","sessions":[{entry}]}}"#));
+    let said = env.ok(&["import", "checkpoints/sessions.json"]);
+    assert!(said.stderr.contains("checkpoints is a go-team registry"), "{}", said.stderr);
+    assert!(!said.stderr.contains("corrupted"), "{}", said.stderr);
+    let broken = r#"{"session_id":"x","prp_file":"a.md","started_at":"2026-01-16T10:00:00Z","current_phase":"BLUE","status":"running"}"#;
+    env.write("project/.prp-session/loop-state.json", broken);
+    let refused = env.run(&["import", ".prp-session"]);
+    assert!(
+        refused.stderr.contains("loop-state.json state file is corrupted: Invalid phase: BLUE"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(env.read("project/.prp-session/loop-state.json"), broken);
+    fs::create_dir_all(env.path("project/empty")).unwrap();
+    let nothing = env.run(&["import", "empty"]);
+    assert!(
+        nothing.stderr.contains("empty is no session: it holds no files of segno, PRP"),
+        "{}",
+        nothing.stderr
+    );
+}
+
+/// Every family at once, while a session goes through its life by commands and by a driven run; each read a hundred times a
+/// second by a program that was written from its document.
+#[test]
+fn readers_written_from_the_documents_accept_every_moment() {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp", "agentforge", "go-team", "ultra-create"]"#);
+    env.write("project/login.md", "make the login form work\n");
+    let polls = [
+        Poll::start(&env, "prp", "project/.prp-session"),
+        Poll::start(&env, "agentforge", "project/.agentforge/sessions"),
+        Poll::start(&env, "go_team", "project/.claude/agents/microai/teams/go-team/checkpoints"),
+        Poll::start(&env, "ultra_create", "home/.ultra-create/sessions"),
+    ];
+    env.ok(&["new", "login form", "--phases", "RED,GREEN,REFACTOR,DOCUMENT"]);
+    env.ok(&["metric", "set", "tests_generated", "10"]);
+    env.ok(&["checkpoint", "create", "init"]);
+    env.ok(&["phase", "GREEN"]);
+    env.ok(&["error", "TypeError: x of undefined"]);
+    env.ok(&["task", "add", "wire it"]);
+    env.ok(&["decide", "which database?", "--choice", "sqlite"]);
+    env.ok(&["artifact", "add", "login.md", "created"]);
+    env.ok(&[
+        "run",
+        "--session",
+        "last",
+        "--",
+        "/bin/sh",
+        "-c",
+        "for i in 1 2 3; do echo $i; sleep 0.2; done",
+    ]);
+    env.ok(&["pause"]);
+    env.ok(&["resume", "last", "--no-run"]);
+    env.ok(&["complete", "last"]);
+    let seen = polls.map(Poll::end);
+    for statuses in &seen {
+        assert!(statuses.ends_with(" completed"), "{seen:?}");
+        assert!(statuses.contains(" paused "), "{seen:?}");
+    }
+    let stands = env.json(&["layout", "list", "last"]);
+    for family in stands["families"].as_array().unwrap() {
+        assert_eq!(family["standing"], "current", "{stands}");
+    }
+    env.ok(&["layout", "check", "last"]);
+    let names = |folder: &str| {
+        let mut names: Vec<String> = fs::read_dir(env.path(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(
+        names("project/.prp-session"),
+        [
+            ".gitignore",
+            "circuit-breaker.json",
+            "dual-gate.json",
+            "loop-state.json",
+            "metrics.json",
+            "phase-status.log",
+            "rate-limit.json",
+        ]
+    );
+    env.ok(&["layout", "remove", "last"]);
+    assert!(!env.path("project/.prp-session").exists());
+    assert_eq!(env.run(&["layout", "check", "last"]).code, 1);
+}
+
+#[test]
+fn an_observer_of_a_go_team_finds_its_commands() {
+    let env = TestEnv::new();
+    let entry = |id: &str, topic: &str, status: &str, step: u32| {
+        json!({
+            "id": id, "topic": topic, "status": status, "created_at": "2025-12-28T21:00:00Z",
+            "updated_at": "2025-12-28T21:45:00Z", "current_step": step,
+            "progress": { "steps_completed": step, "total_steps": 9, "percentage": 44 }, "resumable": true,
+        })
+    };
+    let sessions = [
+        entry("session-def456", "payment-gateway", "paused", 6),
+        entry("session-abc123", "user-auth-service", "interrupted", 4),
+    ];
+    let registry =
+        json!({ "version": "1.0.0", "sessions": sessions, "last_active_session": "session-abc123" });
+    env.write("project/checkpoints/sessions.json", &registry.to_string());
+    let nothing = env.run(&["observe", "*sessions"]);
+    assert_ne!(nothing.code, 0, "there is no store yet");
+    env.ok(&["import", "checkpoints"]);
+    let said = env.ok(&["observe", "*sessions"]);
+    insta::assert_snapshot!("observe_sessions", said.stdout);
+    // By its number, and by the name that it had there.
+    let shown = env.ok(&["observe", "*session-info:1"]);
+    assert!(shown.stdout.contains("user-auth-service"), "{}", shown.stdout);
+    let shown = env.ok(&["observe", "*session-info:def456"]);
+    assert!(shown.stdout.contains("payment-gateway"), "{}", shown.stdout);
+    env.ok(&["observe", "*abandon:def456"]);
+    let left = env.json(&["observe", "*sessions"]);
+    assert_eq!(left["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(left["sessions"][0]["topic"], "user-auth-service");
+    let wrong = env.run(&["observe", "*sesions"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("did you mean *sessions?"), "{}", wrong.stderr);
+    assert_eq!(env.run(&["observe"]).code, 2, "nothing is asked without a terminal");
+}
+
+fn edit(env: &TestEnv, file: &str, from: &str, to: &str) {
+    let text = env.read(file);
+    assert!(text.contains(from), "{from} is not in {text}");
+    env.write(file, &text.replacen(from, to, 1));
+}
+
+const MAIN: &str = "project/.prp-session/loop-state.json";
+
+#[test]
+fn a_pause_and_a_resume_in_the_files_are_obeyed() {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
+    env.start(&["login form", "--phases", "RED,GREEN"]);
+    edit(&env, MAIN, "\"status\": \"running\"", "\"status\": \"paused\"");
+    let said = env.ok(&["show", "last", "--json"]);
+    assert!(
+        said.stderr.contains("another program set paused in the files of prp: obeyed"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(env.json(&["state", "last"])["status"], "paused");
+    edit(&env, MAIN, "\"status\": \"paused\"", "\"status\": \"running\"");
+    assert_eq!(env.json(&["state", "last"])["status"], "active");
+    let state: Value = serde_json::from_str(&env.read(MAIN)).unwrap();
+    assert_eq!(state["status"], "running");
+}
+
+#[test]
+fn other_changes_are_put_back_and_kept_until_it_is_three_times() {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
+    env.start(&["login form", "--phases", "RED,GREEN"]);
+    let kept = || {
+        let names = fs::read_dir(env.path("project/.prp-session")).unwrap();
+        names.filter(|name| name.as_ref().unwrap().file_name().to_string_lossy().contains(".edited-")).count()
+    };
+    for round in 1..=2 {
+        edit(&env, MAIN, "\"current_phase\": \"RED\"", "\"current_phase\": \"DOCUMENT\"");
+        let said = env.ok(&["note", "something happens"]);
+        assert!(said.stderr.contains("another program changed"), "{}", said.stderr);
+        assert!(env.read(MAIN).contains("\"current_phase\": \"RED\""), "ours is back");
+        assert_eq!(kept(), round, "theirs is kept");
+    }
+    edit(&env, MAIN, "\"current_phase\": \"RED\"", "\"current_phase\": \"DOCUMENT\"");
+    let said = env.ok(&["note", "something happens"]);
+    assert!(said.stderr.contains("another program changed them 3 times"), "{}", said.stderr);
+    assert!(env.read(MAIN).contains("\"current_phase\": \"DOCUMENT\""), "it is left to them");
+    env.ok(&["layout", "write", "last"]);
+    assert!(env.read(MAIN).contains("\"current_phase\": \"RED\""), "somebody asked for ours");
+    assert_eq!(kept(), 3);
+}
+
+#[test]
+fn what_is_written_shows_neither_in_the_repository_nor_twice() {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp", "agentforge"]"#);
+    let git = |args: &[&str]| {
+        let output =
+            env.command("git").args(args).env("PATH", "/usr/bin:/bin:/usr/local/bin").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    env.start(&["login form", "--phases", "RED,GREEN"]);
+    assert_eq!(git(&["status", "--porcelain"]), "");
+    let first = env.json(&["layout", "write", "last"]);
+    assert_eq!(first["families"][0]["written"], json!([]), "all of it was there already");
+}
+
+#[test]
+fn files_of_another_tool_are_never_replaced() {
+    let mut env = TestEnv::new();
+    env.write("project/.prp-session/loop-state.json", LOOP_STATE);
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
+    let said = env.ok(&["new", "something else"]);
+    assert!(
+        said.stderr.contains("the files of prp were left alone: they are of session [uid] of another tool"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(env.read("project/.prp-session/loop-state.json"), LOOP_STATE);
+    let stands = env.json(&["layout", "list", "--family", "prp"]);
+    assert_eq!(stands["families"][0]["standing"], "not ours");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_stops_nobody_and_is_healed() {
+    let mut env = TestEnv::new();
+    env.write("project/.prp-session", "a file where the folder should be");
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
+    let said = env.ok(&["new", "login form", "--phases", "RED,GREEN"]);
+    assert!(
+        said.stderr.contains("the change is recorded, but the files of prp were not written"),
+        "{}",
+        said.stderr
+    );
+    fs::remove_file(env.path("project/.prp-session")).unwrap();
+    env.ok(&["phase", "GREEN"]);
+    let state: Value = serde_json::from_str(&env.read("project/.prp-session/loop-state.json")).unwrap();
+    assert_eq!(state["current_phase"], "GREEN");
+}
+
+#[test]
+fn aborting_can_take_the_files_along() {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
+    env.start(&["login form"]);
+    assert!(env.path("project/.prp-session/loop-state.json").exists());
+    env.ok(&["abort", "--remove-files"]);
+    assert!(!env.path("project/.prp-session").exists());
+    assert_eq!(env.json(&["state", "last"])["status"], "aborted");
+}
