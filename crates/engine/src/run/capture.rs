@@ -23,12 +23,15 @@ use crate::Error;
 /// How much is read at once.
 const CHUNK: usize = 256 * 1024;
 /// Space is given back in pieces of this size, behind what is journaled.
-const HOLE: u64 = 4 * 1024 * 1024;
+const HOLE: u64 = 16 * 1024 * 1024;
 /// Where it is written down how the process ended, if that cannot be recorded at once; and the room for it, which is
 /// taken when there is some.
 const EXIT: &str = "exit";
 /// Where it is written down from where on the output is not journaled yet.
 pub(super) const JOURNALED: &str = "journaled";
+/// Where it is noted how far the output was read, and after how much more of it that is noted again.
+pub(super) const READ: &str = "read";
+const NOTED: u64 = 256 * 1024;
 const EXIT_ROOM: usize = 256;
 /// Largest note beside the capture.
 const NOTE: u64 = 1024 * 1024;
@@ -92,6 +95,8 @@ pub struct Capture {
     dir: PathBuf,
     stdout: File,
     offset: u64,
+    noted: u64,
+    progress: Option<File>,
     punched: u64,
     buffer: Vec<u8>,
     others: Vec<Arc<AtomicU64>>,
@@ -114,10 +119,13 @@ pub fn directory(captures: &Path, run: &segno_core::RunId) -> PathBuf {
     captures.join(run.as_str())
 }
 
-/// From where on the output is not journaled yet, as far as that was written down.
-pub(super) fn journaled(dir: &Path) -> u64 {
-    let written = std::fs::read_to_string(dir.join(JOURNALED)).ok();
-    written.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+/// How far the output was read, about: whoever keeps it is not to be far ahead. Nothing is lost if it is not known.
+pub(super) fn read_so_far(dir: &Path) -> u64 {
+    number_in(&dir.join(READ)).unwrap_or(0)
+}
+
+fn number_in(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 impl Capture {
@@ -139,12 +147,17 @@ impl Capture {
 
     /// The files of a run whose driver died, from where the journal has them.
     pub(super) fn reopen(dir: &Path) -> Result<Self, Error> {
-        Self::at(dir.to_owned(), journaled(dir)).map_err(|why| Error::file(dir, why))
+        let start = number_in(&dir.join(JOURNALED)).unwrap_or(0);
+        Self::at(dir.to_owned(), start).map_err(|why| Error::file(dir, why))
     }
 
     fn at(dir: PathBuf, offset: u64) -> std::io::Result<Self> {
         let stdout = File::options().read(true).write(true).open(dir.join("stdout"))?;
-        Ok(Self { dir, stdout, offset, punched: offset, buffer: vec![0; CHUNK], others: Vec::new() })
+        // Without it an agent that prints much is slowed down, and that is all.
+        let progress =
+            File::options().write(true).create(true).truncate(false).mode(0o600).open(dir.join(READ)).ok();
+        let (buffer, others) = (vec![0; CHUNK], Vec::new());
+        Ok(Self { dir, stdout, offset, noted: 0, progress, punched: offset, buffer, others })
     }
 
     /// Where reading goes on.
@@ -162,8 +175,20 @@ impl Capture {
         self.stdout.seek(SeekFrom::Start(self.offset))?;
         let count = self.stdout.read(&mut self.buffer)?;
         self.offset += count as u64;
+        self.note_progress();
         feed(&self.buffer[..count]);
         Ok(count > 0)
+    }
+
+    fn note_progress(&mut self) {
+        if self.offset < self.noted.saturating_add(NOTED) {
+            return;
+        }
+        self.noted = self.offset;
+        if let Some(file) = &self.progress {
+            // Always as long, so that nobody reads half of it.
+            let _ = file.write_all_at(format!("{:020}", self.offset).as_bytes(), 0);
+        }
     }
 
     /// Another reader of the same output, with the place where it says how far it got: what it has not read yet is

@@ -20,7 +20,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use std::time::Instant;
 
-use super::capture::journaled;
+use super::capture::read_so_far;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -29,11 +29,11 @@ const ERRORS_MOST: u64 = 8 * 1024 * 1024;
 const ERRORS_STAY: u64 = 1024 * 1024;
 /// How long it waits before it tries again to write what there is no room for.
 const RETRY: Duration = Duration::from_millis(100);
-/// An agent that is further ahead of the journal than this is slowed down to a chunk in so long until the journal has
-/// caught up. It is not stopped: one line may be longer, and its driver may be dead.
-const AHEAD: u64 = 16 * 1024 * 1024;
+/// An agent that is further ahead of its driver than this is slowed down to a chunk in so long until that has caught up.
+/// It is not stopped: its driver may be dead. Of short lines a megabyte takes more than a hundred in the record.
+const AHEAD: u64 = 1024 * 1024;
 const SLOWED: Duration = Duration::from_millis(100);
-/// How often it is looked whether the journal has caught up.
+/// How often it is looked whether the driver has caught up.
 const LOOK: Duration = Duration::from_millis(5);
 /// When nothing came for so long though nobody is known to be left, somebody unknown holds the other end.
 const IDLE: Duration = Duration::from_secs(2);
@@ -50,14 +50,14 @@ pub fn keep_output(out: impl AsFd, file: impl AsFd, err: impl AsFd + Send, dir: 
     });
 }
 
-/// Waits for the journal, for a while, if it is far behind.
+/// Waits for the driver, for a while, if it is far behind.
 fn slow_down(file: &impl AsFd, dir: &Path) {
     let printed = rustix::fs::fstat(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
     if printed <= AHEAD {
         return;
     }
     let begun = Instant::now();
-    while printed.saturating_sub(journaled(dir)) > AHEAD && begun.elapsed() < SLOWED {
+    while printed.saturating_sub(read_so_far(dir)) > AHEAD && begun.elapsed() < SLOWED {
         std::thread::sleep(LOOK);
     }
 }
@@ -275,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn who_prints_faster_than_it_is_journaled_is_slowed_down() {
+    fn who_prints_faster_than_it_is_read_is_slowed_down() {
         let far = u64::MAX.to_string();
-        for journaled in [None, Some(far)] {
+        for read in [None, Some(far)] {
             let dir = tempfile::tempdir().unwrap();
             File::create(dir.path().join("stdout")).unwrap();
-            if let Some(journaled) = &journaled {
-                std::fs::write(dir.path().join(super::super::capture::JOURNALED), journaled).unwrap();
+            if let Some(read) = &read {
+                std::fs::write(dir.path().join(super::super::capture::READ), read).unwrap();
             }
             let (keeping, mut out, err) = Keeping::start(&[], dir.path()).unwrap();
             let chunk = vec![b'y'; CHUNK];
@@ -295,7 +295,7 @@ mod tests {
             drop((out, err));
             assert_eq!(keeping.finish(Duration::from_secs(60)), Kept::All);
             // At most two chunks are on the way: one in the pipe, one in hand.
-            assert!(journaled.is_some() || begun.elapsed() >= 3 * SLOWED, "{:?}", begun.elapsed());
+            assert!(read.is_some() || begun.elapsed() >= 3 * SLOWED, "{:?}", begun.elapsed());
             let kept = std::fs::metadata(dir.path().join("stdout")).unwrap().len();
             assert_eq!(kept, AHEAD + 5 * CHUNK as u64, "and nothing of it is lost");
         }
