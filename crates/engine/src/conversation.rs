@@ -169,7 +169,7 @@ impl Told {
                 );
             }
             Event::ToolEnded(e) => {
-                let place = self.calls.get(&e.call).copied().unwrap_or_else(|| {
+                let index = self.calls.get(&e.call).copied().unwrap_or_else(|| {
                     self.calls.insert(e.call.clone(), self.entries.len());
                     let tool = e.tool.clone().unwrap_or_else(|| "call".to_owned());
                     let (call, subject) = (e.call.clone(), String::new());
@@ -180,7 +180,7 @@ impl Told {
                     );
                     self.entries.len() - 1
                 });
-                self.end(place, at, e.end, e.output);
+                self.end(index, at, e.end, e.output);
             }
             Event::RunEnded(e) => self.put(
                 seq,
@@ -213,9 +213,9 @@ impl Told {
     }
 
     /// A call has one end; what tells it again may bring its output.
-    fn end(&mut self, place: usize, at: Timestamp, ended: CallEnd, brought: Option<Text>) {
+    fn end(&mut self, index: usize, at: Timestamp, ended: CallEnd, brought: Option<Text>) {
         let Some(Entry { at: begun, what: Spoken::Called { end, took_ms, output, .. }, .. }) =
-            self.entries.get_mut(place)
+            self.entries.get_mut(index)
         else {
             return;
         };

@@ -259,7 +259,7 @@ pub(crate) struct Part {
     /// Some tests that belong to the run have no name here, whatever the counts say.
     pub(crate) unnamed: bool,
     /// Where in `tests` a name is, for those that may come again.
-    places: HashMap<String, usize>,
+    indexes: HashMap<String, usize>,
 }
 
 impl Part {
@@ -275,7 +275,7 @@ impl Part {
             unloaded: 0,
             prefix: None,
             unnamed: false,
-            places: HashMap::new(),
+            indexes: HashMap::new(),
         }
     }
 
@@ -285,10 +285,10 @@ impl Part {
 
     /// Adds a test, or lets the worse outcome stand if it is there.
     pub(crate) fn worsen(&mut self, name: &str, outcome: Outcome) {
-        match self.places.get(name).and_then(|&place| self.tests.get_mut(place)) {
+        match self.indexes.get(name).and_then(|&index| self.tests.get_mut(index)) {
             Some(test) => test.outcome = test.outcome.max(outcome),
             None => {
-                self.places.insert(name.to_owned(), self.tests.len());
+                self.indexes.insert(name.to_owned(), self.tests.len());
                 self.add(name, outcome);
             }
         }
@@ -297,7 +297,7 @@ impl Part {
     /// Adds a test, or lets the later outcome stand if it is there.
     pub(crate) fn put(&mut self, name: &str, outcome: Outcome) {
         self.worsen(name, outcome);
-        if let Some(test) = self.places.get(name).and_then(|&place| self.tests.get_mut(place)) {
+        if let Some(test) = self.indexes.get(name).and_then(|&index| self.tests.get_mut(index)) {
             test.outcome = outcome;
         }
     }

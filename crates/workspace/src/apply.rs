@@ -92,7 +92,7 @@ impl Workspace {
     /// Does the steps that are not done yet. `again` clears up after an earlier attempt first.
     pub(crate) fn carry_out(&self, steps: &Differences, again: bool) -> Result<Applied, Error> {
         let mut work = Work {
-            place: TreeWriter::new(&self.root),
+            writer: TreeWriter::new(&self.root),
             workspace: self,
             steps,
             again,
@@ -104,7 +104,7 @@ impl Workspace {
         };
         if again {
             for (path, step) in steps {
-                if let Some(why) = work.try_on(path, |work| work.place.settle(path, step)).flatten() {
+                if let Some(why) = work.try_on(path, |work| work.writer.settle(path, step)).flatten() {
                     work.keep(path, why);
                 }
             }
@@ -131,7 +131,7 @@ impl Workspace {
 }
 
 struct Work<'a> {
-    place: TreeWriter<'a>,
+    writer: TreeWriter<'a>,
     workspace: &'a Workspace,
     steps: &'a Differences,
     again: bool,
@@ -188,13 +188,13 @@ impl Work<'_> {
 
     /// What is there, if it is what the step starts from. Keeps the path if it is neither that nor the result.
     fn expect(&mut self, path: &[u8], step: &Difference) -> Option<Stat> {
-        let found = self.try_on(path, |work| work.place.look(path))?;
+        let found = self.try_on(path, |work| work.writer.look(path))?;
         match (found, step.from) {
-            (Some(stat), Some(from)) if self.place.is(path, &stat, &from) => Some(stat),
+            (Some(stat), Some(from)) if self.writer.is(path, &stat, &from) => Some(stat),
             (None, _) if step.to.is_none() => None,
             // An earlier attempt took the file away and did not come to making the directory.
             (None, _) if self.again && step.to.is_some_and(|to| to.is_directory()) => None,
-            (Some(stat), _) if step.to.is_some_and(|to| self.place.is(path, &stat, &to)) => None,
+            (Some(stat), _) if step.to.is_some_and(|to| self.writer.is(path, &stat, &to)) => None,
             _ => {
                 self.keep(path, Why::Edited);
                 None
@@ -204,7 +204,7 @@ impl Work<'_> {
 
     /// Whether a path went when a directory above it made way for a file, in an earlier attempt.
     fn went_with_parent(&self, path: &[u8]) -> bool {
-        if !matches!(self.place.look(path), Err(Errno::NOTDIR | Errno::LOOP)) {
+        if !matches!(self.writer.look(path), Err(Errno::NOTDIR | Errno::LOOP)) {
             return false;
         }
         let above = std::iter::successors(Some(split(path).0), |path| Some(split(path).0));
@@ -218,12 +218,12 @@ impl Work<'_> {
         }
         let done = match (step.from, step.to) {
             (Some(Node::Directory { .. }), Some(Node::Directory { .. })) => return,
-            (Some(Node::Directory { .. }), _) => self.try_on(path, |work| work.place.remove_dir(path)),
+            (Some(Node::Directory { .. }), _) => self.try_on(path, |work| work.writer.remove_dir(path)),
             (Some(_), None | Some(Node::Directory { .. })) => {
                 let Some(stat) = self.expect(path, step) else { return };
                 self.try_on(path, |work| {
                     work.begin(path);
-                    work.place.take_away(path, &stat)
+                    work.writer.take_away(path, &stat)
                 })
             }
             _ => return,
@@ -247,7 +247,7 @@ impl Work<'_> {
         if step.from.is_some_and(|node| node.is_directory()) {
             return;
         }
-        match self.try_on(path, |work| work.place.make_dir(path)) {
+        match self.try_on(path, |work| work.writer.make_dir(path)) {
             Some(Done::Yes) => {
                 self.touch(path);
                 self.applied.written.push(as_path(path).to_owned());
@@ -285,13 +285,13 @@ impl Work<'_> {
             for (path, stat) in ready {
                 let put = self.try_on(path, |work| {
                     work.begin(path);
-                    work.place.put(path, stat.as_ref())
+                    work.writer.put(path, stat.as_ref())
                 });
                 if put.is_none()
                     && let Some(step) = steps.get(path)
                 {
                     // Nothing of ours stays beside what was left as it is.
-                    let _ = self.place.settle(path, step);
+                    let _ = self.writer.settle(path, step);
                 }
                 match put {
                     Some(Done::Yes | Done::Already) => {
@@ -313,9 +313,9 @@ impl Work<'_> {
         if replaces_file {
             return self.expect(path, step).map(Some);
         }
-        match self.try_on(path, |work| work.place.look(path))? {
+        match self.try_on(path, |work| work.writer.look(path))? {
             None => Some(None),
-            Some(stat) if step.to.is_some_and(|to| self.place.is(path, &stat, &to)) => None,
+            Some(stat) if step.to.is_some_and(|to| self.writer.is(path, &stat, &to)) => None,
             Some(_) => {
                 self.keep(path, Why::NotCaptured);
                 None
@@ -327,7 +327,7 @@ impl Work<'_> {
     fn prepare(&mut self, path: &[u8], to: &Node, together: bool, batch: &mut Batch) -> Result<bool, Error> {
         match to {
             Node::File { id, permissions } => {
-                let Some(mut file) = self.try_on(path, |work| work.place.prepare(path)) else {
+                let Some(mut file) = self.try_on(path, |work| work.writer.prepare(path)) else {
                     return Ok(false);
                 };
                 let failed = |source| {
@@ -349,13 +349,13 @@ impl Work<'_> {
                     }
                 };
                 if written.is_err() {
-                    let _ = self.place.discard(path);
+                    let _ = self.writer.discard(path);
                 }
                 written.map(|()| true)
             }
             Node::Link { id } => {
                 let target = batch.read(*id, Kind::Blob)?;
-                Ok(self.try_on(path, |work| work.place.prepare_link(path, &target)).is_some())
+                Ok(self.try_on(path, |work| work.writer.prepare_link(path, &target)).is_some())
             }
             Node::Directory { .. } => Ok(false),
         }
@@ -366,7 +366,7 @@ impl Work<'_> {
         let Some(stat) = self.expect(path, step) else { return };
         let set = self.try_on(path, |work| {
             work.begin(path);
-            work.place.set_permissions(path, Some(&stat), permissions)
+            work.writer.set_permissions(path, Some(&stat), permissions)
         });
         match set {
             Some(Done::Yes) => self.applied.written.push(as_path(path).to_owned()),
@@ -377,7 +377,7 @@ impl Work<'_> {
 
     fn set_dir_permissions(&mut self, path: &[u8], step: &Difference) {
         let Some(Node::Directory { permissions }) = step.to else { return };
-        let done = self.try_on(path, |work| work.place.set_permissions(path, None, permissions));
+        let done = self.try_on(path, |work| work.writer.set_permissions(path, None, permissions));
         if done == Some(Done::Yes) && step.from.is_some_and(|node| node.is_directory()) {
             self.applied.written.push(as_path(path).to_owned());
         }

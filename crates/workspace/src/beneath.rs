@@ -150,12 +150,12 @@ mod tests {
         std::os::unix::fs::symlink("a", inside.join("link")).unwrap();
         std::os::unix::fs::symlink("../secret", inside.join("out")).unwrap();
         let root = Root::open(&inside).unwrap();
-        type Way = fn(&Root, &[u8], OFlags) -> Result<OwnedFd, Errno>;
-        for way in [Root::open_beneath as Way, Root::open_by_steps as Way] {
+        type Open = fn(&Root, &[u8], OFlags) -> Result<OwnedFd, Errno>;
+        for open in [Root::open_beneath as Open, Root::open_by_steps as Open] {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW;
-            assert!(way(&root, b"a/b/file", flags).is_ok());
+            assert!(open(&root, b"a/b/file", flags).is_ok());
             for bad in [&b"link/b/file"[..], b"out", b"../secret", b"a/../../secret"] {
-                assert!(way(&root, bad, flags).is_err(), "{}", String::from_utf8_lossy(bad));
+                assert!(open(&root, bad, flags).is_err(), "{}", String::from_utf8_lossy(bad));
             }
         }
     }

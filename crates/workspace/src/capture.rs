@@ -102,8 +102,8 @@ impl Workspace {
                         left_out(Reason::Unstable, stat.size);
                     }
                     changed += u64::from(remembered.is_none_or(|remembered| remembered.id != id));
-                    if let Some(place) = held.get_mut(directory).and_then(|files| files.get_mut(file)) {
-                        *place = Some(Held { id, stat, settled });
+                    if let Some(slot) = held.get_mut(directory).and_then(|files| files.get_mut(file)) {
+                        *slot = Some(Held { id, stat, settled });
                     }
                 }
             }
@@ -160,7 +160,7 @@ impl Workspace {
         changed: u64,
         mut news: bool,
     ) -> Result<Captured, Error> {
-        let places: HashMap<&[u8], usize> = listed
+        let indexes: HashMap<&[u8], usize> = listed
             .directories
             .iter()
             .enumerate()
@@ -184,7 +184,8 @@ impl Workspace {
                 }
             }
             for name in &found.directories {
-                let tree = places.get(join(&found.path, name).as_slice()).and_then(|index| trees.get(*index));
+                let tree =
+                    indexes.get(join(&found.path, name).as_slice()).and_then(|index| trees.get(*index));
                 if let Some(Some(id)) = tree {
                     entries.push(TreeEntry { mode: MODE_TREE, name, id: *id });
                 }
@@ -202,8 +203,8 @@ impl Workspace {
                 news = true;
                 sink.put(Kind::Tree, &tree)?;
             }
-            if let Some(place) = trees.get_mut(index) {
-                *place = Some(id);
+            if let Some(slot) = trees.get_mut(index) {
+                *slot = Some(id);
             }
         }
         let exceptions = listed.exceptions.clone();

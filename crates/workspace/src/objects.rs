@@ -36,16 +36,17 @@ impl Index {
 
     /// How many ids begin with a byte below `first`.
     fn below(&self, first: usize) -> usize {
-        let Some(place) = first.checked_sub(1).map(|before| FANOUT + before * 4) else { return 0 };
+        let Some(offset) = first.checked_sub(1).map(|before| FANOUT + before * 4) else { return 0 };
         let bytes =
-            self.bytes.get(place..place + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 4]);
+            self.bytes.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 4]);
         u32::from_be_bytes(bytes) as usize
     }
 
     fn contains(&self, id: &ObjectId) -> bool {
         let first = usize::from(id.as_bytes()[0]);
-        let place = |number: usize| IDS + number * ObjectId::LENGTH;
-        let ids = self.bytes.get(place(self.below(first))..place(self.below(first + 1))).unwrap_or_default();
+        let offset = |number: usize| IDS + number * ObjectId::LENGTH;
+        let ids =
+            self.bytes.get(offset(self.below(first))..offset(self.below(first + 1))).unwrap_or_default();
         let (ids, _) = ids.as_chunks::<{ ObjectId::LENGTH }>();
         ids.binary_search(id.as_bytes()).is_ok()
     }

@@ -104,10 +104,10 @@ impl Workspace {
         if let Ok(Some(intent)) = self.read_intent()
             && let Ok(plan) = self.plan_of(&intent)
         {
-            let place = TreeWriter::new(&self.root);
+            let writer = TreeWriter::new(&self.root);
             for (path, step) in &plan.steps {
                 // What the system refuses here stays beside its place; nothing is lost by that.
-                let _ = place.settle(path, step);
+                let _ = writer.settle(path, step);
             }
         }
         self.remove_intent()
@@ -130,11 +130,11 @@ impl Workspace {
     /// Paths that are not as a restore left them when it was cut short. The lock must be held.
     fn changed_since(&self, plan: &Plan) -> Result<Vec<PathBuf>, Error> {
         let begun = self.read_progress();
-        let place = TreeWriter::new(&self.root);
+        let writer = TreeWriter::new(&self.root);
         let mut changed = BTreeSet::new();
         for (path, step) in &plan.steps {
             let is_last = begun.last() == Some(path);
-            if !is_last && !is_as_left(&place, path, step, begun.contains(path)) {
+            if !is_last && !is_as_left(&writer, path, step, begun.contains(path)) {
                 changed.insert(as_path(path).to_owned());
             }
         }
@@ -161,12 +161,12 @@ impl Workspace {
 }
 
 /// Whether a path is as a restore left it that had begun to change it or not. Directories come and go with their files.
-fn is_as_left(place: &TreeWriter<'_>, path: &[u8], step: &Difference, begun: bool) -> bool {
+fn is_as_left(writer: &TreeWriter<'_>, path: &[u8], step: &Difference, begun: bool) -> bool {
     let node = if begun { step.to } else { step.from };
     let has_directory = step.from.iter().chain(&step.to).any(|node| node.is_directory());
-    match (place.look(path), node) {
+    match (writer.look(path), node) {
         (Ok(None), None) => true,
-        (Ok(Some(stat)), Some(node)) => place.is(path, &stat, &node),
+        (Ok(Some(stat)), Some(node)) => writer.is(path, &stat, &node),
         // What was there made way, and what comes was not made yet.
         (Ok(None), Some(_)) => has_directory,
         (Ok(Some(stat)), None) => has_directory && stat.kind() == FileType::Directory,

@@ -252,7 +252,7 @@ impl Workspace {
 
     /// Takes out of a plan what must not be done, going by what is there now.
     fn check(&self, mut plan: Plan, then: &Manifest, rules: &RulesThen) -> Plan {
-        let place = TreeWriter::new(&self.root);
+        let writer = TreeWriter::new(&self.root);
         let left_out: Vec<(&[u8], Reason)> = then
             .exceptions
             .iter()
@@ -274,7 +274,7 @@ impl Workspace {
                 {
                     Some(Why::IgnoredThen)
                 }
-                _ => place.refuse(path, step),
+                _ => writer.refuse(path, step),
             };
             let Some(why) = why else { return true };
             kept.push(Kept::new(path, why));

@@ -186,20 +186,20 @@ fn is_ours(top: &Path) -> bool {
 pub(crate) struct Wanted {
     matcher: Option<Gitignore>,
     /// The part before the first wildcard, of patterns that name a place.
-    places: Vec<Vec<u8>>,
+    prefixes: Vec<Vec<u8>>,
 }
 
 impl Wanted {
     pub(crate) fn new(patterns: &[String]) -> Self {
-        let mut places = Vec::new();
+        let mut prefixes = Vec::new();
         for pattern in patterns {
             let named = pattern.trim_start_matches('/');
             let plain = named.split(['*', '?', '[']).next().unwrap_or_default();
             if pattern.trim_end_matches('/').contains('/') {
-                places.push(plain.trim_end_matches('/').as_bytes().to_vec());
+                prefixes.push(plain.trim_end_matches('/').as_bytes().to_vec());
             }
         }
-        Self { matcher: compile(patterns.join("\n").as_bytes()), places }
+        Self { matcher: compile(patterns.join("\n").as_bytes()), prefixes }
     }
 
     pub(crate) fn has(&self, path: &[u8], is_dir: bool) -> bool {
@@ -217,8 +217,8 @@ impl Wanted {
     /// Whether something below an ignored directory may be wanted. A pattern without a slash names files wherever we
     /// go anyway; it is no reason to search every ignored directory.
     pub(crate) fn reaches_below(&self, directory: &[u8]) -> bool {
-        self.places.iter().any(|place| {
-            crate::beneath::is_under(place, directory) || crate::beneath::is_under(directory, place)
+        self.prefixes.iter().any(|prefix| {
+            crate::beneath::is_under(prefix, directory) || crate::beneath::is_under(directory, prefix)
         })
     }
 }

@@ -65,8 +65,8 @@ pub(crate) fn git_dir(top: &Path) -> Option<PathBuf> {
     let meta = std::fs::symlink_metadata(&dot_git).ok()?;
     if meta.is_file() {
         let text = read_plain(&dot_git, 4096)?;
-        let place = text.strip_prefix(b"gitdir:")?.trim_ascii();
-        return Some(top.join(as_path(place)));
+        let path = text.strip_prefix(b"gitdir:")?.trim_ascii();
+        return Some(top.join(as_path(path)));
     }
     dot_git.join("HEAD").exists().then_some(dot_git)
 }

@@ -192,10 +192,7 @@ impl<'a> TreeWriter<'a> {
             }
             Err(why) => return Err(why),
         }
-        step();
-        if look(&dir, &old)?.is_some_and(|was| was.is_same_content(expected)) {
-            step();
-            remove_if_there(&dir, &old)?;
+        if remove_if_same(&dir, &old, expected)? {
             return Ok(Done::Yes);
         }
         rustix::fs::renameat_with(&dir, old.as_slice(), &dir, name, RenameFlags::EXCHANGE)?;
@@ -213,10 +210,7 @@ impl<'a> TreeWriter<'a> {
             Err(Errno::NOENT) => return Ok(Done::Already),
             Err(why) => return Err(why),
         }
-        step();
-        if look(&dir, &old)?.is_some_and(|was| was.is_same_content(expected)) {
-            step();
-            remove_if_there(&dir, &old)?;
+        if remove_if_same(&dir, &old, expected)? {
             return Ok(Done::Yes);
         }
         // Back with it. If there is something new already, both stay.
@@ -310,6 +304,17 @@ fn look(dir: &OwnedFd, name: &[u8]) -> Result<Option<Stat>, Errno> {
         Err(Errno::NOENT) => Ok(None),
         Err(why) => Err(why),
     }
+}
+
+/// Removes what was moved aside, if it is what was expected there. It may be opened and changed until it is looked at.
+fn remove_if_same(dir: &OwnedFd, old: &[u8], expected: &Stat) -> Result<bool, Errno> {
+    step();
+    let is_same = look(dir, old)?.is_some_and(|was| was.is_same_content(expected));
+    if is_same {
+        step();
+        remove_if_there(dir, old)?;
+    }
+    Ok(is_same)
 }
 
 fn remove_if_there(dir: &OwnedFd, name: &[u8]) -> Result<(), Errno> {

@@ -279,23 +279,23 @@ impl Asking {
 fn ways_to(directory: &std::path::Path, path: &str) -> Vec<String> {
     // An agent opens `~` itself, or means a file of that name: there is no telling, and no rule lets it through.
     let plain = plain_path(&directory.to_string_lossy(), path);
-    let mut ways = vec![plain.clone()];
+    let mut paths = vec![plain.clone()];
     // What is there already is resolved; the rest of the path is still to be made.
     let whole = if path.starts_with('/') { std::path::PathBuf::from(path) } else { directory.join(path) };
     let mut rest = Vec::new();
-    let mut place = whole.as_path();
+    let mut part = whole.as_path();
     loop {
-        if let Ok(real) = std::fs::canonicalize(place) {
+        if let Ok(real) = std::fs::canonicalize(part) {
             let real = rest.iter().rev().fold(real, |real: std::path::PathBuf, part| real.join(part));
-            ways.push(plain_path("/", &real.to_string_lossy()));
+            paths.push(plain_path("/", &real.to_string_lossy()));
             break;
         }
-        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else { break };
+        let (Some(parent), Some(name)) = (part.parent(), part.file_name()) else { break };
         rest.push(name);
-        place = parent;
+        part = parent;
     }
-    ways.dedup();
-    ways
+    paths.dedup();
+    paths
 }
 
 fn answer(permission: Permission, by: &'static str, rule: Option<String>) -> Answer {

@@ -30,8 +30,9 @@ pub fn find_program(name: &str, environment: &[(OsString, OsString)]) -> Option<
     }
     let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value)?;
     // A relative entry would let the project decide which program is run.
-    let mut places = std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name));
-    places.find(|path| executable(path))
+    let mut candidates =
+        std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name));
+    candidates.find(|path| executable(path))
 }
 
 /// The version of an agent's program, as the program itself says it. One that does not answer in time is none that

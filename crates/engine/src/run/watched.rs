@@ -131,15 +131,15 @@ impl Engine {
         if !own.note.watched || dir.try_lock().is_err() {
             return Ok(());
         }
-        let (place, tree) = (own.dir.clone(), Tree::new(&own.run, NOBODY, false, None));
+        let (dir, tree) = (own.dir.clone(), Tree::new(&own.run, NOBODY, false, None));
         let mut open = self.open_run(Opening::found(own)?, state, epoch, Feed::default());
         if let Some(terminal) = &mut open.terminal {
-            terminal.finish(run.native_id.as_deref(), &tree).map_err(|why| Error::file(&place, why))?;
+            terminal.finish(run.native_id.as_deref(), &tree).map_err(|why| Error::file(&dir, why))?;
         }
         open.read_all()?;
         open.recorder.give_texts();
         open.recorder.flush()?;
-        remember_turn(&place, open.capture.offset());
+        remember_turn(&dir, open.capture.offset());
         Ok(())
     }
 

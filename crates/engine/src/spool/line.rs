@@ -97,11 +97,11 @@ mod tests {
     fn every_changed_bit_is_noticed() {
         let bytes = line().to_bytes().unwrap();
         assert_eq!(Line::read(&bytes).unwrap().store, line().store);
-        for place in 0..bytes.len() - 1 {
+        for index in 0..bytes.len() - 1 {
             for bit in 0..8 {
                 let mut changed = bytes.clone();
-                changed[place] ^= 1 << bit;
-                assert!(Line::read(&changed).is_err(), "byte {place}, bit {bit}");
+                changed[index] ^= 1 << bit;
+                assert!(Line::read(&changed).is_err(), "byte {index}, bit {bit}");
             }
         }
     }

@@ -84,10 +84,10 @@ fn mark_of(root: &Path) -> Option<Uuid> {
 impl TreeOptions {
     /// The shadow directories of all projects that were at a path, one after the other.
     pub fn shadows_at(&self, root: &Path) -> Vec<PathBuf> {
-        self.places(root).take_while(|path| path.is_dir()).collect()
+        self.shadow_paths(root).take_while(|path| path.is_dir()).collect()
     }
 
-    fn places(&self, root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fn shadow_paths(&self, root: &Path) -> impl Iterator<Item = PathBuf> + use<> {
         let first = self.shadow(root);
         (1..=MOST).map(move |nth| match nth {
             1 => first.clone(),
@@ -114,7 +114,7 @@ impl ShadowDirectory {
         let present = Directory::of(root)?;
         let session = state.session_id.to_string();
         let mut found = None;
-        for shadow in options.places(root) {
+        for shadow in options.shadow_paths(root) {
             if !shadow.is_dir() {
                 return Ok(found.unwrap_or(Self { shadow, directory: present, is_new: true }));
             }

@@ -49,30 +49,30 @@ impl Entry {
 
 /// The notes of all conversations.
 pub(super) struct Entries {
-    place: PathBuf,
+    path: PathBuf,
 }
 
 impl Entries {
     /// The note of one conversation of an agent.
     pub(super) fn of(state: &Path, agent: &str, native_id: &str) -> Self {
         let name = blake3::hash(native_id.as_bytes()).to_hex();
-        Self { place: state.join("watched").join(format!("{agent}-{}.json", &name[..32])) }
+        Self { path: state.join("watched").join(format!("{agent}-{}.json", &name[..32])) }
     }
 
     pub(super) fn read(&self, native_id: &str) -> Option<Entry> {
-        let bytes = segno_files::read_bounded(&self.place, LARGEST, Links::Refuse).ok()??;
+        let bytes = segno_files::read_bounded(&self.path, LARGEST, Links::Refuse).ok()??;
         serde_json::from_slice::<Entry>(&bytes).ok().filter(|entry| entry.native_id == native_id)
     }
 
     pub(super) fn write(&self, entry: &Entry) -> std::io::Result<()> {
         self.make_folder()?;
-        segno_files::replace_lazily(&self.place, &serde_json::to_vec(entry)?)
+        segno_files::replace_lazily(&self.path, &serde_json::to_vec(entry)?)
     }
 
     /// Keeps other hooks of this conversation waiting, for a while. It goes with the file.
     pub(super) fn lock(&self) -> Option<File> {
         self.make_folder().ok()?;
-        let file = File::options().create(true).append(true).open(self.place.with_extension("lock")).ok()?;
+        let file = File::options().create(true).append(true).open(self.path.with_extension("lock")).ok()?;
         let until = Instant::now() + WAIT;
         while file.try_lock().is_err() {
             if Instant::now() >= until {
@@ -84,6 +84,6 @@ impl Entries {
     }
 
     fn make_folder(&self) -> std::io::Result<()> {
-        self.place.parent().map_or(Ok(()), segno_files::private_directory)
+        self.path.parent().map_or(Ok(()), segno_files::private_directory)
     }
 }

@@ -96,12 +96,12 @@ fn gather(text: &str, directory: &str, depth: usize, found: &mut Vec<Placed>) {
                 Unwrapped::Enter(to) => here = below(&here, &to),
                 Unwrapped::Shell(text) => gather(&text, &here, depth + 1, found),
                 Unwrapped::In(to, need) => {
-                    let place = Placed { directory: below(&here, &to), need };
-                    found.extend((!found.contains(&place)).then_some(place));
+                    let placed = Placed { directory: below(&here, &to), need };
+                    found.extend((!found.contains(&placed)).then_some(placed));
                 }
                 Unwrapped::Need(need) => {
-                    let place = Placed { directory: here.clone(), need };
-                    found.extend((!found.contains(&place)).then_some(place));
+                    let placed = Placed { directory: here.clone(), need };
+                    found.extend((!found.contains(&placed)).then_some(placed));
                 }
             }
         }

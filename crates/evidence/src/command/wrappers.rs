@@ -161,10 +161,10 @@ fn program_needs(name: &str, rest: &[&str], found: &mut Vec<Unwrapped>) {
         "just" => need(Need::Just { file: value(rest, &["-f", "--justfile"]) }),
         "npm" | "pnpm" | "yarn" | "bun" if package_script(name, rest).is_some() => {
             let script = package_script(name, rest).unwrap_or_default();
-            let place = value(rest, &["--prefix", "-C", "--cwd", "--dir"]);
+            let directory = value(rest, &["--prefix", "-C", "--cwd", "--dir"]);
             let script = Need::PackageScript(script);
-            match place {
-                Some(place) => found.push(Unwrapped::In(place, script)),
+            match directory {
+                Some(directory) => found.push(Unwrapped::In(directory, script)),
                 None => need(script),
             }
         }
@@ -214,7 +214,8 @@ fn shell_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
 }
 
 fn make_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
-    let (file, place) = (value(rest, &["-f", "--file", "--makefile"]), value(rest, &["-C", "--directory"]));
+    let (file, directory) =
+        (value(rest, &["-f", "--file", "--makefile"]), value(rest, &["-C", "--directory"]));
     let mut targets = Vec::new();
     let mut words = rest.iter();
     while let Some(word) = words.next() {
@@ -227,8 +228,8 @@ fn make_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
         }
     }
     let make = Need::Make { file, targets };
-    found.push(match place {
-        Some(place) => Unwrapped::In(place, make),
+    found.push(match directory {
+        Some(directory) => Unwrapped::In(directory, make),
         None => Unwrapped::Need(make),
     });
 }
@@ -300,5 +301,5 @@ fn is_assignment(word: &str) -> bool {
 
 /// A program of the system, which is what its name says.
 fn is_system(program: &str) -> bool {
-    ["/bin/", "/usr/", "/sbin/", "/opt/", "/nix/"].iter().any(|place| program.starts_with(place))
+    ["/bin/", "/usr/", "/sbin/", "/opt/", "/nix/"].iter().any(|directory| program.starts_with(directory))
 }

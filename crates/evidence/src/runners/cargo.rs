@@ -112,7 +112,7 @@ enum Section {
 
 struct Program {
     announced: Option<u64>,
-    place: Section,
+    section: Section,
     part: Part,
     /// Names of documentation tests, with the line they stand in.
     examples: Vec<(String, u64, Outcome)>,
@@ -124,7 +124,7 @@ impl Program {
     fn new() -> Self {
         Self {
             announced: None,
-            place: Section::Running,
+            section: Section::Running,
             part: Part::new(Runner::CargoTest),
             examples: Vec::new(),
             listed: Vec::new(),
@@ -141,7 +141,7 @@ impl Program {
         (self.part.passed, self.part.failed, self.part.skipped) =
             (numbers.passed, numbers.failed, numbers.ignored);
         self.part.complete = true;
-        self.place = Section::Ended;
+        self.section = Section::Ended;
         // The list names failures whose own lines were torn apart by other output.
         let named = self.part.count(Outcome::Failed) + self.failed_examples();
         if listed.len() as u64 == numbers.failed && named < numbers.failed {
@@ -181,29 +181,29 @@ impl Program {
 impl Reader for Program {
     fn take(&mut self, line: &str) -> bool {
         let heading = line == "failures:" || line == "successes:";
-        match self.place {
+        match self.section {
             // Only a program whose beginning was seen can say that the result so far was a quoted one.
             Section::Ended => return self.announced.is_some() && self.result(line),
-            Section::Running if heading => self.place = Section::Captured,
+            Section::Running if heading => self.section = Section::Captured,
             Section::Running => {
                 if self.announced.is_none() && self.part.tests.is_empty() {
                     self.announced = announced(line);
                 }
                 if line.starts_with("error: test failed, to rerun pass `") {
                     // It ended without a result.
-                    self.place = Section::Ended;
+                    self.section = Section::Ended;
                 } else if !self.result(line) {
                     self.case(line);
                 }
             }
-            Section::Captured if heading => self.place = Section::Names,
+            Section::Captured if heading => self.section = Section::Names,
             Section::Captured => {}
             Section::Names if line.is_empty() => {}
             Section::Names if heading => self.listed.clear(),
             Section::Names if line.starts_with("    ") => self.listed.push(line.trim().to_owned()),
             Section::Names => {
                 if !self.result(line) {
-                    self.place = Section::Captured;
+                    self.section = Section::Captured;
                 }
             }
         }
@@ -211,7 +211,7 @@ impl Reader for Program {
     }
 
     fn ended(&self) -> bool {
-        self.place == Section::Ended
+        self.section == Section::Ended
     }
 
     fn finish(mut self: Box<Self>) -> Option<Part> {

@@ -5,6 +5,7 @@
 //! `Test Suites: …`, `Tests: …` and `Snapshots: …`, each from the first column, one after another.
 
 use super::Before;
+use super::Numbers;
 use super::Reader;
 use crate::report::Outcome;
 use crate::report::Part;
@@ -30,35 +31,26 @@ fn is_nothing(line: &str) -> bool {
 }
 
 /// `1 failed, 1 skipped, 3 passed, 5 total`.
-#[derive(Default)]
-struct Numbers {
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-}
-
-impl Numbers {
-    fn read(counts: &str) -> Option<Self> {
-        let (mut numbers, mut total) = (Self::default(), None);
-        for part in counts.split(", ") {
-            // Some suites of those that there are: `1 of 2 total`.
-            let (count, what) = text::counted(part)?;
-            match what {
-                "passed" => numbers.passed = count,
-                "failed" => numbers.failed = count,
-                "skipped" | "todo" => numbers.skipped = numbers.skipped.saturating_add(count),
-                "total" => total = Some(count),
-                _ if what.starts_with("of ") && what.ends_with(" total") => total = Some(count),
-                _ => return None,
-            }
+fn numbers(counts: &str) -> Option<Numbers> {
+    let (mut numbers, mut total) = (Numbers::default(), None);
+    for part in counts.split(", ") {
+        // Some suites of those that there are: `1 of 2 total`.
+        let (count, what) = text::counted(part)?;
+        match what {
+            "passed" => numbers.passed = count,
+            "failed" => numbers.failed = count,
+            "skipped" | "todo" => numbers.skipped = numbers.skipped.saturating_add(count),
+            "total" => total = Some(count),
+            _ if what.starts_with("of ") && what.ends_with(" total") => total = Some(count),
+            _ => return None,
         }
-        let sum = numbers.passed.saturating_add(numbers.failed).saturating_add(numbers.skipped);
-        (total.is_some_and(|total| total >= sum)).then_some(numbers)
     }
+    let sum = numbers.passed.saturating_add(numbers.failed).saturating_add(numbers.skipped);
+    (total.is_some_and(|total| total >= sum)).then_some(numbers)
 }
 
 fn suites(line: &str) -> Option<Numbers> {
-    Numbers::read(line.strip_prefix("Test Suites: ")?)
+    numbers(line.strip_prefix("Test Suites: ")?)
 }
 
 struct Run {
@@ -91,10 +83,9 @@ impl Run {
                 return true;
             }
         } else if self.suites {
-            self.tests = line.strip_prefix("Tests: ").and_then(|counts| Numbers::read(counts.trim_start()));
+            self.tests = line.strip_prefix("Tests: ").and_then(|counts| numbers(counts.trim_start()));
         }
-        self.suites =
-            line.strip_prefix("Test Suites: ").is_some_and(|counts| Numbers::read(counts).is_some());
+        self.suites = line.strip_prefix("Test Suites: ").is_some_and(|counts| numbers(counts).is_some());
         self.suites || self.tests.is_some()
     }
 

@@ -34,6 +34,14 @@ pub(crate) trait Reader {
     fn finish(self: Box<Self>) -> Option<Part>;
 }
 
+/// What a runner counts at its end.
+#[derive(Default)]
+struct Numbers {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
 /// A reader if the line begins a run and can mean nothing else.
 pub(crate) fn begin(line: &str, before: &mut Before) -> Option<Box<dyn Reader>> {
     if let Some(reader) = cargo::begin(line, before) {

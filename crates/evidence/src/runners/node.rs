@@ -50,8 +50,8 @@ impl Reader for Tree {
         if self.ended() {
             return false;
         }
-        if let Some((place, number)) = count(line) {
-            self.counts[place] = Some(number);
+        if let Some((index, number)) = count(line) {
+            self.counts[index] = Some(number);
             return true;
         }
         let indent = text::indent(line);

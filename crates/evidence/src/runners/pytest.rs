@@ -5,6 +5,7 @@
 //! `-q` there is no first heading, and the last line stands there without its rules.
 
 use super::Before;
+use super::Numbers;
 use super::Reader;
 use crate::report::Outcome;
 use crate::report::Part;
@@ -19,7 +20,7 @@ pub(crate) fn begin(line: &str) -> Option<Box<dyn Reader>> {
 
 /// With `-q`, or if only the end is there.
 pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
-    (is_progress(line) || case(line).is_some() || Numbers::read(line).is_some())
+    (is_progress(line) || case(line).is_some() || numbers(line).is_some())
         .then(|| Box::new(Session::new(None, false)) as _)
 }
 
@@ -100,42 +101,33 @@ fn reason(line: &str) -> Option<(&str, Outcome)> {
 }
 
 /// `1 failed, 5 passed, 1 error in 0.05s`.
-#[derive(Default)]
-struct Numbers {
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-}
-
-impl Numbers {
-    fn read(line: &str) -> Option<Self> {
-        let mut numbers = Self::default();
-        let line = heading(line).unwrap_or(line);
-        let (counts, time) = line.rsplit_once(" in ")?;
-        let time = time.split_once(" (").map_or(time, |(time, _)| time);
-        if !text::is_time(time) {
-            return None;
-        }
-        if counts == "no tests ran" {
-            return Some(numbers);
-        }
-        for part in counts.split(", ") {
-            let (count, what) = text::counted(part)?;
-            let sum = match what {
-                "passed" | "xpassed" => &mut numbers.passed,
-                "failed" | "error" | "errors" => &mut numbers.failed,
-                "skipped" | "xfailed" => &mut numbers.skipped,
-                "deselected" | "warning" | "warnings" | "rerun" | "reruns" | "subtests passed" => continue,
-                _ => return None,
-            };
-            *sum = sum.saturating_add(count);
-        }
-        Some(numbers)
+fn numbers(line: &str) -> Option<Numbers> {
+    let mut numbers = Numbers::default();
+    let line = heading(line).unwrap_or(line);
+    let (counts, time) = line.rsplit_once(" in ")?;
+    let time = time.split_once(" (").map_or(time, |(time, _)| time);
+    if !text::is_time(time) {
+        return None;
     }
+    if counts == "no tests ran" {
+        return Some(numbers);
+    }
+    for part in counts.split(", ") {
+        let (count, what) = text::counted(part)?;
+        let sum = match what {
+            "passed" | "xpassed" => &mut numbers.passed,
+            "failed" | "error" | "errors" => &mut numbers.failed,
+            "skipped" | "xfailed" => &mut numbers.skipped,
+            "deselected" | "warning" | "warnings" | "rerun" | "reruns" | "subtests passed" => continue,
+            _ => return None,
+        };
+        *sum = sum.saturating_add(count);
+    }
+    Some(numbers)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Section {
     Running,
     Captured,
     Short,
@@ -145,7 +137,7 @@ enum Place {
 struct Session {
     /// How wide its headings are.
     width: Option<usize>,
-    place: Place,
+    section: Section,
     /// Its first heading was seen.
     begun: bool,
     part: Part,
@@ -158,7 +150,7 @@ struct Session {
 impl Session {
     fn new(width: Option<usize>, begun: bool) -> Self {
         let part = Part::new(Runner::Pytest);
-        Self { width, place: Place::Running, begun, part, open: None, twice: 0 }
+        Self { width, section: Section::Running, begun, part, open: None, twice: 0 }
     }
 
     fn add(&mut self, name: &str, outcome: Outcome) {
@@ -199,7 +191,7 @@ impl Session {
     }
 
     fn ends(&mut self, line: &str) -> bool {
-        let Some(numbers) = Numbers::read(line) else { return false };
+        let Some(numbers) = numbers(line) else { return false };
         if let Some(title) = heading(line)
             && !self.is_mine(line, title)
         {
@@ -208,37 +200,37 @@ impl Session {
         (self.part.passed, self.part.failed, self.part.skipped) =
             (numbers.passed, numbers.failed, numbers.skipped);
         self.part.complete = true;
-        self.place = Place::Ended;
+        self.section = Section::Ended;
         true
     }
 
     fn heading(&mut self, line: &str) -> bool {
         let Some(title) = heading(line) else { return false };
-        let place = match title {
-            SHORT => Place::Short,
-            WARNINGS => Place::Captured,
-            _ if is_captured(title) => Place::Captured,
+        let section = match title {
+            SHORT => Section::Short,
+            WARNINGS => Section::Captured,
+            _ if is_captured(title) => Section::Captured,
             _ => return false,
         };
         if !self.is_mine(line, title) {
             return false;
         }
-        self.place = place;
+        self.section = section;
         true
     }
 }
 
 impl Reader for Session {
     fn take(&mut self, line: &str) -> bool {
-        if self.place == Place::Ended {
+        if self.section == Section::Ended {
             // Another last line without a new beginning: the first was quoted. So was what came before more headings.
             return self.begun && heading(line).is_some() && self.ends(line);
         }
         if self.heading(line) {
             return true;
         }
-        match self.place {
-            Place::Running => {
+        match self.section {
+            Section::Running => {
                 // A quoted last line has other numbers than there are tests; but of those the runner is the judge, and
                 // comes last.
                 let shown = self.open.is_some() && heading(line).is_none();
@@ -247,12 +239,12 @@ impl Reader for Session {
                 }
             }
             // The last line with rules can only be told by its width.
-            Place::Captured => {
+            Section::Captured => {
                 if heading(line).is_some() {
                     self.ends(line);
                 }
             }
-            Place::Short => {
+            Section::Short => {
                 if !self.ends(line) {
                     self.part.build_failed |= line.contains(" during collection !!!");
                     if let Some((name, outcome)) = reason(line) {
@@ -262,17 +254,17 @@ impl Reader for Session {
                     }
                 }
             }
-            Place::Ended => {}
+            Section::Ended => {}
         }
         true
     }
 
     fn ended(&self) -> bool {
-        self.place == Place::Ended
+        self.section == Section::Ended
     }
 
     fn quoting(&self) -> bool {
-        self.place == Place::Captured
+        self.section == Section::Captured
     }
 
     fn finish(mut self: Box<Self>) -> Option<Part> {

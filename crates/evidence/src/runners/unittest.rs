@@ -17,7 +17,7 @@ const NOT_LOADED: &str = "unittest.loader._FailedTest";
 pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
     (is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some()).then(|| {
         let part = Part::new(Runner::Unittest);
-        Box::new(Run { place: Place::Running, described: None, ran: 0, failures: Vec::new(), part }) as _
+        Box::new(Run { section: Section::Running, described: None, ran: 0, failures: Vec::new(), part }) as _
     })
 }
 
@@ -27,13 +27,13 @@ fn is_rule(line: &str, mark: u8) -> bool {
 
 /// `test_adds (test_unit.TestSums.test_adds)` as one name; before Python 3.11 the last part was left out.
 fn full_name(text: &str) -> Option<String> {
-    let (name, place) = text.split_once(" (")?;
-    let (place, _) = place.split_once(')')?;
-    if name.contains(' ') || place.is_empty() || place.contains(' ') {
+    let (name, class) = text.split_once(" (")?;
+    let (class, _) = class.split_once(')')?;
+    if name.contains(' ') || class.is_empty() || class.contains(' ') {
         return None;
     }
-    let is_whole = place.rsplit('.').next() == Some(name);
-    Some(if is_whole { place.to_owned() } else { format!("{place}.{name}") })
+    let is_whole = class.rsplit('.').next() == Some(name);
+    Some(if is_whole { class.to_owned() } else { format!("{class}.{name}") })
 }
 
 /// `test_adds (test_unit.TestSums.test_adds) ... ok`.
@@ -53,7 +53,7 @@ fn outcome(result: &str) -> Option<Outcome> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Section {
     Running,
     /// After a rule of `=`.
     Failure,
@@ -69,7 +69,7 @@ enum Place {
 }
 
 struct Run {
-    place: Place,
+    section: Section,
     /// A test that tells its first line of documentation before its result.
     described: Option<String>,
     ran: u64,
@@ -137,54 +137,54 @@ impl Run {
         self.part.passed = self.ran.saturating_sub(failed.saturating_add(skipped));
         (self.part.failed, self.part.skipped) = (failed, skipped);
         self.part.complete = true;
-        self.place = Place::Ended;
+        self.section = Section::Ended;
         true
     }
 }
 
 impl Reader for Run {
     fn take(&mut self, line: &str) -> bool {
-        if self.place == Place::Ended {
+        if self.section == Section::Ended {
             return false;
         }
         if is_rule(line, b'=') {
-            self.place = Place::Failure;
+            self.section = Section::Failure;
             return true;
         }
-        match self.place {
-            Place::Running if is_rule(line, b'-') => self.place = Place::Rule { captured: false },
-            Place::Running => self.running(line),
-            Place::Failure => {
-                self.place = if self.failure(line) { Place::Captured } else { Place::Running };
+        match self.section {
+            Section::Running if is_rule(line, b'-') => self.section = Section::Rule { captured: false },
+            Section::Running => self.running(line),
+            Section::Failure => {
+                self.section = if self.failure(line) { Section::Captured } else { Section::Running };
             }
-            Place::Captured if is_rule(line, b'-') => self.place = Place::Rule { captured: true },
-            Place::Captured => {}
-            Place::Rule { captured } => {
+            Section::Captured if is_rule(line, b'-') => self.section = Section::Rule { captured: true },
+            Section::Captured => {}
+            Section::Rule { captured } => {
                 let ran = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" in "));
                 let ran =
                     ran.and_then(|(ran, _)| ran.split_once(" test")).and_then(|(ran, _)| text::number(ran));
                 match ran {
-                    Some(ran) => (self.ran, self.place) = (ran, Place::Ran),
-                    None => self.place = if captured { Place::Captured } else { Place::Running },
+                    Some(ran) => (self.ran, self.section) = (ran, Section::Ran),
+                    None => self.section = if captured { Section::Captured } else { Section::Running },
                 }
             }
-            Place::Ran if line.is_empty() => {}
-            Place::Ran => {
+            Section::Ran if line.is_empty() => {}
+            Section::Ran => {
                 if !self.result(line) {
-                    self.place = Place::Running;
+                    self.section = Section::Running;
                 }
             }
-            Place::Ended => {}
+            Section::Ended => {}
         }
         true
     }
 
     fn ended(&self) -> bool {
-        self.place == Place::Ended
+        self.section == Section::Ended
     }
 
     fn quoting(&self) -> bool {
-        matches!(self.place, Place::Captured)
+        matches!(self.section, Section::Captured)
     }
 
     fn finish(mut self: Box<Self>) -> Option<Part> {

@@ -5,6 +5,7 @@
 //! `      Tests  …`; of several of these the last one counts, since the others were printed by tests.
 
 use super::Before;
+use super::Numbers;
 use super::Reader;
 use crate::report::Outcome;
 use crate::report::Part;
@@ -23,36 +24,28 @@ pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
 }
 
 fn is_files(line: &str) -> bool {
-    line.strip_prefix(" Test Files  ").is_some_and(|counts| Numbers::read(counts).is_some())
+    line.strip_prefix(" Test Files  ").is_some_and(|counts| numbers(counts).is_some())
 }
 
-struct Numbers {
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-}
-
-impl Numbers {
-    /// `1 failed | 3 passed | 1 skipped | 1 todo (6)`.
-    fn read(counts: &str) -> Option<Self> {
-        let mut numbers = Self { passed: 0, failed: 0, skipped: 0 };
-        if counts == "no tests" {
-            return Some(numbers);
-        }
-        let (counts, total) = counts.strip_suffix(')')?.rsplit_once(" (")?;
-        for part in counts.split(" | ") {
-            match text::counted(part)? {
-                (count, "passed") => numbers.passed = count,
-                (count, "failed") => numbers.failed = count,
-                (count, "skipped" | "todo") => numbers.skipped = numbers.skipped.saturating_add(count),
-                // Expected failures are told beside what passed and failed.
-                (_, "expected fail") => {}
-                _ => return None,
-            }
-        }
-        let sum = numbers.passed.saturating_add(numbers.failed).saturating_add(numbers.skipped);
-        (text::number(total)? >= sum).then_some(numbers)
+/// `1 failed | 3 passed | 1 skipped | 1 todo (6)`.
+fn numbers(counts: &str) -> Option<Numbers> {
+    let mut numbers = Numbers::default();
+    if counts == "no tests" {
+        return Some(numbers);
     }
+    let (counts, total) = counts.strip_suffix(')')?.rsplit_once(" (")?;
+    for part in counts.split(" | ") {
+        match text::counted(part)? {
+            (count, "passed") => numbers.passed = count,
+            (count, "failed") => numbers.failed = count,
+            (count, "skipped" | "todo") => numbers.skipped = numbers.skipped.saturating_add(count),
+            // Expected failures are told beside what passed and failed.
+            (_, "expected fail") => {}
+            _ => return None,
+        }
+    }
+    let sum = numbers.passed.saturating_add(numbers.failed).saturating_add(numbers.skipped);
+    (text::number(total)? >= sum).then_some(numbers)
 }
 
 struct Run {
@@ -76,7 +69,7 @@ impl Run {
     fn summary(&mut self, line: &str) -> bool {
         let tests = line.strip_prefix("      Tests  ").filter(|_| self.files);
         self.files = is_files(line);
-        match tests.and_then(Numbers::read) {
+        match tests.and_then(numbers) {
             Some(numbers) => self.end(&numbers),
             None => return self.files,
         }
@@ -113,7 +106,7 @@ impl Reader for Run {
             return true;
         }
         if line.starts_with("No test files found") && !self.captured {
-            self.end(&Numbers { passed: 0, failed: 0, skipped: 0 });
+            self.end(&Numbers::default());
             return true;
         }
         let output = ["stdout | ", "stderr | "].iter().any(|stream| line.starts_with(stream));
