@@ -26,4 +26,6 @@ pub struct Capabilities {
     pub tells_cost: bool,
     /// It keeps a cap on turns itself, in a run without a person.
     pub caps_turns: bool,
+    /// Models that everybody who has it can choose by these names, so that one may judge what another wrote.
+    pub models: &'static [&'static str],
 }

@@ -1,6 +1,8 @@
 //! What an error message means. Used only on text the agent itself reports as an error: the same words in a file that
 //! the agent reads must never look like a limit.
 
+use serde::Deserialize;
+
 use crate::event::AgentEvent;
 use crate::limit::Limit;
 use crate::limit::LimitClass;
@@ -8,6 +10,19 @@ use crate::limit::ResetTime;
 use crate::limit::class_in;
 use crate::outcome::ErrorClass;
 use crate::outcome::OutcomeKind;
+
+/// A provider's refusal, as agents pass it on as text. What is in the error differs from one provider to the next.
+#[derive(Debug, Deserialize)]
+#[serde(default, bound = "E: Deserialize<'de>")]
+pub(crate) struct ProviderAnswer<E> {
+    pub(crate) error: Option<E>,
+}
+
+impl<E> Default for ProviderAnswer<E> {
+    fn default() -> Self {
+        Self { error: None }
+    }
+}
 
 /// What an error means: its class, and the limit behind it if there is one.
 #[derive(Debug, Clone)]

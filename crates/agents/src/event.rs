@@ -336,6 +336,11 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// A call of the main conversation is about to run.
+    pub(crate) fn call_started(call_id: String, tool: String, input: Raw) -> Self {
+        Self::ToolStarted { call_id, tool, input, message_id: None, parent: None }
+    }
+
     /// Whether the line behind this event was not understood.
     pub fn is_unparsed(&self) -> bool {
         matches!(self, Self::Noise { .. } | Self::Oversized { .. } | Self::Unknown { .. })

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+use serde_json::json;
 use thiserror::Error;
 
 /// Which conversation to open.
@@ -144,6 +146,46 @@ pub enum LaunchError {
     /// No program was given.
     #[error("no command to run")]
     NoCommand,
+}
+
+impl LaunchSpec {
+    /// Names the conversation on the command line; its id is known by that.
+    pub(crate) fn name_conversation(
+        &mut self,
+        args: &mut Vec<String>,
+        option: &str,
+        value: String,
+        id: &str,
+    ) {
+        args.extend([option.to_owned(), value]);
+        self.native_id = Some(id.to_owned());
+    }
+
+    /// A copy can neither have an id that we choose nor end before the conversation does.
+    pub(crate) fn only_whole_copies(&mut self, id: Option<&String>, at: Option<&String>) {
+        self.unsupported.extend(id.map(|_| Unsupported::ChosenId));
+        self.unsupported.extend(at.map(|_| Unsupported::ForkAt));
+    }
+}
+
+impl LaunchRequest {
+    /// The arguments for the model, as all agents that know models take them.
+    pub(crate) fn model_args(&self) -> Result<Vec<String>, LaunchError> {
+        match &self.model {
+            Some(model) => Ok(vec!["--model".to_owned(), plain_value("model", model)?]),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Settings that send each of these hooks to a line of a shell, in the form that Claude Code gave them.
+pub(crate) fn hooks_for(events: &[&str], line: &str, timeout: u64) -> Value {
+    let entry = json!([{
+        "hooks": [{ "type": "command", "command": line, "timeout": timeout }]
+    }]);
+    let events: serde_json::Map<String, Value> =
+        events.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();
+    json!({ "hooks": events })
 }
 
 /// Variables that an agent sets for the programs it runs. An agent started from inside another must not inherit them:

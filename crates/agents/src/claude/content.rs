@@ -1,7 +1,5 @@
 //! The content of messages: text, thinking, calls and their results.
 
-use std::collections::HashMap;
-
 use super::wire::Block;
 use super::wire::FileInput;
 use super::wire::Message;
@@ -9,33 +7,20 @@ use super::wire::PermissionDecision;
 use super::wire::ResultMeta;
 use super::wire::ToolUseResult;
 use super::wire::User;
-use crate::bounds::is_short;
 use crate::event::AgentEvent;
 use crate::event::By;
 use crate::event::ChangeKind;
 use crate::event::InputSource;
+use crate::open_calls::OpenCalls;
 use crate::raw::Raw;
 
 /// How it begins what the model is told in place of a result that was lost with the process before: that is no end.
 const UNKNOWN_END: &str = "[Tool call interrupted: the session ended";
 
-/// More open calls than this are not tracked by name; nothing else depends on it.
-const MAX_CALLS: usize = 2_000;
-
-/// The longest path there is.
-const MAX_PATH: usize = 4096;
-
-/// The calls announced and not yet answered.
+/// The calls of one conversation.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: HashMap<String, Call>,
-}
-
-#[derive(Debug)]
-struct Call {
-    tool: String,
-    /// The file this call writes, if it is a tool that writes one.
-    path: Option<String>,
+    open: OpenCalls,
 }
 
 impl Calls {
@@ -92,16 +77,13 @@ impl Calls {
         let path = writes_file(tool)
             .then(|| input.read::<FileInput>())
             .flatten()
-            .and_then(|input| input.file_path.or(input.notebook_path))
-            .filter(|path| path.len() <= MAX_PATH);
-        if self.open.len() < MAX_CALLS && is_short(call_id) && is_short(tool) {
-            self.open.insert(call_id.to_owned(), Call { tool: tool.to_owned(), path });
-        }
+            .and_then(|input| input.file_path.or(input.notebook_path));
+        self.open.remember(call_id, tool, path);
     }
 
     fn result(&mut self, block: Block, line: &User, out: &mut Vec<AgentEvent>) -> Option<()> {
         let call_id = block.tool_use_id?;
-        let call = self.open.remove(&call_id);
+        let call = self.open.take(&call_id);
         let tool = call.as_ref().map(|call| call.tool.clone());
         let parent = line.parent_tool_use_id.clone();
         let meta = line.tool_result_meta.iter().flatten().find(|meta| meta.id.as_deref() == Some(&call_id));

@@ -10,12 +10,11 @@ use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::event::ChangeKind;
 use crate::event::CompactionPhase;
-use crate::event::HookPhase;
-use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
 use crate::hook::Moment;
+use crate::hook_events;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.
@@ -53,28 +52,16 @@ struct BackgroundTask {
 
 pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
-    let mut events = Vec::new();
-    let answers = payload.events(&mut events);
-    let moment = payload.moment();
-    events.push(AgentEvent::Hook {
-        event: payload.hook_event_name.clone(),
-        name: payload.tool_name.clone().or(payload.source).or(payload.trigger).or(payload.reason),
-        hook_id: None,
-        phase: HookPhase::Received,
-        outcome: None,
-        exit_code: None,
-        output: None,
-    });
+    let names = [&payload.tool_name, &payload.source, &payload.trigger, &payload.reason];
+    let report =
+        HookReport::of(payload.hook_event_name.clone(), names, payload.moment(), |out| payload.events(out));
     Ok(HookReport {
-        event: payload.hook_event_name,
         native_id: payload.session_id,
         agent_id: payload.agent_id,
         transcript_path: payload.transcript_path,
         cwd: payload.cwd,
         permission_mode: payload.permission_mode,
-        moment,
-        events,
-        answers,
+        ..report
     })
 }
 
@@ -83,44 +70,30 @@ impl Payload {
         let halt = Answers { halt: true, ..Answers::default() };
         match self.hook_event_name.as_str() {
             "SessionStart" => {
-                out.extend(self.session_id.clone().map(|native_id| AgentEvent::SessionStarted {
-                    native_id,
-                    model: self.model.clone(),
-                    cwd: self.cwd.clone(),
-                    version: None,
-                    permission_mode: self.permission_mode.clone(),
-                    tools: Vec::new(),
-                }));
+                out.extend(hook_events::session_started(
+                    &self.session_id,
+                    &self.cwd,
+                    &self.model,
+                    &self.permission_mode,
+                ));
                 Answers { context: true, halt: true, person: true, ..Answers::default() }
             }
             "UserPromptSubmit" => {
-                out.push(AgentEvent::TurnStarted);
-                out.push(AgentEvent::Input {
-                    source: InputSource::User,
-                    text: self.prompt.clone().unwrap_or_default(),
-                    parent: None,
-                });
-                Answers { block: true, context: true, halt: true, deny: false, person: true }
+                out.extend(hook_events::asked(&self.prompt));
+                hook_events::TO_PROMPT
             }
             "PreToolUse" => {
                 if let Some(call_id) = self.tool_use_id.clone() {
-                    out.push(AgentEvent::ToolStarted {
-                        call_id,
-                        tool: self.tool_name.clone().unwrap_or_default(),
-                        input: self.tool_input.clone().unwrap_or_else(Raw::null),
-                        message_id: None,
-                        parent: None,
-                    });
+                    out.push(hook_events::tool_started(call_id, &self.tool_name, &self.tool_input));
                 }
                 Answers { deny: true, context: true, halt: true, ..Answers::default() }
             }
             "PermissionRequest" => {
-                out.push(AgentEvent::PermissionRequested {
-                    request_id: None,
-                    call_id: self.tool_use_id.clone(),
-                    tool: self.tool_name.clone().unwrap_or_default(),
-                    input: self.tool_input.clone().unwrap_or_else(Raw::null),
-                });
+                out.push(hook_events::permission_requested(
+                    &self.tool_use_id,
+                    &self.tool_name,
+                    &self.tool_input,
+                ));
                 Answers { deny: true, ..Answers::default() }
             }
             "PostToolUse" => {
@@ -143,32 +116,29 @@ impl Payload {
                 Answers { context: true, halt: true, ..Answers::default() }
             }
             "SubagentStart" => {
-                out.extend(self.agent_id.clone().map(|agent_id| AgentEvent::SubAgentStarted {
-                    agent_id,
-                    call_id: None,
-                    agent_type: self.agent_type.clone(),
-                    description: None,
-                    background: false,
-                }));
+                out.extend(
+                    self.agent_id
+                        .clone()
+                        .map(|agent_id| hook_events::sub_agent_started(agent_id, &self.agent_type)),
+                );
                 halt
             }
             "SubagentStop" => {
                 // Without a type it is the helper that writes a compaction's summary; it never started for us.
                 let agent_id = self.agent_id.clone().filter(|_| self.has_agent_type());
-                out.extend(agent_id.map(|agent_id| AgentEvent::SubAgentStopped {
-                    agent_id,
-                    call_id: None,
-                    status: "completed".to_owned(),
-                    summary: self.last_assistant_message.clone(),
-                }));
+                out.extend(
+                    agent_id.map(|agent_id| {
+                        hook_events::sub_agent_stopped(agent_id, &self.last_assistant_message)
+                    }),
+                );
                 Answers { block: true, halt: true, ..Answers::default() }
             }
             "PreCompact" => {
-                out.push(self.compaction(CompactionPhase::Started));
+                out.push(hook_events::compaction(CompactionPhase::Started, &self.trigger));
                 halt
             }
             "PostCompact" => {
-                out.push(self.compaction(CompactionPhase::Finished));
+                out.push(hook_events::compaction(CompactionPhase::Finished, &self.trigger));
                 halt
             }
             "Stop" => {
@@ -227,15 +197,6 @@ impl Payload {
 
     fn has_agent_type(&self) -> bool {
         self.agent_type.as_deref().is_some_and(|kind| !kind.is_empty())
-    }
-
-    fn compaction(&self, phase: CompactionPhase) -> AgentEvent {
-        AgentEvent::Compaction {
-            phase,
-            trigger: self.trigger.clone(),
-            tokens_before: None,
-            tokens_after: None,
-        }
     }
 
     fn duration(&self) -> Option<u64> {

@@ -1,7 +1,6 @@
 //! Claude Code's command line.
 
 use serde_json::Value;
-use serde_json::json;
 
 use crate::launch::Conversation;
 use crate::launch::LaunchError;
@@ -9,6 +8,7 @@ use crate::launch::LaunchRequest;
 use crate::launch::LaunchSpec;
 use crate::launch::Unsupported;
 use crate::launch::extra_args;
+use crate::launch::hooks_for;
 use crate::launch::plain_value;
 use crate::launch::shell_line;
 use crate::launch::uuid;
@@ -58,7 +58,7 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
         option("--max-budget-usd", cost.to_string());
     }
     if let Some(command) = &request.hook_command {
-        option("--settings", settings_for(BESIDE_OUTPUT, &shell_line(command)).to_string());
+        option("--settings", hooks_for(BESIDE_OUTPUT, &shell_line(command), HOOK_TIMEOUT).to_string());
     }
     args.extend(extra_args(&request.extra_args)?);
     spec.args = args;
@@ -75,35 +75,29 @@ pub(super) fn conversation(
     spec: &mut LaunchSpec,
     args: &mut Vec<String>,
 ) -> Result<(), LaunchError> {
-    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
     match &request.conversation {
         Conversation::New => {}
-        Conversation::NewWithId(id) => {
-            option("--session-id", uuid(id)?);
-            spec.native_id = Some(id.clone());
-        }
+        Conversation::NewWithId(id) => spec.name_conversation(args, "--session-id", uuid(id)?, id),
         Conversation::Resume(id) => {
-            option("--resume", plain_value("session id", id)?);
-            spec.native_id = Some(id.clone());
+            spec.name_conversation(args, "--resume", plain_value("session id", id)?, id);
         }
         Conversation::Fork { from, id, at } => {
-            option("--resume", plain_value("session id", from)?);
+            args.extend(["--resume".to_owned(), plain_value("session id", from)?]);
             match at {
                 // Going back inside a conversation is for runs without a person.
                 Some(_) if request.interactive => spec.unsupported.push(Unsupported::ForkAt),
-                Some(at) => option("--resume-session-at", plain_value("event id", at)?),
+                Some(at) => {
+                    args.extend(["--resume-session-at".to_owned(), plain_value("event id", at)?]);
+                }
                 None => {}
             }
             if let Some(id) = id {
-                option("--session-id", uuid(id)?);
-                spec.native_id = Some(id.clone());
+                spec.name_conversation(args, "--session-id", uuid(id)?, id);
             }
             args.push("--fork-session".to_owned());
         }
     }
-    if let Some(model) = &request.model {
-        args.extend(["--model".to_owned(), plain_value("model", model)?]);
-    }
+    args.extend(request.model_args()?);
     Ok(())
 }
 
@@ -114,14 +108,5 @@ pub fn hook_settings(command: &[String]) -> Value {
 
 /// The same for a line of a shell.
 pub(super) fn hook_settings_line(line: &str) -> Value {
-    settings_for(&[BESIDE_OUTPUT, WITHOUT_OUTPUT].concat(), line)
-}
-
-fn settings_for(events: &[&str], line: &str) -> Value {
-    let entry = json!([{
-        "hooks": [{ "type": "command", "command": line, "timeout": HOOK_TIMEOUT }]
-    }]);
-    let events: serde_json::Map<String, Value> =
-        events.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();
-    json!({ "hooks": events })
+    hooks_for(&[BESIDE_OUTPUT, WITHOUT_OUTPUT].concat(), line, HOOK_TIMEOUT)
 }

@@ -37,6 +37,7 @@ use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::usage::UsageQuestion;
 use crate::watching::Form;
+use crate::watching::Runs;
 use crate::watching::Watching;
 
 /// Claude Code, run with `-p` and its `stream-json` output.
@@ -72,6 +73,7 @@ impl Agent for Claude {
             files: &["settings.json"],
             project_files: &[".claude/settings.json"],
             form: Form::Hooks(launch::hook_settings_line),
+            runs: Runs::Unless("disableAllHooks"),
         })
     }
 
@@ -93,6 +95,7 @@ impl Agent for Claude {
             tells_cost: true,
             caps_turns: true,
             tells_usage: true,
+            models: &["opus", "sonnet"],
             ..Capabilities::default()
         }
     }

@@ -5,12 +5,11 @@ use serde::Deserialize;
 use super::patch;
 use crate::event::AgentEvent;
 use crate::event::CompactionPhase;
-use crate::event::HookPhase;
-use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
 use crate::hook::Moment;
+use crate::hook_events;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.
@@ -51,73 +50,53 @@ struct PatchInput {
 
 pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
-    let mut events = Vec::new();
-    let answers = payload.events(&mut events);
-    let moment = payload.moment();
-    let event =
-        payload.hook_event_name.or_else(|| payload.r#type.map(|_| "notify".to_owned())).unwrap_or_default();
-    events.push(AgentEvent::Hook {
-        event: event.clone(),
-        name: payload.tool_name.or(payload.source).or(payload.trigger).or(payload.reason),
-        hook_id: None,
-        phase: HookPhase::Received,
-        outcome: None,
-        exit_code: None,
-        output: None,
-    });
+    let names = [&payload.tool_name, &payload.source, &payload.trigger, &payload.reason];
+    let report = HookReport::of(payload.event(), names, payload.moment(), |out| payload.events(out));
     Ok(HookReport {
-        event,
         native_id: payload.session_id.or(payload.thread_id),
         agent_id: payload.agent_id,
         transcript_path: payload.transcript_path,
         cwd: payload.cwd,
         permission_mode: payload.permission_mode,
-        moment,
-        events,
-        answers,
+        ..report
     })
 }
 
 impl Payload {
+    fn event(&self) -> String {
+        let note = || self.r#type.as_ref().map(|_| "notify".to_owned());
+        self.hook_event_name.clone().or_else(note).unwrap_or_default()
+    }
+
     fn events(&self, out: &mut Vec<AgentEvent>) -> Answers {
         match self.hook_event_name.as_deref() {
             Some("SessionStart") => {
-                out.extend(self.session_id.clone().map(|native_id| AgentEvent::SessionStarted {
-                    native_id,
-                    model: self.model.clone(),
-                    cwd: self.cwd.clone(),
-                    version: None,
-                    permission_mode: self.permission_mode.clone(),
-                    tools: Vec::new(),
-                }));
+                out.extend(hook_events::session_started(
+                    &self.session_id,
+                    &self.cwd,
+                    &self.model,
+                    &self.permission_mode,
+                ));
                 Answers { context: true, halt: true, person: true, ..Answers::default() }
             }
             Some("UserPromptSubmit") => {
-                out.push(AgentEvent::TurnStarted);
-                out.push(AgentEvent::Input {
-                    source: InputSource::User,
-                    text: self.prompt.clone().unwrap_or_default(),
-                    parent: None,
-                });
-                Answers { block: true, context: true, halt: true, deny: false, person: true }
+                out.extend(hook_events::asked(&self.prompt));
+                hook_events::TO_PROMPT
             }
             Some("PreToolUse") => {
-                out.extend(self.tool_use_id.clone().map(|call_id| AgentEvent::ToolStarted {
-                    call_id,
-                    tool: self.tool_name.clone().unwrap_or_default(),
-                    input: self.tool_input.clone().unwrap_or_else(Raw::null),
-                    message_id: None,
-                    parent: None,
-                }));
+                out.extend(
+                    self.tool_use_id
+                        .clone()
+                        .map(|call_id| hook_events::tool_started(call_id, &self.tool_name, &self.tool_input)),
+                );
                 Answers { deny: true, ..Answers::default() }
             }
             Some("PermissionRequest") => {
-                out.push(AgentEvent::PermissionRequested {
-                    request_id: None,
-                    call_id: self.tool_use_id.clone(),
-                    tool: self.tool_name.clone().unwrap_or_default(),
-                    input: self.tool_input.clone().unwrap_or_else(Raw::null),
-                });
+                out.push(hook_events::permission_requested(
+                    &self.tool_use_id,
+                    &self.tool_name,
+                    &self.tool_input,
+                ));
                 Answers { deny: true, ..Answers::default() }
             }
             Some("PostToolUse") => {
@@ -125,30 +104,27 @@ impl Payload {
                 Answers { block: true, context: true, halt: true, ..Answers::default() }
             }
             Some("SubagentStart") => {
-                out.extend(self.agent_id.clone().map(|agent_id| AgentEvent::SubAgentStarted {
-                    agent_id,
-                    call_id: None,
-                    agent_type: self.agent_type.clone(),
-                    description: None,
-                    background: false,
-                }));
+                out.extend(
+                    self.agent_id
+                        .clone()
+                        .map(|agent_id| hook_events::sub_agent_started(agent_id, &self.agent_type)),
+                );
                 Answers::default()
             }
             Some("SubagentStop") => {
-                out.extend(self.agent_id.clone().map(|agent_id| AgentEvent::SubAgentStopped {
-                    agent_id,
-                    call_id: None,
-                    status: "completed".to_owned(),
-                    summary: self.last_assistant_message.clone(),
-                }));
+                out.extend(
+                    self.agent_id.clone().map(|agent_id| {
+                        hook_events::sub_agent_stopped(agent_id, &self.last_assistant_message)
+                    }),
+                );
                 Answers { block: true, ..Answers::default() }
             }
             Some("PreCompact") => {
-                out.push(self.compaction(CompactionPhase::Started));
+                out.push(hook_events::compaction(CompactionPhase::Started, &self.trigger));
                 Answers { halt: true, ..Answers::default() }
             }
             Some("PostCompact") => {
-                out.push(self.compaction(CompactionPhase::Finished));
+                out.push(hook_events::compaction(CompactionPhase::Finished, &self.trigger));
                 Answers { halt: true, ..Answers::default() }
             }
             Some("Stop") => Answers { block: true, halt: true, ..Answers::default() },
@@ -199,15 +175,6 @@ impl Payload {
             "SessionEnd" => Some(Moment::Left),
             "PreCompact" => Some(Moment::Shortens),
             _ => None,
-        }
-    }
-
-    fn compaction(&self, phase: CompactionPhase) -> AgentEvent {
-        AgentEvent::Compaction {
-            phase,
-            trigger: self.trigger.clone(),
-            tokens_before: None,
-            tokens_after: None,
         }
     }
 }

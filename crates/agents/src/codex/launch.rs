@@ -9,7 +9,7 @@ use crate::launch::LaunchRequest;
 use crate::launch::LaunchSpec;
 use crate::launch::Unsupported;
 use crate::launch::extra_args;
-use crate::launch::plain_value;
+use crate::launch::hooks_for;
 use crate::launch::shell_line;
 use crate::launch::uuid;
 
@@ -60,9 +60,7 @@ pub(super) fn conversation(
     spec: &mut LaunchSpec,
     args: &mut Vec<String>,
 ) -> Result<(), LaunchError> {
-    if let Some(model) = &request.model {
-        args.extend(["--model".to_owned(), plain_value("model", model)?]);
-    }
+    args.extend(request.model_args()?);
     if let Some(command) = &request.hook_command {
         // Hooks run only after a review by the person; the note at the end of a turn always does.
         args.extend(["-c".to_owned(), format!("notify={}", json!(command))]);
@@ -78,8 +76,7 @@ pub(super) fn conversation(
         }
         Conversation::Fork { from, id, at } => {
             args.extend(["fork".to_owned(), uuid(from)?]);
-            spec.unsupported.extend(id.as_ref().map(|_| Unsupported::ChosenId));
-            spec.unsupported.extend(at.as_ref().map(|_| Unsupported::ForkAt));
+            spec.only_whole_copies(id.as_ref(), at.as_ref());
         }
     }
     Ok(())
@@ -93,10 +90,5 @@ pub fn hook_settings(command: &[String]) -> Value {
 
 /// The same for a line of a shell.
 pub(super) fn hook_settings_line(line: &str) -> Value {
-    let entry = json!([{
-        "hooks": [{ "type": "command", "command": line, "timeout": HOOK_TIMEOUT }]
-    }]);
-    let events: serde_json::Map<String, Value> =
-        HOOK_EVENTS.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();
-    json!({ "hooks": events })
+    hooks_for(HOOK_EVENTS, line, HOOK_TIMEOUT)
 }

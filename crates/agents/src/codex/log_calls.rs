@@ -63,13 +63,7 @@ impl Calls {
         let given = payload.arguments.or(payload.input).or(payload.action).unwrap_or_else(Raw::null);
         let (tool, input) = described(&name, &given);
         let patch = given.read::<String>().filter(|text| tool == "apply_patch" && text.len() <= MAX_PATCH);
-        out.push(AgentEvent::ToolStarted {
-            call_id: call_id.clone(),
-            tool: tool.clone(),
-            input,
-            message_id: None,
-            parent: None,
-        });
+        out.push(AgentEvent::call_started(call_id.clone(), tool.clone(), input));
         if at_once {
             // The provider does these itself: the call is all that is told of them.
             let failed = payload.status.as_deref() == Some("failed");

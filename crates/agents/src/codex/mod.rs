@@ -32,6 +32,7 @@ use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::usage::UsageQuestion;
 use crate::watching::Form;
+use crate::watching::Runs;
 use crate::watching::Watching;
 
 /// Codex, run with `exec --json`.
@@ -86,6 +87,7 @@ impl Agent for Codex {
             files: &["hooks.json"],
             project_files: &[".codex/hooks.json"],
             form: Form::Hooks(launch::hook_settings_line),
+            runs: Runs::Trusted { config: "config.toml", how: "type /hooks in codex" },
         })
     }
 

@@ -1,19 +1,14 @@
 //! Tool calls: announced before they run, answered when they are over.
 
-use std::collections::HashMap;
-
 use super::wire::Line;
 use super::wire::ToolInput;
 use super::wire::writes_file;
-use crate::bounds::is_short;
 use crate::event::AgentEvent;
 use crate::event::By;
 use crate::event::ChangeKind;
 use crate::event::PlanItem;
+use crate::open_calls::OpenCalls;
 use crate::raw::Raw;
-
-/// More open calls than this are not tracked by name; nothing else depends on it.
-const MAX_CALLS: usize = 2_000;
 
 /// The tool that starts a sub-agent. What happens inside it is in a file of its own, not in the stream.
 const SUB_AGENT: &str = "invoke_agent";
@@ -57,20 +52,10 @@ fn shell_end(call_id: &str, tool: &Option<String>, words: Option<&str>) -> Optio
     })
 }
 
-/// The longest path there is.
-const MAX_PATH: usize = 4096;
-
-/// The calls announced and not yet answered.
+/// The calls of one conversation.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: HashMap<String, Call>,
-}
-
-#[derive(Debug)]
-struct Call {
-    tool: String,
-    /// The file this call writes, if it is a tool that writes one.
-    path: Option<String>,
+    open: OpenCalls,
 }
 
 impl Calls {
@@ -78,13 +63,7 @@ impl Calls {
         let (call_id, tool) = (line.tool_id?, line.tool_name.unwrap_or_default());
         let input = line.parameters.unwrap_or_else(Raw::null);
         let known: ToolInput = input.read().unwrap_or_default();
-        out.push(AgentEvent::ToolStarted {
-            call_id: call_id.clone(),
-            tool: tool.clone(),
-            input,
-            message_id: None,
-            parent: None,
-        });
+        out.push(AgentEvent::call_started(call_id.clone(), tool.clone(), input));
         if tool == SUB_AGENT {
             out.push(AgentEvent::SubAgentStarted {
                 // Its own id is never told here.
@@ -102,17 +81,15 @@ impl Calls {
             };
             out.push(AgentEvent::Plan { items: todos.into_iter().map(item).collect() });
         }
-        if self.open.len() < MAX_CALLS && is_short(&call_id) && is_short(&tool) {
-            let path = known.file_path.filter(|path| writes_file(&tool) && path.len() <= MAX_PATH);
-            self.open.insert(call_id, Call { tool, path });
-        }
+        let path = known.file_path.filter(|_| writes_file(&tool));
+        self.open.remember(&call_id, &tool, path);
         Some(())
     }
 
     /// Says why, if this call's end is also the end of the run.
     pub(super) fn ended(&mut self, line: Line, out: &mut Vec<AgentEvent>) -> Option<Option<String>> {
         let call_id = line.tool_id?;
-        let call = self.open.remove(&call_id);
+        let call = self.open.take(&call_id);
         let tool = call.as_ref().map(|call| call.tool.clone());
         let sub_agent = tool.as_deref() == Some(SUB_AGENT);
         let stopped = AgentEvent::SubAgentStopped {

@@ -6,12 +6,11 @@ use super::transcript::exit_code;
 use crate::event::AgentEvent;
 use crate::event::ChangeKind;
 use crate::event::CompactionPhase;
-use crate::event::HookPhase;
-use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
 use crate::hook::Moment;
+use crate::hook_events;
 use crate::raw::Raw;
 
 /// All hooks in one shape: each has its own few of these fields.
@@ -42,28 +41,14 @@ struct Response {
 
 pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
-    let mut events = Vec::new();
-    let answers = payload.events(&mut events);
-    let moment = payload.moment();
-    events.push(AgentEvent::Hook {
-        event: payload.hook_event_name.clone(),
-        name: payload.tool_name.or(payload.source).or(payload.trigger).or(payload.reason),
-        hook_id: None,
-        phase: HookPhase::Received,
-        outcome: None,
-        exit_code: None,
-        output: None,
-    });
+    let names = [&payload.tool_name, &payload.source, &payload.trigger, &payload.reason];
+    let report =
+        HookReport::of(payload.hook_event_name.clone(), names, payload.moment(), |out| payload.events(out));
     Ok(HookReport {
-        event: payload.hook_event_name,
         native_id: payload.session_id,
-        agent_id: None,
         transcript_path: payload.transcript_path,
         cwd: payload.cwd,
-        permission_mode: None,
-        moment,
-        events,
-        answers,
+        ..report
     })
 }
 
@@ -71,33 +56,15 @@ impl Payload {
     fn events(&self, out: &mut Vec<AgentEvent>) -> Answers {
         match self.hook_event_name.as_str() {
             "SessionStart" => {
-                out.extend(self.session_id.clone().map(|native_id| AgentEvent::SessionStarted {
-                    native_id,
-                    model: None,
-                    cwd: self.cwd.clone(),
-                    version: None,
-                    permission_mode: None,
-                    tools: Vec::new(),
-                }));
+                out.extend(hook_events::session_started(&self.session_id, &self.cwd, &None, &None));
                 Answers { context: true, person: true, ..Answers::default() }
             }
             "BeforeAgent" => {
-                out.push(AgentEvent::TurnStarted);
-                out.push(AgentEvent::Input {
-                    source: InputSource::User,
-                    text: self.prompt.clone().unwrap_or_default(),
-                    parent: None,
-                });
-                Answers { block: true, context: true, halt: true, deny: false, person: true }
+                out.extend(hook_events::asked(&self.prompt));
+                hook_events::TO_PROMPT
             }
             "BeforeTool" => {
-                out.push(AgentEvent::ToolStarted {
-                    call_id: self.call_id(),
-                    tool: self.tool(),
-                    input: self.input(),
-                    message_id: None,
-                    parent: None,
-                });
+                out.push(AgentEvent::call_started(self.call_id(), self.tool(), self.input()));
                 Answers { deny: true, halt: true, ..Answers::default() }
             }
             "AfterTool" => {
@@ -106,12 +73,7 @@ impl Payload {
             }
             // It runs before every request, whether anything is shortened or not.
             "PreCompress" if self.trigger.as_deref() != Some("auto") => {
-                out.push(AgentEvent::Compaction {
-                    phase: CompactionPhase::Started,
-                    trigger: self.trigger.clone(),
-                    tokens_before: None,
-                    tokens_after: None,
-                });
+                out.push(hook_events::compaction(CompactionPhase::Started, &self.trigger));
                 Answers::default()
             }
             "AfterAgent" => {

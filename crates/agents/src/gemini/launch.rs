@@ -11,6 +11,7 @@ use crate::launch::LaunchRequest;
 use crate::launch::LaunchSpec;
 use crate::launch::Unsupported;
 use crate::launch::extra_args;
+use crate::launch::hooks_for;
 use crate::launch::plain_value;
 use crate::launch::shell_line;
 use crate::launch::uuid;
@@ -51,30 +52,20 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
         spec.stdin = request.prompt_bytes()?;
         ["--output-format", "stream-json"].map(str::to_owned).into()
     };
-    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
     match &request.conversation {
         Conversation::New => {}
-        Conversation::NewWithId(id) => {
-            option("--session-id", uuid(id)?);
-            spec.native_id = Some(id.clone());
-        }
-        Conversation::Resume(id) => {
-            // Anything but an id is taken for a number of its list.
-            option("--resume", uuid(id)?);
-            spec.native_id = Some(id.clone());
-        }
+        Conversation::NewWithId(id) => spec.name_conversation(&mut args, "--session-id", uuid(id)?, id),
+        // Anything but an id is taken for a number of its list.
+        Conversation::Resume(id) => spec.name_conversation(&mut args, "--resume", uuid(id)?, id),
         Conversation::Fork { from, id, at } => {
             if !from.contains('/') {
                 return Err(LaunchError::NotRecord { value: from.clone() });
             }
-            option("--session-file", plain_value("record", from)?);
-            spec.unsupported.extend(id.as_ref().map(|_| Unsupported::ChosenId));
-            spec.unsupported.extend(at.as_ref().map(|_| Unsupported::ForkAt));
+            args.extend(["--session-file".to_owned(), plain_value("record", from)?]);
+            spec.only_whole_copies(id.as_ref(), at.as_ref());
         }
     }
-    if let Some(model) = &request.model {
-        option("--model", plain_value("model", model)?);
-    }
+    args.extend(request.model_args()?);
     args.extend(extra_args(&request.extra_args)?);
     spec.args = args;
     settings(request, &mut spec);
@@ -126,10 +117,5 @@ pub fn hook_settings(command: &[String]) -> Value {
 
 /// The same for a line of a shell, which must end with 0.
 pub(super) fn hook_settings_line(line: &str) -> Value {
-    let entry = json!([{
-        "hooks": [{ "type": "command", "command": line, "timeout": HOOK_TIMEOUT }]
-    }]);
-    let events: serde_json::Map<String, Value> =
-        HOOK_EVENTS.iter().map(|event| ((*event).to_owned(), entry.clone())).collect();
-    json!({ "hooks": events })
+    hooks_for(HOOK_EVENTS, line, HOOK_TIMEOUT)
 }

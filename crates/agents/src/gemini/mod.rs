@@ -29,6 +29,7 @@ use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::watching::Form;
+use crate::watching::Runs;
 use crate::watching::Watching;
 
 /// Gemini CLI, run without a person and with its `stream-json` output.
@@ -66,6 +67,7 @@ impl Agent for Gemini {
             files: &["settings.json"],
             project_files: &[".gemini/settings.json"],
             form: Form::Hooks(launch::hook_settings_line),
+            runs: Runs::Always,
         })
     }
 

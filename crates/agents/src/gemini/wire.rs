@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::classify::ProviderAnswer;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
 
@@ -88,11 +89,7 @@ pub(super) struct Todo {
 }
 
 /// A provider's refusal, passed on as text.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Answer {
-    pub(super) error: Option<AnswerError>,
-}
+pub(super) type Answer = ProviderAnswer<AnswerError>;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

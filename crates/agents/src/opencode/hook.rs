@@ -9,12 +9,12 @@ use crate::classify::understand;
 use crate::event::AgentEvent;
 use crate::event::ChangeKind;
 use crate::event::CompactionPhase;
-use crate::event::HookPhase;
 use crate::event::InputSource;
 use crate::hook::Answers;
 use crate::hook::HookError;
 use crate::hook::HookReport;
 use crate::hook::Moment;
+use crate::hook_events;
 use crate::raw::Raw;
 use crate::tokens::TokenCounts;
 
@@ -68,47 +68,23 @@ impl Used {
 
 pub(super) fn read(payload: &[u8]) -> Result<HookReport, HookError> {
     let payload: Payload = serde_json::from_slice(payload)?;
-    let mut events = Vec::new();
-    let answers = payload.events(&mut events);
-    let moment = payload.moment();
-    events.push(AgentEvent::Hook {
-        event: payload.hook_event_name.clone(),
-        name: payload.tool_name,
-        hook_id: None,
-        phase: HookPhase::Received,
-        outcome: None,
-        exit_code: None,
-        output: None,
-    });
+    let report =
+        HookReport::of(payload.hook_event_name.clone(), [&payload.tool_name], payload.moment(), |out| {
+            payload.events(out)
+        });
     // A sub-agent has a conversation of its own, inside of the one that is driven.
     let (native_id, agent_id) = match (payload.parent_id, payload.session_id) {
         (Some(parent), child) => (Some(parent), child),
         (None, session) => (session, None),
     };
-    Ok(HookReport {
-        event: payload.hook_event_name,
-        native_id,
-        agent_id,
-        transcript_path: None,
-        cwd: payload.cwd,
-        permission_mode: None,
-        moment,
-        events,
-        answers,
-    })
+    Ok(HookReport { native_id, agent_id, cwd: payload.cwd, ..report })
 }
 
 impl Payload {
     fn events(&self, out: &mut Vec<AgentEvent>) -> Answers {
         match self.hook_event_name.as_str() {
             "session.created" => out.extend(self.session_id.clone().map(|id| match self.parent_id {
-                Some(_) => AgentEvent::SubAgentStarted {
-                    agent_id: id,
-                    call_id: None,
-                    agent_type: None,
-                    description: None,
-                    background: false,
-                },
+                Some(_) => hook_events::sub_agent_started(id, &None),
                 None => AgentEvent::SessionStarted {
                     native_id: id,
                     model: None,
@@ -121,12 +97,7 @@ impl Payload {
             "session.idle" => {
                 let child = self.session_id.clone().filter(|_| self.parent_id.is_some());
                 out.push(match child {
-                    Some(agent_id) => AgentEvent::SubAgentStopped {
-                        agent_id,
-                        call_id: None,
-                        status: "completed".to_owned(),
-                        summary: None,
-                    },
+                    Some(agent_id) => hook_events::sub_agent_stopped(agent_id, &None),
                     None => AgentEvent::State { state: "idle".to_owned() },
                 });
             }
@@ -134,12 +105,7 @@ impl Payload {
                 let message = self.error.clone().unwrap_or_default();
                 out.push(understand(None, None, &message).event(message, None));
             }
-            "session.compacted" => out.push(AgentEvent::Compaction {
-                phase: CompactionPhase::Finished,
-                trigger: None,
-                tokens_before: None,
-                tokens_after: None,
-            }),
+            "session.compacted" => out.push(hook_events::compaction(CompactionPhase::Finished, &None)),
             "chat.message" => {
                 let source = if self.parent_id.is_some() { InputSource::SubAgent } else { InputSource::User };
                 out.push(AgentEvent::TurnStarted);
@@ -191,13 +157,7 @@ impl Payload {
     }
 
     fn started(&self) -> Option<AgentEvent> {
-        Some(AgentEvent::ToolStarted {
-            call_id: self.call_id.clone()?,
-            tool: self.tool_name.clone().unwrap_or_default(),
-            input: self.tool_input.clone().unwrap_or_else(Raw::null),
-            message_id: None,
-            parent: None,
-        })
+        Some(hook_events::tool_started(self.call_id.clone()?, &self.tool_name, &self.tool_input))
     }
 
     fn finished(&self, out: &mut Vec<AgentEvent>) {

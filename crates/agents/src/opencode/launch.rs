@@ -37,18 +37,14 @@ pub(super) fn launch(request: &LaunchRequest) -> Result<LaunchSpec, LaunchError>
         Conversation::New => {}
         Conversation::NewWithId(_) => spec.unsupported.push(Unsupported::ChosenId),
         Conversation::Resume(id) => {
-            args.extend(["--session".to_owned(), plain_value("session id", id)?]);
-            spec.native_id = Some(id.clone());
+            spec.name_conversation(&mut args, "--session", plain_value("session id", id)?, id);
         }
         Conversation::Fork { from, id, at } => {
             args.extend(["--session".to_owned(), plain_value("session id", from)?, "--fork".to_owned()]);
-            spec.unsupported.extend(id.as_ref().map(|_| Unsupported::ChosenId));
-            spec.unsupported.extend(at.as_ref().map(|_| Unsupported::ForkAt));
+            spec.only_whole_copies(id.as_ref(), at.as_ref());
         }
     }
-    if let Some(model) = &request.model {
-        args.extend(["--model".to_owned(), plain_value("model", model)?]);
-    }
+    args.extend(request.model_args()?);
     args.extend(extra_args(&request.extra_args)?);
     spec.args = args;
     if let Some(command) = &request.hook_command

@@ -30,6 +30,7 @@ use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::watching::Form;
+use crate::watching::Runs;
 use crate::watching::Watching;
 
 /// opencode, run with `run --format json`.
@@ -66,6 +67,7 @@ impl Agent for OpenCode {
             files: &["opencode.json", "opencode.jsonc"],
             project_files: &["opencode.json", "opencode.jsonc"],
             form: Form::Plugin,
+            runs: Runs::Always,
         })
     }
 

@@ -33,6 +33,24 @@ pub struct Watching {
     pub project_files: &'static [&'static str],
     /// What is put in.
     pub form: Form,
+    /// What else has to be so that they run.
+    pub runs: Runs,
+}
+
+/// When an agent runs the hooks in its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// Always.
+    Always,
+    /// Unless this is true in the same file.
+    Unless(&'static str),
+    /// Once the person has looked at them, and has not switched them off. Both is noted in another file of the folder.
+    Trusted {
+        /// That file, a TOML one.
+        config: &'static str,
+        /// What the person does to look at them.
+        how: &'static str,
+    },
 }
 
 /// What is put into settings.

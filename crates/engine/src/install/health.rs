@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_agents::watching::Runs;
 use segno_agents::watching::Standing;
+use segno_agents::watching::Watching;
 use segno_files::Links;
 use serde::Serialize;
 
@@ -80,30 +82,30 @@ impl Installer {
 
     /// What keeps an agent from running hooks that are there.
     fn kept_from_running(&self, agent: &str, settings: &Path) -> Option<String> {
-        match agent {
-            "claude" => {
+        let watching = watching(agent).ok()?;
+        match watching.runs {
+            Runs::Always => None,
+            Runs::Unless(key) => {
                 let text = self.read(settings).ok()??;
-                let off = segno_agents::watching::is_true(&text, &["disableAllHooks"]);
-                off.then(|| "switched off: disableAllHooks is set in the same file".to_owned())
+                let off = segno_agents::watching::is_true(&text, &[key]);
+                off.then(|| format!("switched off: {key} is set in the same file"))
             }
-            "codex" => self.codex_distrusts(settings),
-            _ => None,
+            Runs::Trusted { config, how } => self.distrusted(&watching, settings, config, how),
         }
     }
 
-    /// Codex runs no hook that a person has not looked at, and notes in its own configuration which were.
-    fn codex_distrusts(&self, settings: &Path) -> Option<String> {
+    /// Such an agent runs no hook that a person has not looked at, and notes in its own configuration which were.
+    fn distrusted(&self, watching: &Watching, settings: &Path, config: &str, how: &str) -> Option<String> {
         let user = Self { scope: Scope::User, ..self.clone() };
-        let folder = user.folder(&watching("codex").ok()?).ok()?;
-        let bytes =
-            segno_files::read_bounded(&folder.join("config.toml"), LARGEST, Links::Follow).ok().flatten();
+        let path = user.folder(watching).ok()?.join(config);
+        let bytes = segno_files::read_bounded(&path, LARGEST, Links::Follow).ok().flatten();
         let text = String::from_utf8(bytes.unwrap_or_default()).ok()?;
-        let config: toml::Table = toml::from_str(&text).ok()?;
-        let hooks = config.get("hooks").and_then(toml::Value::as_table);
-        if config.get("features").and_then(|features| features.get("hooks")).and_then(toml::Value::as_bool)
+        let noted: toml::Table = toml::from_str(&text).ok()?;
+        let hooks = noted.get("hooks").and_then(toml::Value::as_table);
+        if noted.get("features").and_then(|features| features.get("hooks")).and_then(toml::Value::as_bool)
             == Some(false)
         {
-            return Some("switched off: features.hooks is false in its config.toml".to_owned());
+            return Some(format!("switched off: features.hooks is false in its {config}"));
         }
         let state = hooks.and_then(|hooks| hooks.get("state")).and_then(toml::Value::as_table);
         let file = settings.to_string_lossy();
@@ -112,7 +114,6 @@ impl Installer {
                 .iter()
                 .any(|(key, entry)| key.contains(file.as_ref()) && entry.get("trusted_hash").is_some())
         });
-        (!is_trusted)
-            .then(|| "installed, not yet trusted: type /hooks in codex and look at them once".to_owned())
+        (!is_trusted).then(|| format!("installed, not yet trusted: {how} and look at them once"))
     }
 }

@@ -20,21 +20,7 @@ fn id() -> String {
 #[test]
 fn a_conversation_goes_on() {
     let Some(lab) = lab(Script::new(["the word is plum".into(), "plum, as I said".into()])) else { return };
-    let session = id();
-    let begin = LaunchRequest {
-        conversation: Conversation::NewWithId(session.clone()),
-        ..lab.request("what is the word?")
-    };
-    let first = lab.run(&begin);
-    assert_eq!(first.outcome.native_id.as_deref(), Some(session.as_str()));
-    let resume =
-        LaunchRequest { conversation: Conversation::Resume(session.clone()), ..lab.request("again?") };
-    let second = lab.run(&resume);
-    assert_eq!(second.outcome.native_id.as_deref(), Some(session.as_str()), "the id stays");
-    assert_eq!(second.outcome.expected_native_id, None);
-    assert_eq!(second.outcome.text.as_deref(), Some("plum, as I said"));
-    let heard = &lab.model.requests()[1].conversation;
-    assert!(heard.contains("what is the word?") && heard.contains("the word is plum"));
+    let (begin, first, second) = lab.goes_on(id());
     let total = |ran: &crate::support::Ran| ran.outcome.cost_total_usd.unwrap();
     assert!(total(&second) > total(&first), "money adds up over the conversation");
     // The id is taken.

@@ -47,21 +47,7 @@ fn of<'a>(payloads: &'a [Value], event: &str) -> Vec<&'a Value> {
 #[test]
 fn a_conversation_goes_on() {
     let Some(lab) = lab(["the word is plum".into(), "plum, as I said".into()]) else { return };
-    let session = id();
-    let begin = LaunchRequest {
-        conversation: Conversation::NewWithId(session.clone()),
-        ..lab.request("what is the word?")
-    };
-    let first = lab.run(&begin);
-    assert_eq!(first.outcome.native_id.as_deref(), Some(session.as_str()));
-    let resume =
-        LaunchRequest { conversation: Conversation::Resume(session.clone()), ..lab.request("again?") };
-    let second = lab.run(&resume);
-    assert_eq!(second.outcome.native_id.as_deref(), Some(session.as_str()), "the id stays");
-    assert_eq!(second.outcome.expected_native_id, None);
-    assert_eq!(second.outcome.text.as_deref(), Some("plum, as I said"));
-    let heard = &lab.model.requests()[1].conversation;
-    assert!(heard.contains("what is the word?") && heard.contains("the word is plum"));
+    let (begin, first, second) = lab.goes_on(id());
     assert_eq!(second.outcome.tokens, first.outcome.tokens, "each run counts its own");
     // The id is taken.
     let again = lab.run(&begin);

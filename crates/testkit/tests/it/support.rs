@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use segno_agents::Agent;
 use segno_agents::AgentEvent;
+use segno_agents::Conversation;
 use segno_agents::Decision;
 use segno_agents::Envelope;
 use segno_agents::ExitInfo;
 use segno_agents::LaunchRequest;
 use segno_agents::LaunchSpec;
 use segno_agents::Outcome;
+use segno_agents::OutcomeKind;
 use segno_agents::ReaderOptions;
 use segno_agents::by_name;
 use segno_testkit::agents::find_or_skip;
@@ -45,6 +47,40 @@ pub(crate) struct Ran {
 }
 
 impl Lab {
+    /// A conversation under an id of ours that goes on in a second run: the request that began it, and both runs. The
+    /// model says "the word is plum" and then "plum, as I said".
+    pub(crate) fn goes_on(&self, session: String) -> (LaunchRequest, Ran, Ran) {
+        let begin = LaunchRequest {
+            conversation: Conversation::NewWithId(session.clone()),
+            ..self.request("what is the word?")
+        };
+        let first = self.run(&begin);
+        assert_eq!(first.outcome.native_id.as_deref(), Some(session.as_str()));
+        let conversation = Conversation::Resume(session.clone());
+        let second = self.run(&LaunchRequest { conversation, ..self.request("again?") });
+        assert_eq!(second.outcome.native_id.as_deref(), Some(session.as_str()), "the id stays");
+        assert_eq!(second.outcome.expected_native_id, None);
+        assert_eq!(second.outcome.text.as_deref(), Some("plum, as I said"));
+        let heard = &self.model.requests()[1].conversation;
+        assert!(heard.contains("what is the word?") && heard.contains("the word is plum"));
+        (begin, first, second)
+    }
+
+    /// Does the work of a script of five calls that write and edit `a.txt`, and checks what came of it.
+    pub(crate) fn five_calls(&self) -> Ran {
+        let ran = self.prompt("work");
+        assert_eq!(ran.outcome.outcome, OutcomeKind::Completed);
+        let (started, open) = ran.calls();
+        assert_eq!((started.len(), open.len()), (5, 0));
+        assert_eq!(std::fs::read_to_string(self.home.work().join("a.txt")).unwrap(), "edited\n");
+        let changed = ran.events().filter(|event| matches!(event, AgentEvent::FileChanged { .. })).count();
+        assert_eq!(changed, 2);
+        let last = self.model.requests().pop().unwrap();
+        assert!(last.conversation.contains("heard shell"), "results of tools reach the model");
+        assert!(self.home.processes().is_empty());
+        ran
+    }
+
     /// None when the agent is not installed.
     pub(crate) fn new(agent: &str, script: Script, patience: Patience) -> Option<Self> {
         let program = find_or_skip(agent)?;

@@ -62,7 +62,10 @@ impl Engine {
         let rows = self.store().page(state.session_id, List::Runs, &page)?;
         let mut rows = rows.iter().map(segno_store::Item::row::<RunRow>);
         let wrote = rows.find(|row| row.phase.as_deref().is_some_and(|name| name != phase.name));
-        Ok(wrote.filter(|row| row.agent == "claude").and_then(|row| other_model(row.model.as_deref()?)))
+        Ok(wrote.and_then(|row| {
+            let models = segno_agents::by_name(&row.agent)?.capabilities().models;
+            other_model(models, row.model.as_deref()?)
+        }))
     }
 
     /// What the run of an iteration was like. `told` is the agent's own account, if this process heard it.
@@ -244,13 +247,11 @@ fn ended_at_once(row: &RunRow) -> bool {
 }
 
 /// The other one of two models that whoever uses Claude Code has.
-fn other_model(model: &str) -> Option<String> {
-    let other = match model.to_ascii_lowercase() {
-        model if model.contains("opus") => "sonnet",
-        model if model.contains("sonnet") => "opus",
-        _ => return None,
-    };
-    Some(other.to_owned())
+fn other_model(models: &[&str], model: &str) -> Option<String> {
+    let model = model.to_ascii_lowercase();
+    let is_it = |name: &&&str| model.contains(**name);
+    models.iter().find(is_it)?;
+    models.iter().find(|name| !is_it(name)).map(|name| (*name).to_owned())
 }
 
 /// The limit that the newest run ended for, as it is on record.
@@ -342,8 +343,10 @@ mod tests {
 
     #[test]
     fn who_judges_is_another_one() {
-        assert_eq!(other_model("claude-opus-4-1-20250805").as_deref(), Some("sonnet"));
-        assert_eq!(other_model("Sonnet").as_deref(), Some("opus"));
-        assert_eq!(other_model("scripted"), None);
+        let models = segno_agents::by_name("claude").unwrap().capabilities().models;
+        assert_eq!(other_model(models, "claude-opus-4-1-20250805").as_deref(), Some("sonnet"));
+        assert_eq!(other_model(models, "Sonnet").as_deref(), Some("opus"));
+        assert_eq!(other_model(models, "scripted"), None);
+        assert_eq!(other_model(&[], "opus"), None);
     }
 }
