@@ -104,20 +104,7 @@ promise!(
     /// happened, not when somebody looked.
     fn what_happened_after_a_crash_is_told() {
         let mut lab = Lab::new();
-        let ready = lab.path("ready");
-        let wait = [
-            Step::Write { path: ready.clone(), content: String::new() },
-            Step::WaitFor { path: lab.path("never"), seconds: 60 },
-        ];
-        let steps = writes(&lab, "two.txt", &wait);
-        lab.stand_in("claude", &steps);
-        let live = lab.start(&["run", "--no-hooks", "--prompt", "go"], None);
-        until("the agent is at work", || std::path::Path::new(&ready).exists().then_some(()));
-        until("its call is recorded", || (lab.tools().first()?["state"] == "completed").then_some(()));
-        let run = lab.running();
-        live.signal(Signal::KILL);
-        crate::lab::signal(u32::try_from(run["pid"].as_u64().unwrap()).unwrap(), Signal::KILL);
-        live.finish();
+        killed_after_writing(&mut lab, "two.txt");
         let killed_by = jiff::Timestamp::now();
         std::fs::write(lab.home.work().join("person.md"), "by a person").unwrap();
         std::fs::write(lab.home.work().join("two.txt"), "changed by a person").unwrap();
@@ -269,11 +256,7 @@ promise!(
                 Step::SleepMs(60_000),
             ],
         );
-        let live = lab.start(&["run", "--no-hooks", "--prompt", "go"], None);
-        until("the agent is at work", || std::path::Path::new(&ready).exists().then_some(()));
-        lab.running();
-        live.signal(Signal::KILL);
-        live.finish();
+        driver_killed(&lab, &ready);
         let said = lab.run(&["resume", "last"]);
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         let parts = told(&records);
@@ -312,11 +295,7 @@ promise!(
                 Step::SleepMs(60_000),
             ],
         );
-        let live = lab.start(&["run", "--no-hooks", "--prompt", "go"], None);
-        until("the agent is at work", || std::path::Path::new(&ready).exists().then_some(()));
-        lab.running();
-        live.signal(Signal::KILL);
-        live.finish();
+        driver_killed(&lab, &ready);
         std::fs::write(&go, "").unwrap();
         until("its call has ended", || std::path::Path::new(&said).exists().then_some(()));
         let ended = lab.run(&["resume", "last"]);
@@ -360,6 +339,15 @@ promise!(
         assert_eq!((&state["status"], &state["run"]["outcome"]), (&json!("completed"), &json!("completed")));
     }
 );
+
+/// A run whose driver is killed when its agent is at work; the agent lives on.
+fn driver_killed(lab: &Lab, ready: &str) {
+    let live = lab.start(&["run", "--no-hooks", "--prompt", "go"], None);
+    until("the agent is at work", || std::path::Path::new(ready).exists().then_some(()));
+    lab.running();
+    live.signal(Signal::KILL);
+    live.finish();
+}
 
 /// A session whose driver and agent were killed after it wrote a file.
 fn killed_after_writing(lab: &mut Lab, name: &str) {

@@ -17,6 +17,18 @@ fn captured(lab: &Lab, name: &str) -> Option<PathBuf> {
     runs.flatten().map(|entry| entry.path().join(name)).find(|path| path.exists())
 }
 
+/// Puts what segno keeps beside the store on a disk that is soon full; with the name of a file that fills it. None where
+/// nothing can be mounted.
+pub(crate) fn state_on_small_disk(lab: &mut Lab) -> Option<(SmallDisk, String)> {
+    let Some(disk) = SmallDisk::mount(lab, "small", "1m") else {
+        skip("nothing can be mounted here");
+        return None;
+    };
+    let small = lab.path("small");
+    lab.env.insert("XDG_STATE_HOME".to_owned(), small.clone());
+    Some((disk, format!("{small}/hog")))
+}
+
 promise!(
     /// A command that opens its own output anew takes nothing back of what was printed.
     fn opening_the_own_output_anew_loses_nothing() {
@@ -55,12 +67,7 @@ promise!(
     /// A full disk under what is printed makes the agent wait, not die; with room again all of it is recorded.
     fn a_full_disk_makes_the_agent_wait() {
         let mut lab = Lab::new();
-        let Some(_disk) = SmallDisk::mount(&lab, "small", "1m") else {
-            return skip("nothing can be mounted here");
-        };
-        let small = lab.path("small");
-        lab.env.insert("XDG_STATE_HOME".to_owned(), small.clone());
-        let hog = format!("{small}/hog");
+        let Some((_disk, hog)) = state_on_small_disk(&mut lab) else { return };
         let script = format!(
             "{}; i=0; while [ $i -lt 3000 ]; do echo \"$i of them, one after the other, to fill what there is\"; \
              i=$((i+1)); done && touch {}",

@@ -9,9 +9,7 @@ use crate::driver::let_go;
 use crate::driver::patient;
 use crate::driver::said;
 use crate::lab::Lab;
-use crate::lab::SmallDisk;
 use crate::lab::program;
-use crate::lab::skip;
 use crate::lab::until;
 
 /// A run of [`patient`] whose driver was killed and whose session was looked at once; with its agent's pid.
@@ -134,12 +132,7 @@ promise!(
     /// whoever looks when there is room again records its true end.
     fn a_run_that_ends_on_a_full_disk_is_ended_when_all_of_it_is_kept() {
         let mut lab = Lab::new();
-        let Some(_disk) = SmallDisk::mount(&lab, "small", "1m") else {
-            return skip("nothing can be mounted here");
-        };
-        let small = lab.path("small");
-        lab.env.insert("XDG_STATE_HOME".to_owned(), small.clone());
-        let hog = format!("{small}/hog");
+        let Some((_disk, hog)) = crate::captures::state_on_small_disk(&mut lab) else { return };
         let script =
             format!("{}; head -c 20000 /dev/zero | tr '\\0' x; echo; echo last; exit 3", patient(&lab));
         let live = lab.start(&["run", "--json", "--", "sh", "-c", &script], None);
@@ -165,6 +158,6 @@ promise!(
         let ended = &lab.journal(Some("run_ended"))[0]["body"];
         assert_eq!((&ended["outcome"], &ended["exit_code"]), (&json!("failed"), &json!(3)), "{ended}");
         assert_eq!(lab.state()["status"], "paused");
-        assert!(!std::fs::read_dir(format!("{small}/segno/runs")).unwrap().any(|_| true));
+        assert!(!std::fs::read_dir(lab.path("small/segno/runs")).unwrap().any(|_| true));
     }
 );

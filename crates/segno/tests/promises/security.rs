@@ -13,8 +13,8 @@ use segno_engine::core::SessionId;
 use segno_engine::core::event::Holder;
 use segno_engine::core::event::RunStarted;
 use segno_engine::view;
+use segno_store::OpenOptions;
 use segno_store::Store as _;
-use segno_store::sqlite::Options;
 use segno_store::sqlite::SqliteStore;
 use serde_json::json;
 
@@ -95,11 +95,11 @@ fn gone(elsewhere: bool) -> Holder {
 
 /// A store with one session whose driver is gone while its run goes on, as somebody else may have made it.
 fn hostile_store(path: &Path, holder: &Holder, start: RunStarted) -> SessionId {
-    let store = SqliteStore::open(path, Options::default()).unwrap();
+    let store = SqliteStore::open(path, OpenOptions::default()).unwrap();
     let view = view::Options { enabled: false, ..view::Options::default() };
     let engine = Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() });
     let session = engine.create(NewSession::default()).unwrap().state.session_id;
-    let beside = SqliteStore::open(path, Options::default()).unwrap();
+    let beside = SqliteStore::open(path, OpenOptions::default()).unwrap();
     let lease = beside.acquire(session, holder, None).unwrap();
     let attach = Command::AttachDriver { epoch: lease.epoch, holder: holder.clone() };
     engine.act_all(session, vec![attach, Command::StartRun(Box::new(start))], None).unwrap();

@@ -152,6 +152,15 @@ fn session_of(lab: &Lab, agent: &str) -> String {
     of["session_id"].as_str().unwrap().to_owned()
 }
 
+/// A session whose agent changed `a.txt` from `old` to `agent`, and its id.
+fn one_change() -> (Lab, String) {
+    let lab = Lab::new();
+    write(&lab, "a.txt", "old\n");
+    ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt"]));
+    let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+    (lab, id)
+}
+
 promise!(
     /// Undo takes back what the session's calls did, file by file, and leaves what a person and another session did.
     fn an_undo_takes_back_what_the_session_did_and_nothing_else() {
@@ -250,10 +259,7 @@ promise!(
 promise!(
     /// Nobody goes back in a tree in which an agent of another session works.
     fn nothing_is_undone_under_the_hands_of_another_session() {
-        let lab = Lab::new();
-        write(&lab, "a.txt", "old\n");
-        ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt"]));
-        let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+        let (lab, id) = one_change();
         let script = patient(&lab);
         let live = lab.start(&["run", "--", "sh", "-c", &script], None);
         begun(&lab);
@@ -275,10 +281,7 @@ promise!(
 promise!(
     /// Nor if it began to work while somebody was asked.
     fn nothing_is_undone_when_somebody_began_to_work_during_the_question() {
-        let lab = Lab::new();
-        write(&lab, "a.txt", "old\n");
-        ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt"]));
-        let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+        let (lab, id) = one_change();
         let terminal = Terminal::open(&lab);
         terminal.type_keys(&format!("\"$SEGNO\" undo --session {id}{ENTER}"));
         terminal.wait_for(0, "[n/y]");

@@ -220,16 +220,23 @@ fn printing(lab: &Lab) -> [Step; 5] {
     ]
 }
 
-#[test]
-fn the_disk_is_full_for_a_while() {
-    let lab = Lab::new();
-    let Some(small) = SmallDisk::mount(&lab, "home/.local/share/segno", "24m") else {
-        return skip("no small file system can be mounted here (that needs root)");
+/// An agent that has begun, and a store on a disk that is full since; none where nothing can be mounted.
+fn on_a_full_disk(lab: &Lab) -> Option<(SmallDisk, Live, String)> {
+    let Some(small) = SmallDisk::mount(lab, "home/.local/share/segno", "24m") else {
+        skip("no small file system can be mounted here (that needs root)");
+        return None;
     };
-    let live = plain(&lab, &[], &printing(&lab));
+    let live = plain(lab, &[], &printing(lab));
     until("it has begun", || String::from_utf8_lossy(&live.stdout()).contains("before").then_some(()));
     let filler = small.fill();
     std::fs::write(lab.path("full"), "").unwrap();
+    Some((small, live, filler))
+}
+
+#[test]
+fn the_disk_is_full_for_a_while() {
+    let lab = Lab::new();
+    let Some((_disk, live, filler)) = on_a_full_disk(&lab) else { return };
     until("segno says so", || live.stderr().contains("kept until the store can take it").then_some(()));
     std::fs::remove_file(filler).unwrap();
     std::fs::write(lab.path("free"), "").unwrap();
@@ -248,13 +255,7 @@ fn the_disk_stays_full() {
         return skip("segno tries for a while before it gives up; SEGNO_FULL=1 asks for it");
     }
     let lab = Lab::new();
-    let Some(small) = SmallDisk::mount(&lab, "home/.local/share/segno", "24m") else {
-        return skip("no small file system can be mounted here (that needs root)");
-    };
-    let live = plain(&lab, &[], &printing(&lab));
-    until("it has begun", || String::from_utf8_lossy(&live.stdout()).contains("before").then_some(()));
-    let filler = small.fill();
-    std::fs::write(lab.path("full"), "").unwrap();
+    let Some((_disk, live, filler)) = on_a_full_disk(&lab) else { return };
     std::fs::write(lab.path("free"), "").unwrap();
     let said = live.finish_within(Duration::from_secs(180));
     println!("{} {}", said.text(), said.stderr);

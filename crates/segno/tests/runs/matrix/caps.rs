@@ -14,11 +14,7 @@ use segno_testkit::recipe::Patience;
 use super::Real;
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_cap_on_turns(#[case] agent: &'static str) {
+fn a_cap_on_turns(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     // Codex has no cap of its own: segno counts its calls and stops it.
     let turn = Turn { delay_ms: if agent == "codex" { 600 } else { 0 }, ..Turn::sh("echo again") };
     let script = Script::new([turn]).then(Then::Repeat);
@@ -99,11 +95,7 @@ fn a_hard_token_budget_of_an_agent_that_tells_late() {
 
 /// A session whose budget is used up does not even start an agent.
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_budget_that_is_used_up_before(#[case] agent: &'static str) {
+fn a_budget_that_is_used_up_before(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some(real) = Real::with(agent, ["never asked".into()]) else { return };
     let id = real.lab.run(&["new", "--budget", "100"]).text().trim().to_owned();
     real.lab.run(&["tokens", "--session", &id, "150"]);

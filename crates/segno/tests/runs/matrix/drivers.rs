@@ -12,11 +12,7 @@ use crate::lab::signal;
 use crate::lab::until;
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn segno_is_killed_and_the_agent_too(#[case] agent: &'static str) {
+fn segno_is_killed_and_the_agent_too(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some(real) = Real::with(agent, [waits(), "never said".into()]) else { return };
     let live = real.start(&[]);
     real.wait_file("begun");
@@ -35,11 +31,9 @@ fn segno_is_killed_and_the_agent_too(#[case] agent: &'static str) {
 
 /// Nothing is lost and nothing is doubled when an agent outlives its driver.
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn segno_is_killed_and_the_agent_is_adopted(#[case] agent: &'static str) {
+fn segno_is_killed_and_the_agent_is_adopted(
+    #[values("claude", "codex", "gemini", "opencode")] agent: &'static str,
+) {
     let turns = [Turn::sh("echo before"), waits(), Turn::sh("echo after"), "the end".into()];
     let Some(real) = Real::with(agent, turns) else { return };
     let live = real.start(&[]);
@@ -66,11 +60,7 @@ fn segno_is_killed_and_the_agent_is_adopted(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn detached(#[case] agent: &'static str) {
+fn detached(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some(real) = Real::with(agent, [waits(), "the end".into()]) else { return };
     let said = real.run(&["--detach"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);

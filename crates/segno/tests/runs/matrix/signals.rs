@@ -33,11 +33,7 @@ fn one_call(real: &Real, told: bool) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn ctrl_c(#[case] agent: &'static str) {
+fn ctrl_c(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     live.signal(Signal::INT);
     real.settled("SIGINT to segno", live, "stopped", "paused");
@@ -46,11 +42,7 @@ fn ctrl_c(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn ctrl_c_twice(#[case] agent: &'static str) {
+fn ctrl_c_twice(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &["--grace", "50000"]) else { return };
     // An agent that does not listen is not waited for: with this grace the test would not end.
     let agent_pid = u32::try_from(real.lab.running()["pid"].as_u64().unwrap()).unwrap();
@@ -66,11 +58,7 @@ fn ctrl_c_twice(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn sigterm(#[case] agent: &'static str) {
+fn sigterm(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     live.signal(Signal::TERM);
     real.settled("SIGTERM to segno", live, "stopped", "paused");
@@ -78,11 +66,7 @@ fn sigterm(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn the_agent_is_killed(#[case] agent: &'static str) {
+fn the_agent_is_killed(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     signal(u32::try_from(real.lab.running()["pid"].as_u64().unwrap()).unwrap(), Signal::KILL);
     let result = real.settled("SIGKILL of the agent", live, "interrupted", "interrupted");
@@ -92,11 +76,7 @@ fn the_agent_is_killed(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn stopped_from_elsewhere(#[case] agent: &'static str) {
+fn stopped_from_elsewhere(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     let stop = real.lab.run(&["stop", "last"]);
     assert_eq!(stop.code, Some(0), "{}", stop.stderr);
@@ -107,11 +87,7 @@ fn stopped_from_elsewhere(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn killed_from_elsewhere(#[case] agent: &'static str) {
+fn killed_from_elsewhere(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some((real, live)) = in_a_call(agent, &[]) else { return };
     let kill = real.lab.run(&["kill", "last"]);
     assert_eq!(kill.code, Some(0), "{}", kill.stderr);
@@ -120,11 +96,7 @@ fn killed_from_elsewhere(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn the_wall_clock(#[case] agent: &'static str) {
+fn the_wall_clock(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some(real) = Real::with(agent, [waits(), Turn::text("never said")]) else { return };
     let live = real.start(&["--timeout", "6s"]);
     real.settled("--timeout", live, "timed_out", "paused");

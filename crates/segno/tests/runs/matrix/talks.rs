@@ -11,11 +11,7 @@ use super::Real;
 use crate::lab::until;
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn too_many_requests_then_success(#[case] agent: &'static str) {
+fn too_many_requests_then_success(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let limited = Turn::error(429).header("retry-after", "1");
     let Some(real) = Real::with(agent, [limited, "made it".into()]) else { return };
     let said = real.run(&[]);
@@ -62,11 +58,7 @@ fn overloaded_without_end() {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_bad_key(#[case] agent: &'static str) {
+fn a_bad_key(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let script = Script::new([Turn::error(401)]).then(Then::Repeat);
     let Some(real) = Real::new(agent, script, Patience::default()) else { return };
     let said = real.run(&[]);
@@ -115,11 +107,7 @@ fn a_stream_that_stalls_until_segno_loses_patience(#[case] agent: &'static str, 
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_conversation_goes_on(#[case] agent: &'static str) {
+fn a_conversation_goes_on(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let turns = [Turn::sh("echo one"), "the word is plum".into(), Turn::sh("echo two"), "as I said".into()];
     let Some(real) = Real::with(agent, turns) else { return };
     let first = real.run(&[]).result();
@@ -153,11 +141,7 @@ fn a_conversation_is_copied(#[case] agent: &'static str) {
 
 /// Agents number their calls anew in each run; two calls are two, all the same.
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn two_runs_in_one_session(#[case] agent: &'static str) {
+fn two_runs_in_one_session(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let turns = [Turn::sh("echo one"), "first".into(), Turn::sh("exit 3"), "second".into()];
     let Some(real) = Real::with(agent, turns) else { return };
     let new = real.lab.run(&["new"]);

@@ -54,11 +54,7 @@ fn a_conversation_goes_along(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn without_it_a_new_one_begins(#[case] agent: &'static str) {
+fn without_it_a_new_one_begins(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some((here, there, _)) = moved(agent, &[]) else { return };
     let said = there.lab.run(&["resume"]);
     there.describe(&said);

@@ -76,11 +76,7 @@ fn says(texts: &[String], what: &str) -> bool {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn started_by_hand(#[case] agent: &'static str) {
+fn started_by_hand(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let turns = [
         Turn::ops([Op::write("made.txt", "written\n")]),
         Turn::sh("echo once >> shell.txt; echo from-the-shell"),
@@ -135,11 +131,7 @@ fn started_by_hand(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn killed_and_taken_up_by_hand(#[case] agent: &'static str) {
+fn killed_and_taken_up_by_hand(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let script = Script::new([waits(), Turn::text("I looked first"), Turn::text("and again")]);
     let Some(real) = Real::watched(agent, script) else { return };
     real.lab.config("[watch]\nbrief = \"auto\"");

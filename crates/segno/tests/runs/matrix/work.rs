@@ -12,11 +12,7 @@ use segno_testkit::recipe::Patience;
 use super::Real;
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn plain_text(#[case] agent: &'static str) {
+fn plain_text(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     // Only Claude Code's model says what it wrote to the cache.
     let cache_write = if agent == "claude" { 200 } else { 0 };
     let usage = Usage { input: 1000, output: 50, cache_read: 300, cache_write };
@@ -52,11 +48,7 @@ fn plain_text(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn several_tools(#[case] agent: &'static str) {
+fn several_tools(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let turns = [
         Turn::ops([Op::sh("echo from-the-shell"), Op::write("a.txt", "written\n")]),
         Turn::ops([
@@ -85,11 +77,7 @@ fn several_tools(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_failing_tool(#[case] agent: &'static str) {
+fn a_failing_tool(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let Some(real) = Real::with(agent, [Turn::sh("echo broken >&2; exit 3"), "I see".into()]) else { return };
     let said = real.run(&[]);
     real.ended("failing tool", &said, "completed", "completed");
@@ -100,11 +88,7 @@ fn a_failing_tool(#[case] agent: &'static str) {
 
 /// A call that the agent itself turns down, here because there is no such tool.
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_tool_that_does_not_exist(#[case] agent: &'static str) {
+fn a_tool_that_does_not_exist(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let call = Op::Tool {
         name: "no_such_tool".to_owned(),
         input: serde_json::json!({ "x": 1 }),
@@ -128,11 +112,7 @@ fn a_tool_that_does_not_exist(#[case] agent: &'static str) {
 
 /// Nobody can be asked: what would need an answer is refused.
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_denied_permission(#[case] agent: &'static str) {
+fn a_denied_permission(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let call = match agent {
         "codex" => Op::write("forbidden.txt", "x\n"),
         _ => Op::sh("touch forbidden.txt"),
@@ -159,11 +139,7 @@ fn a_denied_permission(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_line_of_2_mb(#[case] agent: &'static str) {
+fn a_line_of_2_mb(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let content = "0123456789abcdef\n".repeat(125_000);
     // opencode looks at all of a call again with each piece that comes.
     let write = Turn { chunk: 500_000, ..Turn::ops([Op::write("big.txt", &content)]) };
@@ -176,11 +152,7 @@ fn a_line_of_2_mb(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_sub_agent(#[case] agent: &'static str) {
+fn a_sub_agent(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     let wait = Op::Tool {
         name: "wait_agent".to_owned(),
         input: serde_json::json!({ "targets": ["${last:agent_id[^0-9a-f]*([0-9a-f-]{36})}"] }),
@@ -223,11 +195,7 @@ fn a_sub_agent(#[case] agent: &'static str) {
 }
 
 #[rstest]
-#[case::claude("claude")]
-#[case::codex("codex")]
-#[case::gemini("gemini")]
-#[case::opencode("opencode")]
-fn a_background_shell(#[case] agent: &'static str) {
+fn a_background_shell(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
     // Claude Code waits for what it put in the background; Codex goes on after a while and ends it at the end; Gemini CLI
     // leaves it running, and opencode leaves it to the shell.
     let command = match agent {
