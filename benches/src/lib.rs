@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use segno_core::CostBudget;
-use segno_core::Creation;
 use segno_core::Event;
 use segno_core::EventKey;
 use segno_core::SessionId;
@@ -21,6 +19,7 @@ use segno_core::event::HistoryNoted;
 use segno_core::event::Holder;
 use segno_core::event::Maker;
 use segno_core::event::Project;
+use segno_core::event::SessionCreated;
 use segno_core::event::Source;
 use segno_core::event::TokensRecorded;
 use segno_core::event::ToolEnded;
@@ -31,10 +30,10 @@ use segno_redact::Redactor;
 use segno_store::Append;
 use segno_store::Create;
 use segno_store::Error;
+use segno_store::OpenOptions as StoreOptions;
+use segno_store::Purpose;
 use segno_store::Store;
 use segno_store::What;
-use segno_store::sqlite::Options as StoreOptions;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 
 /// The moment every made-up session begins.
@@ -60,20 +59,12 @@ pub fn first_event(project: &str) -> Event {
 }
 
 fn creation(id: SessionId, project: &str) -> Event {
-    let created = segno_core::create(Creation {
-        id,
-        uid: Uid::new(uuid::Uuid::now_v7()),
-        made_by: Maker::New,
+    let created = segno_core::create(SessionCreated {
         topic: Some("a session to measure with".to_owned()),
-        intent: None,
         project: Project { path: project.to_owned(), name: "bench".to_owned(), kind: None },
-        workflow: None,
         phase: Some("GREEN".to_owned()),
         budget: TokenBudget { total_budget: u64::MAX, ..TokenBudget::default() },
-        cost: CostBudget::default(),
-        continues: None,
-        cap_from: None,
-        file: None,
+        ..SessionCreated::new(id, Uid::new(uuid::Uuid::now_v7()), Maker::New)
     });
     match created {
         Ok(event) => event,

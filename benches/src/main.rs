@@ -145,10 +145,7 @@ impl Bench {
         {
             let store = ok(segno_store::sqlite::SqliteStore::open(
                 &path,
-                segno_store::sqlite::Options {
-                    purpose: segno_store::sqlite::Purpose::LongLived,
-                    ..Default::default()
-                },
+                segno_store::OpenOptions { purpose: segno_store::Purpose::LongLived, ..Default::default() },
             ));
             for number in 0..10_000 {
                 ok(add_session(&store, &project.display().to_string(), number));

@@ -11,7 +11,6 @@ use crate::event::CheckpointReason;
 use crate::event::FilesRestored;
 use crate::event::Holder;
 use crate::event::InterruptReason;
-use crate::event::Maker;
 use crate::event::Metric;
 use crate::event::OutputKind;
 use crate::event::PauseReason;
@@ -22,42 +21,9 @@ use crate::event::RunStarted;
 use crate::event::Unit;
 use crate::event::Verdict;
 use crate::event::Workflow;
-use crate::id::SessionId;
-use crate::id::Uid;
 use crate::rates::Rates;
 use crate::text::Text;
 use crate::time::Timestamp;
-
-/// What a new session is to be.
-#[derive(Clone, Debug)]
-pub struct Creation {
-    /// The name it would like; the store moves it on if it is taken.
-    pub id: SessionId,
-    /// Its identity.
-    pub uid: Uid,
-    /// How it comes to be.
-    pub made_by: Maker,
-    /// What it is about.
-    pub topic: Option<String>,
-    /// What the user wants.
-    pub intent: Option<Text>,
-    /// What it works on.
-    pub project: Project,
-    /// The workflow it follows.
-    pub workflow: Option<Workflow>,
-    /// The phase it starts in.
-    pub phase: Option<String>,
-    /// Tokens it may use.
-    pub budget: crate::budget::TokenBudget,
-    /// Money it may cost.
-    pub cost: crate::budget::CostBudget,
-    /// The ended session that it goes on from.
-    pub continues: Option<SessionId>,
-    /// The session whose cap it goes on with.
-    pub cap_from: Option<SessionId>,
-    /// The file that says what is to be done.
-    pub file: Option<String>,
-}
 
 /// One thing asked of a session, which may be refused: [`crate::decide()`] answers on the newest state, inside the
 /// store's transaction. What merely happened is a [`crate::Fact`].

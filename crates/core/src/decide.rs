@@ -25,7 +25,6 @@ use recovery::settle_call;
 use run::decide_run;
 
 use crate::command::Command;
-use crate::command::Creation;
 use crate::command::Need;
 use crate::event as ev;
 use crate::event::CheckpointReason;
@@ -41,8 +40,8 @@ use crate::state::percent_done;
 use crate::state::place;
 use crate::status::Status;
 
-/// The first event of a new session.
-pub fn create(creation: Creation) -> Result<Event, Refusal> {
+/// The first event of a new session, as somebody would like it. Its id is a wish: the store moves it on if it is taken.
+pub fn create(creation: ev::SessionCreated) -> Result<Event, Refusal> {
     if let Some(topic) = &creation.topic {
         limits::line("topic", topic)?;
     }
@@ -67,22 +66,8 @@ pub fn create(creation: Creation) -> Result<Event, Refusal> {
     }
     // A workflow whose phases are known starts in the first of them unless somebody says otherwise.
     let first = creation.workflow.as_ref().and_then(|workflow| workflow.phases.first().cloned());
-    Ok(ev::SessionCreated {
-        id: creation.id,
-        uid: creation.uid,
-        made_by: creation.made_by,
-        topic: creation.topic,
-        intent: creation.intent,
-        project: creation.project,
-        workflow: creation.workflow,
-        phase: creation.phase.or(first),
-        budget: creation.budget,
-        cost: creation.cost,
-        continues: creation.continues,
-        cap_from: creation.cap_from,
-        file: creation.file,
-    }
-    .into())
+    let phase = creation.phase.or(first);
+    Ok(ev::SessionCreated { phase, ..creation }.into())
 }
 
 /// What follows from a command or a fact: events to record, or why not.

@@ -40,7 +40,6 @@ pub use budget::CostBudget;
 pub use budget::TokenBudget;
 pub use budget::TokenUse;
 pub use command::Command;
-pub use command::Creation;
 pub use decide::create;
 pub use decide::decide;
 pub use event::Encoded;

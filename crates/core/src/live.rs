@@ -6,6 +6,10 @@ use serde::Serialize;
 
 use crate::event::CheckpointReason;
 use crate::event::Event;
+use crate::event::history_only;
+use crate::event::passing;
+use crate::event::row_only;
+use crate::event::state_only;
 
 /// What made the newest save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,89 +38,25 @@ impl SaveTrigger {
             }
             Event::BreakpointReached(_) | Event::BreakpointContinued(_) => Self::Breakpoint,
             Event::AgentSwitched(_) => Self::AgentSwitch,
-            Event::TokensRecorded(_)
-            | Event::CostRecorded(_)
-            | Event::Said(_)
-            | Event::Reported(_)
-            | Event::DriverAttached(_)
-            | Event::DriverDetached(_)
-            | Event::LateRecorded(_)
-            | Event::Unknown(_) => Self::Auto,
-            Event::TopicSet(_)
-            | Event::BudgetWarned(_)
-            | Event::BudgetExceeded(_)
+            passing!() | Event::CostRecorded(_) => Self::Auto,
+            history_only!()
+            | state_only!()
+            | row_only!()
             | Event::FileChanged(_)
             | Event::HistoryNoted(_)
             | Event::ToolStarted(_)
-            | Event::ToolEnded(_)
-            | Event::MemoryUsed(_)
             | Event::ErrorRecorded(_)
-            | Event::CheckpointPinned(_)
-            | Event::RunNamed(_)
-            | Event::TurnCompleted(_)
-            | Event::RecoveryChosen(_)
-            | Event::ResumeAttempted(_)
-            | Event::SessionCreated(_)
-            | Event::SessionImported(_)
-            | Event::ItemsImported(_)
             | Event::JournalImported(_)
-            | Event::TextsForgotten(_)
-            | Event::SessionPaused(_)
-            | Event::SessionResumed(_)
-            | Event::SessionInterrupted(_)
-            | Event::SessionHalted(_)
-            | Event::SessionCompleted(_)
-            | Event::SessionAborted(_)
-            | Event::SessionFailed(_)
-            | Event::RequestMade(_)
-            | Event::RequestAnswered(_)
-            | Event::IntentSet(_)
-            | Event::ProjectSet(_)
-            | Event::GitBranchSet(_)
-            | Event::WorkflowSet(_)
             | Event::PhaseAdvanced(_)
-            | Event::StepSet(_)
-            | Event::IterationStarted(_)
-            | Event::AttemptStarted(_)
             | Event::PhaseVerified(_)
-            | Event::WorkflowStateSet(_)
-            | Event::ProgressSet(_)
-            | Event::BudgetSet(_)
-            | Event::BudgetExtended(_)
             | Event::ArtifactRecorded(_)
             | Event::OutputRecorded(_)
-            | Event::MetricSet(_)
-            | Event::TaskAdded(_)
             | Event::TaskEnded(_)
-            | Event::AgentStateSet(_)
-            | Event::PositionSet(_)
             | Event::MilestoneReached(_)
             | Event::DecisionMade(_)
-            | Event::BranchSwitched(_)
-            | Event::CacheSet(_)
-            | Event::CacheRemoved(_)
-            | Event::CheckpointDropped(_)
             | Event::CheckpointsInvalidated(_)
-            | Event::FilesRestored(_)
-            | Event::StateRestored(_)
             | Event::RunStarted(_)
-            | Event::RunAdopted(_)
-            | Event::RunEnded(_)
-            | Event::LoopStarted(_)
-            | Event::LoopBaselineTaken(_)
-            | Event::IterationEnded(_)
-            | Event::BreakerChanged(_)
-            | Event::GateMeasured(_)
-            | Event::GateAccepted(_)
-            | Event::GatePassed(_)
-            | Event::LoopParked(_)
-            | Event::LoopWoken(_)
-            | Event::OperatorNoted(_)
-            | Event::PhaseSkipped(_)
-            | Event::HandedOver(_)
-            | Event::ItemTaken(_)
-            | Event::ItemEnded(_)
-            | Event::QueueListed(_) => Self::Action,
+            | Event::RunEnded(_) => Self::Action,
         }
     }
 }

@@ -14,6 +14,9 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::event::Event;
+use crate::event::history_only;
+use crate::event::passing;
+use crate::event::state_only;
 use crate::rows::Patch;
 use crate::state::Applied;
 use crate::state::Mark;
@@ -194,71 +197,14 @@ impl Changes<'_> {
             Event::CheckpointPinned(e) => self.checkpoint_pinned(e),
             Event::CheckpointDropped(e) => self.checkpoint_dropped(e),
             Event::CheckpointsInvalidated(e) => self.checkpoints_invalidated(e),
-            Event::DriverDetached(_)
-            | Event::TopicSet(_)
-            | Event::TokensRecorded(_)
-            | Event::BudgetWarned(_)
-            | Event::BudgetExceeded(_)
+            history_only!()
+            | state_only!()
+            | passing!()
             | Event::HistoryNoted(_)
-            | Event::Said(_)
-            | Event::TurnCompleted(_)
-            | Event::Reported(_)
-            | Event::RecoveryChosen(_)
-            | Event::ResumeAttempted(_)
-            | Event::SessionCreated(_)
-            | Event::TextsForgotten(_)
-            | Event::SessionImported(_)
-            | Event::SessionPaused(_)
-            | Event::SessionResumed(_)
-            | Event::SessionInterrupted(_)
-            | Event::SessionHalted(_)
-            | Event::SessionCompleted(_)
-            | Event::SessionAborted(_)
-            | Event::SessionFailed(_)
-            | Event::DriverAttached(_)
-            | Event::RequestMade(_)
-            | Event::RequestAnswered(_)
-            | Event::LateRecorded(_)
-            | Event::IntentSet(_)
-            | Event::ProjectSet(_)
-            | Event::GitBranchSet(_)
-            | Event::WorkflowSet(_)
             | Event::PhaseAdvanced(_)
-            | Event::StepSet(_)
-            | Event::IterationStarted(_)
-            | Event::AttemptStarted(_)
-            | Event::WorkflowStateSet(_)
-            | Event::ProgressSet(_)
-            | Event::BudgetSet(_)
-            | Event::BudgetExtended(_)
-            | Event::MetricSet(_)
             | Event::AgentSwitched(_)
-            | Event::AgentStateSet(_)
-            | Event::PositionSet(_)
             | Event::BreakpointReached(_)
-            | Event::BreakpointContinued(_)
-            | Event::BranchSwitched(_)
-            | Event::CacheSet(_)
-            | Event::CacheRemoved(_)
-            | Event::FilesRestored(_)
-            | Event::StateRestored(_)
-            | Event::RunAdopted(_)
-            | Event::LoopStarted(_)
-            | Event::LoopBaselineTaken(_)
-            | Event::IterationEnded(_)
-            | Event::BreakerChanged(_)
-            | Event::GateMeasured(_)
-            | Event::GateAccepted(_)
-            | Event::GatePassed(_)
-            | Event::LoopParked(_)
-            | Event::LoopWoken(_)
-            | Event::OperatorNoted(_)
-            | Event::PhaseSkipped(_)
-            | Event::HandedOver(_)
-            | Event::ItemTaken(_)
-            | Event::ItemEnded(_)
-            | Event::QueueListed(_)
-            | Event::Unknown(_) => {}
+            | Event::BreakpointContinued(_) => {}
         }
     }
 }

@@ -14,8 +14,8 @@ use segno_core::event::Request;
 use segno_redact::Redacted;
 use segno_redact::Redactor;
 use segno_store::Append;
-use segno_store::SharedQuestion;
-use segno_store::SharedUse;
+use segno_store::OthersQuery;
+use segno_store::OthersView;
 use segno_store::What;
 
 use crate::Acted;
@@ -226,17 +226,17 @@ impl Engine {
     /// The same, with what others have used of shared caps.
     fn shared_decider(
         &self,
-        question: SharedQuestion,
+        question: OthersQuery,
         mut inputs: Vec<Input>,
         epoch: Option<u64>,
         driven: bool,
     ) -> What {
         let (redactor, caps) = (self.redactor(), self.day_caps());
-        let decide = move |state: &State, shared: &SharedUse| {
+        let decide = move |state: &State, shared: &OthersView| {
             crate::shared::judge(&mut inputs, state, shared, &caps)?;
             decide_all(&redactor, state, &inputs, epoch, driven)
         };
-        What::DecideShared(question, Box::new(decide))
+        What::DecideWithOthers(question, Box::new(decide))
     }
 
     /// The events of facts that follow whatever the state is, made fit before the store is locked. None if something

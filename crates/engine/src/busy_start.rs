@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use segno_store::sqlite::Patience;
+use segno_store::Patience;
 
 use crate::run::Stop;
 

@@ -274,7 +274,7 @@ impl Engine {
         let alone_in = new.alone.then(|| new.project.path.clone());
         let wish = new.id.unwrap_or_else(|| SessionId::at(at));
         let first = move |id: SessionId| {
-            let event = segno_core::create(segno_core::Creation {
+            let event = segno_core::create(segno_core::event::SessionCreated {
                 id,
                 uid,
                 made_by: new.made_by,

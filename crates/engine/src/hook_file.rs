@@ -11,7 +11,6 @@ use segno_core::day::DayCaps;
 use segno_redact::Redactor;
 use segno_redact::fingerprint;
 use segno_store::Store;
-use segno_store::sqlite;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -163,7 +162,7 @@ fn redactor(file: &HookFile, secrets: Vec<(String, String)>) -> Result<Redactor,
 }
 
 fn open(file: &HookFile) -> Result<Box<dyn Store>, String> {
-    let options = sqlite::Options { create: false, busy: PATIENCE, ..Default::default() };
+    let options = segno_store::OpenOptions { create: false, busy: PATIENCE, ..Default::default() };
     let store = file.store.open(options).map_err(|why| why.to_string())?;
     match file.store_id.is_none_or(|id| id == store.id()) {
         true => Ok(store),

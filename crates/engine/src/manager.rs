@@ -22,7 +22,6 @@ use segno_core::event::Source;
 use segno_core::event::Unit;
 use segno_core::event::Workflow;
 use segno_store::Filter;
-use segno_store::sqlite;
 
 use crate::Engine;
 use crate::EngineOptions;
@@ -110,7 +109,8 @@ impl SessionManager {
     pub fn open(options: ManagerOptions) -> Result<Self, Error> {
         let path =
             std::fs::canonicalize(&options.project).map_err(|why| Error::file(&options.project, why))?;
-        let store_options = sqlite::Options { purpose: sqlite::Purpose::LongLived, ..Default::default() };
+        let store_options =
+            segno_store::OpenOptions { purpose: segno_store::Purpose::LongLived, ..Default::default() };
         let store = options.store.open(store_options)?;
         let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
         let project = Project { path: path.display().to_string(), name, kind: None };

@@ -15,9 +15,8 @@ use segno_core::day::DayCaps;
 use segno_files::Access;
 use segno_files::Links;
 use segno_redact::Redactor;
+pub use segno_store::Purpose;
 use segno_store::Standing;
-use segno_store::sqlite;
-pub use segno_store::sqlite::Purpose;
 
 use crate::Actor;
 use crate::Engine;
@@ -85,9 +84,10 @@ impl Setup {
     pub fn open(&self, opening: Opening) -> Result<Engine, Error> {
         self.check_directories()?;
         let Opening { purpose, create, actor, waits } = opening;
-        let patience = sqlite::Patience::default();
+        let patience = segno_store::Patience::default();
         let at_start = waits.map(|tell| BusyStart::new(patience.clone(), tell));
-        let store = self.store.open(sqlite::Options { purpose, create, busy: self.busy, patience })?;
+        let store =
+            self.store.open(segno_store::OpenOptions { purpose, create, busy: self.busy, patience })?;
         let options = EngineOptions {
             redactor: self.redactor()?,
             actor,

@@ -13,8 +13,8 @@ use segno_core::event::Unit;
 use segno_core::lately::Used;
 use segno_core::looping::DayUse;
 use segno_core::looping::LoopCommand;
-use segno_store::SharedQuestion;
-use segno_store::SharedUse;
+use segno_store::OthersQuery;
+use segno_store::OthersView;
 
 use crate::Engine;
 use crate::Error;
@@ -41,8 +41,8 @@ impl Engine {
     /// If the record cannot be read.
     pub fn day_stand(&self, project: &str) -> Result<DayStand, Error> {
         let (since, until) = self.today();
-        let question = SharedQuestion { project: Some((project.to_owned(), since)), cap_from: None };
-        let used = self.store().shared_use(&question)?.project;
+        let question = OthersQuery { project: Some((project.to_owned(), since)), ..OthersQuery::default() };
+        let used = self.store().others(&question)?.project;
         Ok(DayStand { caps: self.options.day, used, since, until })
     }
 
@@ -72,7 +72,7 @@ impl Engine {
     /// If such a cap is used up, or it cannot be read what is used of it.
     pub(crate) fn check_shared(&self, state: &State) -> Result<(), Error> {
         let Some(question) = self.question(state) else { return Ok(()) };
-        let shared = self.store().shared_use(&question)?;
+        let shared = self.store().others(&question)?;
         check(state, &shared, &self.options.day).map_err(|why| self.shared_error(why))
     }
 
@@ -91,7 +91,7 @@ impl Engine {
         &self,
         session: SessionId,
         inputs: &[Input],
-    ) -> Result<Option<SharedQuestion>, Error> {
+    ) -> Result<Option<OthersQuery>, Error> {
         let asks = |input: &Input| is_start(input) || is_end_of_iteration(input);
         if !inputs.iter().any(asks) {
             return Ok(None);
@@ -107,10 +107,10 @@ impl Engine {
         self.options.day.is_set() || planned
     }
 
-    fn question(&self, state: &State) -> Option<SharedQuestion> {
+    fn question(&self, state: &State) -> Option<OthersQuery> {
         let project = self.is_capped_by_day(state).then(|| (state.project.path.clone(), self.today().0));
         let cap_from = state.cap_from.map(|cap| cap.session);
-        (project.is_some() || cap_from.is_some()).then_some(SharedQuestion { project, cap_from })
+        (project.is_some() || cap_from.is_some()).then_some(OthersQuery { sessions: None, project, cap_from })
     }
 
     /// What others used, as it has to be known for these.
@@ -123,7 +123,7 @@ impl Engine {
 pub(crate) fn judge(
     inputs: &mut [Input],
     state: &State,
-    shared: &SharedUse,
+    shared: &OthersView,
     caps: &DayCaps,
 ) -> Result<(), Refusal> {
     if inputs.iter().any(is_start) {
@@ -153,7 +153,7 @@ fn is_end_of_iteration(input: &Input) -> bool {
 }
 
 /// Whether a cap is used up that this session shares with others.
-fn check(state: &State, shared: &SharedUse, caps: &DayCaps) -> Result<(), Refusal> {
+fn check(state: &State, shared: &OthersView, caps: &DayCaps) -> Result<(), Refusal> {
     if broken(Guard::Cap) {
         return Ok(());
     }

@@ -64,7 +64,7 @@ impl StoreLocation {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open(&self, options: sqlite::Options) -> Result<Box<dyn Store>, Error> {
+    pub fn open(&self, options: segno_store::OpenOptions) -> Result<Box<dyn Store>, Error> {
         let Self::File(path) = self;
         Ok(Box::new(SqliteStore::open(path, options)?))
     }

@@ -106,7 +106,7 @@ pub enum Command {
     Checkpoint(commands::checkpoint::Args),
     Undo(commands::undo::UndoArgs),
     Redo(commands::undo::RedoArgs),
-    Diff(commands::undo::DiffArgs),
+    Diff(commands::diff::DiffArgs),
     Rollback(commands::undo::RollbackArgs),
 
     Ls(commands::ls::Args),

@@ -111,19 +111,8 @@ impl Fold {
 fn stand_in(session: SessionId, known: Known) -> Event {
     let name = known.project.rsplit('/').next().unwrap_or_default().to_owned();
     Event::SessionCreated(SessionCreated {
-        id: session,
-        uid: known.uid,
-        made_by: known.made_by,
-        topic: None,
-        intent: None,
         project: Project { path: known.project, name, kind: None },
-        workflow: None,
-        phase: None,
-        budget: Default::default(),
-        cost: Default::default(),
-        continues: None,
-        cap_from: None,
-        file: None,
+        ..SessionCreated::new(session, known.uid, known.made_by)
     })
 }
 

@@ -7,6 +7,7 @@ pub mod chain;
 mod codec;
 mod error;
 mod fold;
+mod opening;
 mod rows;
 pub mod sqlite;
 mod types;
@@ -16,6 +17,10 @@ pub use codec::references;
 pub use error::Certainty;
 pub use error::Error;
 pub use fold::state_at;
+pub use opening::KeepWaiting;
+pub use opening::OpenOptions;
+pub use opening::Patience;
+pub use opening::Purpose;
 pub use rows::from_journal;
 pub use types::*;
 
@@ -121,8 +126,8 @@ pub trait Store: Send + Sync {
     /// Lets go. Letting go twice, or after somebody took over, is no error.
     fn release(&self, session: SessionId, epoch: u64) -> Result<(), Error>;
 
-    /// What is used of caps that sessions share, now.
-    fn shared_use(&self, question: &SharedQuestion) -> Result<SharedUse, Error>;
+    /// What has to be known of other sessions, as it is now.
+    fn others(&self, query: &OthersQuery) -> Result<OthersView, Error>;
 
     /// Who drives a session.
     fn lease(&self, session: SessionId) -> Result<Option<Lease>, Error>;

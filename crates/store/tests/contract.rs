@@ -7,9 +7,9 @@ mod common;
 
 use std::path::PathBuf;
 
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 
 /// A fresh store that can be opened again and again.
@@ -34,7 +34,7 @@ impl Sqlite {
 
 impl Backend for Sqlite {
     fn open(&self) -> Box<dyn Store> {
-        let options = Options { purpose: self.purpose, ..Options::default() };
+        let options = OpenOptions { purpose: self.purpose, ..OpenOptions::default() };
         Box::new(SqliteStore::open(&self.home.path().join("segno.db"), options).unwrap())
     }
 
@@ -47,7 +47,7 @@ impl Backend for Sqlite {
 macro_rules! on_every_backend {
     ($($story:ident),* $(,)?) => { $(
         mod $story {
-            use segno_store::sqlite::Purpose;
+            use segno_store::Purpose;
 
             #[test]
             fn sqlite_one_shot() {

@@ -7,7 +7,6 @@ use serde_json::json;
 use crate::budget::CostBudget;
 use crate::budget::TokenBudget;
 use crate::command::Command;
-use crate::command::Creation;
 use crate::decide::create;
 use crate::event::samples::at;
 use crate::event::samples::full_state;
@@ -22,25 +21,11 @@ use crate::state::State;
 use crate::status::Status;
 use crate::story::*;
 
-fn creation() -> Creation {
-    Creation {
-        id: id(),
-        uid: uid(),
-        made_by: Maker::New,
-        topic: None,
-        intent: None,
-        project: Project::default(),
-        workflow: None,
-        phase: None,
-        budget: TokenBudget::default(),
-        cost: CostBudget::default(),
-        continues: None,
-        cap_from: None,
-        file: None,
-    }
+fn creation() -> SessionCreated {
+    SessionCreated::new(id(), uid(), Maker::New)
 }
 
-fn begin(creation: Creation) -> State {
+fn begin(creation: SessionCreated) -> State {
     State::begin(&Mark { seq: 1, at: at(0), run: None }, &create(creation).unwrap()).unwrap()
 }
 
@@ -265,11 +250,11 @@ fn a_new_session_is_active_with_the_default_budget() {
 fn a_new_session_starts_in_the_first_phase_unless_told_otherwise() {
     let phases = ["red", "green"].map(str::to_owned).to_vec();
     let workflow = Some(Workflow { name: "tdflow".to_owned(), phases });
-    let state = begin(Creation { workflow: workflow.clone(), ..creation() });
+    let state = begin(SessionCreated { workflow: workflow.clone(), ..creation() });
     assert_eq!(state.phase_label().as_deref(), Some("red 1/2"));
-    let state = begin(Creation { workflow, phase: Some("green".to_owned()), ..creation() });
+    let state = begin(SessionCreated { workflow, phase: Some("green".to_owned()), ..creation() });
     assert_eq!(state.phase_label().as_deref(), Some("green 2/2"));
-    let state = begin(Creation { phase: Some("analyze".to_owned()), ..creation() });
+    let state = begin(SessionCreated { phase: Some("analyze".to_owned()), ..creation() });
     assert_eq!(state.phase_label().as_deref(), Some("analyze"));
 }
 
@@ -280,15 +265,15 @@ fn a_session_that_could_not_be_kept_does_not_begin() {
     let cost = |limit_micros| CostBudget { limit_micros, ..CostBudget::default() };
     let long = "x".repeat(limits::LINE + 1);
     let bad = [
-        Creation { topic: Some("a\nb".to_owned()), ..creation() },
-        Creation { phase: Some(" ".to_owned()), ..creation() },
-        Creation { workflow: Some(Workflow::default()), ..creation() },
-        Creation { budget: budget(0, 80), ..creation() },
-        Creation { budget: budget(1, 101), ..creation() },
-        Creation { cost: cost(Some(0)), ..creation() },
-        Creation { cost: CostBudget { warn_percent: 101, ..cost(None) }, ..creation() },
-        Creation { project: Project { path: long, ..Project::default() }, ..creation() },
-        Creation {
+        SessionCreated { topic: Some("a\nb".to_owned()), ..creation() },
+        SessionCreated { phase: Some(" ".to_owned()), ..creation() },
+        SessionCreated { workflow: Some(Workflow::default()), ..creation() },
+        SessionCreated { budget: budget(0, 80), ..creation() },
+        SessionCreated { budget: budget(1, 101), ..creation() },
+        SessionCreated { cost: cost(Some(0)), ..creation() },
+        SessionCreated { cost: CostBudget { warn_percent: 101, ..cost(None) }, ..creation() },
+        SessionCreated { project: Project { path: long, ..Project::default() }, ..creation() },
+        SessionCreated {
             project: Project { kind: Some("a\u{1b}".to_owned()), ..Project::default() },
             ..creation()
         },

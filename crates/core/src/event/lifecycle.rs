@@ -83,6 +83,27 @@ pub struct SessionCreated {
     pub file: Option<String>,
 }
 
+impl SessionCreated {
+    /// A session of which only this is known.
+    pub fn new(id: SessionId, uid: Uid, made_by: Maker) -> Self {
+        Self {
+            id,
+            uid,
+            made_by,
+            topic: None,
+            intent: None,
+            project: Project::default(),
+            workflow: None,
+            phase: None,
+            budget: TokenBudget::default(),
+            cost: CostBudget::default(),
+            continues: None,
+            cap_from: None,
+            file: None,
+        }
+    }
+}
+
 /// The first event of a session that came from another store or a view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionImported {

@@ -7,6 +7,7 @@
 mod budget;
 mod checkpoint_events;
 mod fact;
+mod groups;
 mod ledger;
 mod lifecycle;
 mod limit;
@@ -23,6 +24,10 @@ mod work;
 pub use budget::*;
 pub use checkpoint_events::*;
 pub use fact::FactEvent;
+pub(crate) use groups::history_only;
+pub(crate) use groups::passing;
+pub(crate) use groups::row_only;
+pub(crate) use groups::state_only;
 pub use ledger::*;
 pub use lifecycle::*;
 pub use limit::*;

@@ -82,17 +82,8 @@ fn created() -> [Event; 2] {
         file: None,
     };
     let bare = SessionCreated {
-        made_by: Maker::New,
-        topic: None,
-        intent: None,
         project: Project { path: "/srv/x".into(), name: "x".into(), kind: None },
-        workflow: None,
-        phase: None,
-        budget: TokenBudget::default(),
-        cost: CostBudget::default(),
-        continues: None,
-        cap_from: None,
-        ..full.clone()
+        ..SessionCreated::new(full.id, full.uid, Maker::New)
     };
     [full.into(), bare.into()]
 }

@@ -115,19 +115,8 @@ fn items_fell(state: &LoopState, seen: &Observation) -> Option<String> {
 }
 
 fn numbers_moved(state: &LoopState, seen: &Observation) -> Vec<String> {
-    let rules = match state.phase_plan().map(|plan| &plan.gate) {
-        Some(GateRule::Metrics(rules)) => rules.as_slice(),
-        Some(
-            GateRule::Red { .. }
-            | GateRule::Green { .. }
-            | GateRule::Refactor { .. }
-            | GateRule::Document { .. }
-            | GateRule::Qa
-            | GateRule::Until
-            | GateRule::Signal,
-        )
-        | None => &[],
-    };
+    let gate = state.phase_plan().map(|plan| &plan.gate);
+    let rules = if let Some(GateRule::Metrics(rules)) = gate { rules.as_slice() } else { &[] };
     let moved = seen.metrics.iter().filter(|(name, now)| {
         let rule = rules.iter().find(|rule| rule.name == **name);
         match state.metrics.get(*name) {

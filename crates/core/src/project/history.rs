@@ -4,6 +4,9 @@ use super::Changes;
 use crate::event::Event;
 use crate::event::RestoreKind;
 use crate::event::Unit;
+use crate::event::passing;
+use crate::event::row_only;
+use crate::event::state_only;
 use crate::limits;
 use crate::rows::HistoryPatch;
 use crate::text::Text;
@@ -121,47 +124,17 @@ fn line(event: &Event) -> Option<(String, Option<Text>)> {
         Event::BreakpointContinued(e) => ("breakpoint_continued", said(e.name.as_str())),
         Event::CheckpointCreated(e) => ("checkpoint", said(e.id.to_string())),
         Event::HistoryNoted(e) => return Some((e.action.clone(), e.details.clone())),
-        Event::DriverDetached(_)
-        | Event::TopicSet(_)
-        | Event::TokensRecorded(_)
+        state_only!()
+        | passing!()
+        | row_only!()
         | Event::CostRecorded(_)
         | Event::FileChanged(_)
         | Event::ToolStarted(_)
-        | Event::ToolEnded(_)
-        | Event::MemoryUsed(_)
-        | Event::CheckpointPinned(_)
-        | Event::RunNamed(_)
-        | Event::Said(_)
-        | Event::TurnCompleted(_)
-        | Event::Reported(_)
-        | Event::ItemsImported(_)
-        | Event::DriverAttached(_)
-        | Event::RequestMade(_)
-        | Event::RequestAnswered(_)
-        | Event::LateRecorded(_)
-        | Event::IntentSet(_)
-        | Event::ProjectSet(_)
-        | Event::StepSet(_)
-        | Event::IterationStarted(_)
-        | Event::WorkflowStateSet(_)
-        | Event::ProgressSet(_)
         | Event::ArtifactRecorded(_)
         | Event::OutputRecorded(_)
-        | Event::MetricSet(_)
-        | Event::TaskAdded(_)
         | Event::TaskEnded(_)
-        | Event::AgentStateSet(_)
-        | Event::PositionSet(_)
         | Event::DecisionMade(_)
-        | Event::BranchSwitched(_)
-        | Event::CacheSet(_)
-        | Event::CacheRemoved(_)
-        | Event::CheckpointReady(_)
-        | Event::CheckpointDropped(_)
-        | Event::LoopBaselineTaken(_)
-        | Event::GateMeasured(_)
-        | Event::QueueListed(_)
-        | Event::Unknown(_) => return None,
+        | Event::CheckpointReady(_) => return None,
     };
     Some((action.to_owned(), details))
 }

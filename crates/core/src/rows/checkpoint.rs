@@ -9,6 +9,7 @@ use super::Patch;
 use super::Row;
 use super::RowVersion;
 use super::row;
+use crate::event::CheckpointReason;
 use crate::event::ConversationMark;
 use crate::event::HeadMark;
 use crate::event::SnapshotMark;
@@ -75,6 +76,11 @@ row! {
 impl CheckpointRow {
     /// Whether a turn can be taken back to it.
     pub fn begins_a_turn(&self) -> bool {
-        matches!(self.reason.as_str(), "run_start" | "turn")
+        self.is_for(CheckpointReason::RunStart) || self.is_for(CheckpointReason::Turn)
+    }
+
+    /// Whether it was made for this reason. Its own may be a word of a newer program.
+    pub fn is_for(&self, reason: CheckpointReason) -> bool {
+        self.reason == reason.as_str()
     }
 }

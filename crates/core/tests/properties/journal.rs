@@ -6,8 +6,6 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use segno_core::Command;
-use segno_core::CostBudget;
-use segno_core::Creation;
 use segno_core::Encoded;
 use segno_core::Event;
 use segno_core::Input;
@@ -16,11 +14,10 @@ use segno_core::Mark;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
-use segno_core::TokenBudget;
 use segno_core::create;
 use segno_core::decide;
 use segno_core::event::Maker;
-use segno_core::event::Project;
+use segno_core::event::SessionCreated;
 use segno_core::event::Source;
 use segno_core::project;
 use segno_core::state::Applied;
@@ -46,21 +43,8 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn new() -> Self {
         let at = Timestamp::from_micros(1_750_000_000_000_000);
-        let creation = Creation {
-            id: SessionId::at(at),
-            uid: "01932f6e-7c00-7000-8000-00805f9b34fb".parse().unwrap(),
-            made_by: Maker::New,
-            topic: None,
-            intent: None,
-            project: Project::default(),
-            workflow: None,
-            phase: None,
-            budget: TokenBudget::default(),
-            cost: CostBudget::default(),
-            continues: None,
-            cap_from: None,
-            file: None,
-        };
+        let uid = "01932f6e-7c00-7000-8000-00805f9b34fb".parse().unwrap();
+        let creation = SessionCreated::new(SessionId::at(at), uid, Maker::New);
         let event = create(creation).unwrap();
         let mark = Mark { seq: 1, at, run: None };
         let live = State::begin(&mark, &event).unwrap();

@@ -1,12 +1,10 @@
-use segno_core::CostBudget;
-use segno_core::Creation;
 use segno_core::Mark;
 use segno_core::SessionId;
 use segno_core::Timestamp;
-use segno_core::TokenBudget;
 use segno_core::Uid;
 use segno_core::event::Maker;
 use segno_core::event::Project;
+use segno_core::event::SessionCreated;
 use segno_core::state::BelowMark;
 
 use super::*;
@@ -33,20 +31,9 @@ fn tokens(input: u64, output: u64) -> TokenUse {
 
 fn state(tokens: TokenUse, micros: u64) -> State {
     let at = Timestamp::from_micros(NOON);
-    let creation = Creation {
-        id: SessionId::at(at),
-        uid: Uid::new(uuid::Uuid::nil()),
-        made_by: Maker::Run,
-        topic: None,
-        intent: None,
+    let creation = SessionCreated {
         project: Project { path: "/shop".to_owned(), ..Project::default() },
-        workflow: None,
-        phase: None,
-        budget: TokenBudget::default(),
-        cost: CostBudget::default(),
-        continues: None,
-        cap_from: None,
-        file: None,
+        ..SessionCreated::new(SessionId::at(at), Uid::new(uuid::Uuid::nil()), Maker::Run)
     };
     let created = segno_core::create(creation).unwrap();
     let mut state = State::begin(&Mark { seq: 1, at, run: None }, &created).unwrap();

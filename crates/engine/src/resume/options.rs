@@ -6,6 +6,7 @@ use segno_core::State;
 use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::call::subject;
+use segno_core::event::CheckpointReason;
 use segno_core::event::OptionOffered;
 use segno_core::event::Recovery;
 use segno_core::event::RecoveryChosen;
@@ -76,7 +77,10 @@ impl Engine {
     /// was made by somebody who knew what they were doing, not by the end of a dead run.
     pub fn checkpoint_to_resume(&self, session: SessionId) -> Result<Option<Checkpoint>, Error> {
         let fits = |checkpoint: &Checkpoint| {
-            checkpoint.ready && checkpoint.valid && !checkpoint.aside && checkpoint.reason != "interrupt"
+            checkpoint.ready
+                && checkpoint.valid
+                && !checkpoint.aside
+                && !checkpoint.is_for(CheckpointReason::Interrupt)
         };
         self.newest_checkpoint(session, CHECKPOINTS, PAGE, fits)
     }

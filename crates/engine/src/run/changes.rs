@@ -8,6 +8,7 @@ use segno_core::Fact;
 use segno_core::List;
 use segno_core::Timestamp;
 use segno_core::event::Change;
+use segno_core::event::CheckpointReason;
 use segno_core::limits;
 use segno_core::rows::FileRow;
 use segno_workspace::ChangeKind;
@@ -22,8 +23,6 @@ use crate::tree::Checkpoint;
 
 /// More changed files than this are not listed one by one; the checkpoints have them all.
 const MOST: usize = 5_000;
-/// Why the checkpoint before a run is made, as rows have it.
-const RUN_START: &str = "run_start";
 /// How far back the checkpoint of the run's start is looked for.
 const CHECKPOINTS: usize = 10_000;
 
@@ -46,7 +45,7 @@ pub(super) fn record_untold(recorder: &mut Recorder<'_>, until: Option<Timestamp
 /// The checkpoint that holds the files as the run found them.
 pub(super) fn start_of_run(recorder: &Recorder<'_>) -> Result<Option<Checkpoint>, Error> {
     let Some(run) = recorder.state.run.as_ref().filter(|run| run.id == recorder.run) else { return Ok(None) };
-    newest(recorder, |found| found.reason == RUN_START && found.seq < run.seq)
+    newest(recorder, |found| found.is_for(CheckpointReason::RunStart) && found.seq < run.seq)
 }
 
 /// The newest checkpoint with files that fits.

@@ -252,8 +252,8 @@ fn more(stream: &mut UnixStream, heard: &mut Vec<u8>, most: usize, until: Instan
 mod tests {
     use segno_core::Event;
     use segno_store::EventRow;
+    use segno_store::Purpose;
     use segno_store::sqlite;
-    use segno_store::sqlite::Purpose;
 
     use super::*;
     use crate::EngineOptions;
@@ -271,7 +271,7 @@ mod tests {
     impl House {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let options = sqlite::Options { purpose: Purpose::LongLived, ..Default::default() };
+            let options = segno_store::OpenOptions { purpose: Purpose::LongLived, ..Default::default() };
             let store = sqlite::SqliteStore::open(&dir.path().join("segno.db"), options).unwrap();
             let view = crate::view::Options { enabled: false, ..Default::default() };
             let engine = Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() });

@@ -2,9 +2,9 @@ use segno_core::Event;
 use segno_core::event::Channel;
 use segno_store::Append;
 use segno_store::EventRow;
+use segno_store::Purpose;
 use segno_store::What;
 use segno_store::sqlite;
-use segno_store::sqlite::Purpose;
 
 use super::*;
 use crate::EngineOptions;
@@ -17,7 +17,7 @@ fn said(text: &str) -> Fact {
 
 fn open(path: &std::path::Path, busy: Duration) -> Engine {
     let purpose = Purpose::LongLived;
-    let options = sqlite::Options { purpose, create: true, busy, ..Default::default() };
+    let options = segno_store::OpenOptions { purpose, create: true, busy, ..Default::default() };
     let store = sqlite::SqliteStore::open(path, options).unwrap();
     let view = view::Options { enabled: false, ..view::Options::default() };
     Engine::new(Box::new(store), EngineOptions { view, ..EngineOptions::default() })

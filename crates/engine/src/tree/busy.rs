@@ -39,9 +39,6 @@ impl Engine {
         state: &State,
         company: AgentsAllowed,
     ) -> Result<Vec<HeldAgent>, Error> {
-        if broken(Guard::Right) {
-            return Ok(Vec::new());
-        }
         self.settle_session(state.session_id)?;
         for (session, _) in self.leases_of_tree(state)? {
             if session != state.session_id {

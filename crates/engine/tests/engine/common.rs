@@ -20,8 +20,8 @@ use segno_engine::launch::AgentSettings;
 use segno_engine::launch::Common;
 use segno_engine::launch::LaunchSettings;
 use segno_engine::view;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::sqlite::SqliteStore;
 
 /// A temporary place with a project, a store and a spool.
@@ -104,7 +104,7 @@ impl Room {
 }
 
 pub(crate) fn store_at(path: &Path, busy: Duration) -> SqliteStore {
-    let options = Options { purpose: Purpose::OneShot, busy, ..Options::default() };
+    let options = OpenOptions { purpose: Purpose::OneShot, busy, ..OpenOptions::default() };
     SqliteStore::open(path, options).unwrap()
 }
 

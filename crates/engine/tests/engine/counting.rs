@@ -108,8 +108,8 @@ impl<S: Store> Store for Counting<S> {
     fn lease(&self, session: SessionId) -> Result<Option<Lease>, Error> {
         self.store.lease(session)
     }
-    fn shared_use(&self, question: &segno_store::SharedQuestion) -> Result<segno_store::SharedUse, Error> {
-        self.store.shared_use(question)
+    fn others(&self, query: &segno_store::OthersQuery) -> Result<segno_store::OthersView, Error> {
+        self.store.others(query)
     }
     fn leases(&self) -> Result<Vec<(SessionId, Lease)>, Error> {
         self.store.leases()

@@ -18,11 +18,11 @@ use segno_engine::tree::tell_pending;
 use serde_json::json;
 
 use super::args::Page;
+use super::diff::changes;
 use super::doing::look;
 use super::doing::record;
 use super::lists;
 use super::undo::RestoreFlags;
-use super::undo::changes;
 use super::undo::preview_and_confirm;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -279,7 +279,7 @@ fn diff(context: &Context, before: &str, after: Option<&str>) -> Outcome {
     if context.printer.is_json() {
         return context.printer.json(&json!({
             "before": before.id, "after": after.as_ref().map(|after| &after.id),
-            "files": compared.files.iter().map(super::undo::change_json).collect::<Vec<_>>(),
+            "files": compared.files.iter().map(super::diff::change_json).collect::<Vec<_>>(),
             "values": compared.values.iter()
                 .map(|(name, before, after)| json!({ "name": name, "before": before, "after": after }))
                 .collect::<Vec<_>>(),

@@ -142,42 +142,33 @@ impl Show<'_> {
 
     /// Shows what happens until a call is open that will not end.
     fn follow(&self, ctx: &CommandContext<'_>, session: SessionId) -> Outcome<State> {
-        let until = Instant::now() + PATIENCE;
-        let mut view = super::run::View::new(self.context);
-        let mut after = 0;
-        loop {
-            let rows = ctx.engine.events(session, after, 100)?;
-            for row in rows {
-                if let segno_engine::EventRow::Whole(stored) = row {
-                    after = stored.seq;
-                    if let Ok(event) = stored.event() {
-                        view.show(stored.seq, stored.at, &event);
-                    }
-                }
-            }
-            let state = ctx.load(session)?;
-            if state.calls.total >= 3 && state.calls.open.len() == 1 && state.seq == after {
-                view.show_open();
-                self.breathe();
-                return Ok(state);
-            }
-            if Instant::now() >= until {
-                return Err(CommandError::failure(
-                    "no_demo",
-                    "the demonstration's agent did not get to work",
-                ));
-            }
-            std::thread::sleep(LOOK);
-        }
+        let is_there = |state: &State| state.calls.total >= 3 && state.calls.open.len() == 1;
+        let (state, mut view) = self.follow_until(ctx, session, 0, "did not get to work", &is_there)?;
+        view.show_open();
+        self.breathe();
+        Ok(state)
     }
 
     /// Shows what happens until the session is completed.
     fn follow_to_the_end(&self, ctx: &CommandContext<'_>, before: &State) -> Outcome<State> {
+        let is_there = |state: &State| state.status == Status::Completed && state.driver.is_none();
+        let (state, _) =
+            self.follow_until(ctx, before.session_id, before.seq, "did not come back", &is_there)?;
+        Ok(state)
+    }
+
+    /// Shows what happens after an event, until the session is as it should be and all of it was shown.
+    fn follow_until(
+        &self,
+        ctx: &CommandContext<'_>,
+        session: SessionId,
+        mut after: u64,
+        failed: &str,
+        is_there: &dyn Fn(&State) -> bool,
+    ) -> Outcome<(State, super::run::View<'_>)> {
         let until = Instant::now() + PATIENCE;
         let mut view = super::run::View::new(self.context);
-        let mut after = before.seq;
         loop {
-            let session = before.session_id;
             let rows = ctx.engine.events(session, after, 100)?;
             for row in rows {
                 if let segno_engine::EventRow::Whole(stored) = row {
@@ -188,11 +179,12 @@ impl Show<'_> {
                 }
             }
             let state = ctx.load(session)?;
-            if state.status == Status::Completed && state.driver.is_none() && state.seq == after {
-                return Ok(state);
+            if is_there(&state) && state.seq == after {
+                return Ok((state, view));
             }
             if Instant::now() >= until {
-                return Err(CommandError::failure("no_demo", "the demonstration's agent did not come back"));
+                let why = format!("the demonstration's agent {failed}");
+                return Err(CommandError::failure("no_demo", why));
             }
             std::thread::sleep(LOOK);
         }

@@ -35,15 +35,9 @@ pub struct InitArgs {
     /// The agents; those that you have if nothing is said
     #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::CODING))]
     pub agents: Vec<String>,
-    /// Change your own settings, which is what happens if nothing is said
-    #[arg(long, conflicts_with = "project")]
-    pub user: bool,
-    /// Only show what would change
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Do not ask
-    #[arg(long, short)]
-    pub yes: bool,
+    /// How the settings are changed
+    #[command(flatten)]
+    pub how: HowArgs,
 }
 
 /// Take the hooks of `segno init` out of the settings again
@@ -56,6 +50,14 @@ pub struct UninitArgs {
     /// The agents; all of them if nothing is said
     #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::CODING))]
     pub agents: Vec<String>,
+    /// How the settings are changed
+    #[command(flatten)]
+    pub how: HowArgs,
+}
+
+/// How settings are changed.
+#[derive(ClapArgs, Clone, Debug)]
+pub struct HowArgs {
     /// Change your own settings, which is what happens if nothing is said
     #[arg(long, conflicts_with = "project")]
     pub user: bool,
@@ -91,15 +93,17 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
     let change = Change {
         done: "installed",
         already: "nothing to do: hooks are there",
-        dry_run: args.dry_run,
-        yes: args.yes,
+        dry_run: args.how.dry_run,
+        yes: args.how.yes,
     };
     apply(context, &installer, plans, &change)?;
-    if !args.dry_run && !context.printer.is_json() {
-        if chosen.contains(&"codex") {
-            context
-                .printer
-                .hint("Codex runs hooks only after you have looked at them: type /hooks in codex once");
+    if !args.how.dry_run && !context.printer.is_json() {
+        for name in &chosen {
+            let watching = agents::by_name(name).and_then(|agent| agent.watching());
+            if let Some(agents::watching::Runs::Trusted { how, .. }) = watching.map(|it| it.runs) {
+                let hint = format!("{name} runs hooks only after you have looked at them: {how} once");
+                context.printer.hint(hint);
+            }
         }
         context
             .printer
@@ -119,8 +123,8 @@ pub fn uninit(context: &Context, args: &UninitArgs) -> Outcome {
     let change = Change {
         done: "taken out",
         already: "nothing to do: no hooks are there",
-        dry_run: args.dry_run,
-        yes: args.yes,
+        dry_run: args.how.dry_run,
+        yes: args.how.yes,
     };
     apply(context, &installer, plans, &change)
 }

@@ -20,6 +20,7 @@ pub mod cost;
 pub mod decide;
 pub mod demo;
 pub mod detect;
+pub mod diff;
 pub mod doctor;
 mod doing;
 pub mod du;
@@ -79,7 +80,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Demo(args) => demo::run(context, args),
         Command::Undo(args) => undo::undo(context, args),
         Command::Redo(args) => undo::redo(context, args),
-        Command::Diff(args) => undo::diff(context, args),
+        Command::Diff(args) => diff::diff(context, args),
         Command::Rollback(args) => undo::rollback(context, args),
         Command::Run(args) => run::run(context, args),
         Command::Mcp(args) => mcp::run(context, args),
@@ -154,8 +155,8 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
 fn guarded(command: &Command) -> Option<&'static str> {
     Some(match command {
         Command::Config(args) if args.changes() => "change the settings",
-        Command::Init(args) if !args.dry_run => "change the settings of agents",
-        Command::Uninit(args) if !args.dry_run => "change the settings of agents",
+        Command::Init(args) if !args.how.dry_run => "change the settings of agents",
+        Command::Uninit(args) if !args.how.dry_run => "change the settings of agents",
         Command::Rm(_) => "remove sessions",
         Command::Forget(args) if !args.dry_run => "take things out of the record",
         Command::Cleanup(_) => "remove sessions",

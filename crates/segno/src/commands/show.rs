@@ -200,12 +200,7 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>, files: u64) ->
         fact("tasks", format!("{} open, {} done", open, state.tasks.done).into());
     }
     if !state.metrics.is_empty() {
-        let metrics: Vec<String> = state
-            .metrics
-            .iter()
-            .map(|(name, value)| format!("{name} {}", serde_json::json!(value)))
-            .collect();
-        fact("metrics", metrics.join(", ").into());
+        fact("metrics", metrics(state).into());
     }
     if !state.outputs.is_empty() {
         fact("outputs", state.outputs.keys().cloned().collect::<Vec<_>>().join(", ").into());
@@ -324,4 +319,10 @@ impl Part {
         .into_iter()
         .find_map(|(asked, list)| asked.then_some(list))
     }
+}
+
+/// The metrics of a session on one line.
+pub(super) fn metrics(state: &State) -> String {
+    let one = |(name, value): (&String, _)| format!("{name} {}", serde_json::json!(value));
+    state.metrics.iter().map(one).collect::<Vec<_>>().join(", ")
 }

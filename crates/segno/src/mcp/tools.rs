@@ -324,7 +324,7 @@ const TOOLS: &[Spec] = &[
         &[("since", TEXT), ("until", TEXT), ("paths", TEXTS), ("stat", YES)],
         |it| {
             let it: Diff = read(it)?;
-            command(Command::Diff(undo::DiffArgs {
+            command(Command::Diff(crate::commands::diff::DiffArgs {
                 paths: it.paths,
                 since: it.since,
                 until: it.until,

@@ -33,8 +33,8 @@ use crate::types::Append;
 use crate::types::Appended;
 use crate::types::EventRow;
 use crate::types::Filter;
-use crate::types::SharedQuestion;
-use crate::types::SharedUse;
+use crate::types::OthersQuery;
+use crate::types::OthersView;
 use crate::types::StoredEvent;
 use crate::types::What;
 
@@ -282,13 +282,8 @@ impl Work<'_> {
                 decided = decider(&working.state)?;
                 &decided
             }
-            (What::DecideAmong(filter, decider), _) => {
-                decided = decider(&working.state, &self.others(filter)?)?;
-                &decided
-            }
-            (What::DecideShared(question, decider), _) => {
-                let shared = self.shared_use(question, &working.state)?;
-                decided = decider(&working.state, &shared)?;
+            (What::DecideWithOthers(query, decider), _) => {
+                decided = decider(&working.state, &self.others(query, &working.state)?)?;
                 &decided
             }
         };
@@ -326,7 +321,7 @@ impl Work<'_> {
     }
 
     /// The sessions that a filter finds, as they will be after this transaction as far as it is known now.
-    fn others(&self, filter: &Filter) -> Result<Vec<Summary>, Error> {
+    fn found(&self, filter: &Filter) -> Result<Vec<Summary>, Error> {
         let filter = Filter { limit: None, ..filter.clone() };
         let mut found = super::pages::list(self.connection, self.location, &filter)?.sessions;
         // What appends before this one changed is written at the end.
@@ -340,17 +335,22 @@ impl Work<'_> {
         Ok(found)
     }
 
-    /// What is used of caps that sessions share. What this transaction has changed and not written yet counts as it will be.
-    fn shared_use(&self, question: &SharedQuestion, own: &State) -> Result<SharedUse, Error> {
+    /// What has to be known of other sessions. What this transaction has changed and not written yet counts as it will be.
+    fn others(&self, query: &OthersQuery, own: &State) -> Result<OthersView, Error> {
+        let sessions = match &query.sessions {
+            Some(filter) => self.found(filter)?,
+            None => Vec::new(),
+        };
         let in_hand = |session: SessionId| match self.sessions.get(&session) {
             _ if session == own.session_id => Some(own),
             Some(working) => Some(&working.state),
             None => None,
         };
-        shared::read_with(self.connection, self.location, question, &in_hand, &|session| {
+        let used = shared::read_with(self.connection, self.location, query, &in_hand, &|session| {
             let row = session::find_row(self.connection, self.location, session)?;
             Ok(session::newest(self.connection, self.location, session, &row, self.cache)?.state)
-        })
+        })?;
+        Ok(OthersView { sessions, ..used })
     }
 
     fn is_late(&self, append: &Append, working: &mut Working) -> Result<bool, Error> {

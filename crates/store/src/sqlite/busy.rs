@@ -2,39 +2,12 @@
 
 use std::cell::Cell;
 use std::cell::RefCell;
-use std::fmt;
-use std::sync::Arc;
-use std::sync::PoisonError;
-use std::sync::RwLock;
 use std::time::Duration;
 use std::time::Instant;
 
 use rusqlite::Connection;
 
-/// Asked again and again while somebody else writes, with how long that has taken: whether to wait on.
-pub type KeepWaiting = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
-
-/// Who decides how long other writers are waited for. Clones are one and the same, so that whoever opened a store can
-/// change it later.
-#[derive(Clone, Default)]
-pub struct Patience(Arc<RwLock<Option<KeepWaiting>>>);
-
-impl Patience {
-    /// From now on this decides; with none, waiting ends after [`super::Options::busy`].
-    pub fn set(&self, keep_waiting: Option<KeepWaiting>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = keep_waiting;
-    }
-
-    fn get(&self) -> Option<KeepWaiting> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl fmt::Debug for Patience {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Patience").field(&self.get().is_some()).finish()
-    }
-}
+use crate::KeepWaiting;
 
 thread_local! {
     // SQLite's handler takes no data of ours, but it runs in the thread that waits.
@@ -56,7 +29,7 @@ pub(super) fn patience(patience: Duration) {
 }
 
 /// The same, where somebody may decide otherwise.
-pub(super) fn patience_of(options: &super::Options) {
+pub(super) fn patience_of(options: &crate::OpenOptions) {
     PATIENCE.set(options.busy);
     KEEP_WAITING.set(options.patience.get());
 }

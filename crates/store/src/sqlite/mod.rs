@@ -29,17 +29,15 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
-use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::ErrorCode;
 
-pub use busy::KeepWaiting;
-pub use busy::Patience;
 pub use forget::file_holds;
-pub use open::Purpose;
 
 use crate::Error;
+use crate::OpenOptions;
+use crate::Purpose;
 use crate::error::Certainty;
 use crate::types::Identity;
 use crate::types::Standing;
@@ -48,30 +46,6 @@ use writer::Writer;
 
 /// What lies beside a database while it is not known whether its last commit is on the disk.
 const IN_DOUBT: &str = ".in-doubt";
-
-/// How to open a store.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What for.
-    pub purpose: Purpose,
-    /// Whether to make it if there is none.
-    pub create: bool,
-    /// How long to wait for other writers.
-    pub busy: Duration,
-    /// Who may decide otherwise.
-    pub patience: Patience,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            purpose: Purpose::OneShot,
-            create: true,
-            busy: Duration::from_secs(10),
-            patience: Patience::default(),
-        }
-    }
-}
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
@@ -87,7 +61,7 @@ pub struct SqliteStore {
 pub(crate) struct Direct {
     path: PathBuf,
     location: String,
-    options: Options,
+    options: OpenOptions,
     connection: Option<Connection>,
     file: open::OpenFile,
     /// A commit failed, and what it wrote may be in the system's memory and nowhere else.
@@ -96,7 +70,7 @@ pub(crate) struct Direct {
 }
 
 impl Direct {
-    fn open(path: &Path, options: Options) -> Result<Self, Error> {
+    fn open(path: &Path, options: OpenOptions) -> Result<Self, Error> {
         let (connection, file) = open::open(path, options.create, &options)?;
         Ok(Self {
             path: path.to_owned(),
@@ -178,7 +152,7 @@ impl Direct {
 
 impl SqliteStore {
     /// Opens a store in the file at `path`.
-    pub fn open(path: &Path, options: Options) -> Result<Self, Error> {
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Self, Error> {
         let purpose = options.purpose;
         let reader = Direct::open(path, options.clone())?;
         let writer = match purpose {

@@ -17,6 +17,7 @@ use segno_core::StoreId;
 use super::fault;
 use super::schema;
 use crate::Error;
+use crate::Purpose;
 use crate::types::Identity;
 use crate::types::Standing;
 
@@ -54,17 +55,6 @@ const NETWORK_FILE_SYSTEMS: &[(i64, &str)] = &[
 const SHARED_PAGE: u64 = 4_096;
 /// How much room there must be then.
 const SHARED_ROOM: u64 = 256 * 1024;
-
-/// What the connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A short process: one append or a look, then gone. It leaves upkeep to others.
-    OneShot,
-    /// A process that stays.
-    LongLived,
-    /// Looking at a damaged or read-only database: nothing is written, not even beside it.
-    Inspect,
-}
 
 /// Which file a connection was opened on: a name can come to mean another one.
 #[derive(Debug)]
@@ -105,7 +95,7 @@ fn identity_of(path: &Path) -> Option<(u64, u64)> {
 pub(super) fn open(
     path: &Path,
     create: bool,
-    options: &super::Options,
+    options: &crate::OpenOptions,
 ) -> Result<(Connection, OpenFile), Error> {
     let purpose = options.purpose;
     let location = path.display().to_string();

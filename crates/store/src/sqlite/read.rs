@@ -23,6 +23,7 @@ use super::pages::rows_of;
 use super::session;
 use super::upkeep;
 use crate::Error;
+use crate::Purpose;
 use crate::Store;
 use crate::codec;
 use crate::types::*;
@@ -58,7 +59,7 @@ impl Store for SqliteStore {
         if batch.is_empty() {
             return Vec::new();
         }
-        if self.purpose == super::Purpose::Inspect {
+        if self.purpose == Purpose::Inspect {
             return batch.iter().map(|_| Err(Error::ReadOnly { location: self.location.clone() })).collect();
         }
         match &self.writer {
@@ -139,11 +140,11 @@ impl Store for SqliteStore {
         self.read(|connection, location, _| list(connection, location, filter))
     }
 
-    fn shared_use(&self, question: &SharedQuestion) -> Result<SharedUse, Error> {
-        self.read(|connection, place, cache| {
-            super::shared::read(connection, place, question, &|session| {
-                let row = session::find_row(connection, place, session)?;
-                Ok(session::newest(connection, place, session, &row, cache)?.state)
+    fn others(&self, query: &OthersQuery) -> Result<OthersView, Error> {
+        self.read(|connection, location, cache| {
+            super::shared::read(connection, location, query, &|session| {
+                let row = session::find_row(connection, location, session)?;
+                Ok(session::newest(connection, location, session, &row, cache)?.state)
             })
         })
     }
@@ -278,7 +279,7 @@ impl Store for SqliteStore {
     }
 
     fn maintain(&self) -> Result<(), Error> {
-        if self.purpose != super::Purpose::Inspect {
+        if self.purpose != Purpose::Inspect {
             super::heads::shorten(&self.path);
         }
         upkeep::maintain(&mut self.direct(), &self.path)

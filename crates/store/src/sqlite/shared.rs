@@ -1,4 +1,5 @@
-//! What sessions use of caps that they share, added up from their lines in the list of sessions.
+//! What a session has to know of others: which there are, and what they use of caps that they share, added up from their
+//! lines in the list of sessions.
 
 use rusqlite::Connection;
 use segno_core::SessionId;
@@ -8,8 +9,9 @@ use serde::Deserialize;
 
 use super::fault;
 use crate::Error;
-use crate::types::SharedQuestion;
-use crate::types::SharedUse;
+use crate::types::Filter;
+use crate::types::OthersQuery;
+use crate::types::OthersView;
 
 /// Of a session's line only this matters here. One that was written before there was such a thing has none.
 #[derive(Default, Deserialize)]
@@ -21,27 +23,30 @@ struct Line {
 /// Reads a session's state.
 pub(super) type Load<'a> = dyn Fn(SessionId) -> Result<State, Error> + 'a;
 
-/// What is used, as it is in the store.
+/// What is asked for, as it is in the store.
 pub(super) fn read(
     connection: &Connection,
-    place: &str,
-    question: &SharedQuestion,
+    location: &str,
+    query: &OthersQuery,
     load: &Load<'_>,
-) -> Result<SharedUse, Error> {
-    read_with(connection, place, question, &|_| None, load)
+) -> Result<OthersView, Error> {
+    let used = read_with(connection, location, query, &|_| None, load)?;
+    let Some(filter) = &query.sessions else { return Ok(used) };
+    let filter = Filter { limit: None, ..filter.clone() };
+    Ok(OthersView { sessions: super::pages::list(connection, location, &filter)?.sessions, ..used })
 }
 
-/// The same; of a session that is in hand, its state there counts.
+/// What is used of caps that are shared; of a session that is in hand, its state there counts.
 pub(super) fn read_with<'a>(
     connection: &Connection,
-    place: &str,
-    question: &SharedQuestion,
+    location: &str,
+    query: &OthersQuery,
     in_hand: &dyn Fn(SessionId) -> Option<&'a State>,
     load: &Load<'_>,
-) -> Result<SharedUse, Error> {
-    let mut shared = SharedUse::default();
-    if let Some((project, since)) = &question.project {
-        let sql = |e| fault(place, e);
+) -> Result<OthersView, Error> {
+    let mut shared = OthersView::default();
+    if let Some((project, since)) = &query.project {
+        let sql = |e| fault(location, e);
         let mut ask = connection
             .prepare_cached("SELECT id, summary FROM sessions WHERE project = ?1 AND updated_us >= ?2")
             .map_err(sql)?;
@@ -64,7 +69,7 @@ pub(super) fn read_with<'a>(
             shared.project = shared.project.plus(&lately.since(*since));
         }
     }
-    if let Some(session) = question.cap_from {
+    if let Some(session) = query.cap_from {
         shared.cap_from = match in_hand(session) {
             Some(state) => Some(Box::new(state.clone())),
             None => match load(session) {

@@ -114,25 +114,26 @@ pub type Last = Box<dyn FnOnce(SessionId, &State) -> Result<Vec<Redacted>, Refus
 /// Decides on the newest state which events follow. It runs inside the store's transaction.
 pub type Decider = Box<dyn FnMut(&State) -> Result<Vec<Redacted>, Refusal> + Send>;
 
-/// The same for what other sessions have a say in: those that a filter finds, as they are in that transaction. They are
-/// read there, so no two sessions decide on the same old picture of each other.
-pub type DeciderAmong = Box<dyn FnMut(&State, &[Summary]) -> Result<Vec<Redacted>, Refusal> + Send>;
+/// The same for what other sessions have a say in, as they are in that transaction. They are read there, so no two
+/// sessions decide on the same old picture of each other.
+pub type DeciderWithOthers = Box<dyn FnMut(&State, &OthersView) -> Result<Vec<Redacted>, Refusal> + Send>;
 
-/// The same, with what other sessions have used that share a cap with this one.
-pub type SharedDecider = Box<dyn FnMut(&State, &SharedUse) -> Result<Vec<Redacted>, Refusal> + Send>;
-
-/// Whose use is asked for: it is read at the moment at which it is decided on it.
+/// What has to be known of other sessions: it is read at the moment at which it is decided on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SharedQuestion {
+pub struct OthersQuery {
+    /// The sessions that this finds, in short. Its limit is left out.
+    pub sessions: Option<Filter>,
     /// What all sessions of this project used since this moment.
     pub project: Option<(String, Timestamp)>,
     /// The session whose cap this one goes on with.
     pub cap_from: Option<SessionId>,
 }
 
-/// What is used of caps that sessions share.
+/// What an [`OthersQuery`] found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SharedUse {
+pub struct OthersView {
+    /// The sessions that were asked for.
+    pub sessions: Vec<Summary>,
     /// What all sessions of the project used, each once.
     pub project: Used,
     /// The session whose cap is gone on with, if it is in this store.
@@ -145,10 +146,8 @@ pub enum What {
     Facts(Vec<Redacted>),
     /// What follows from the newest state.
     Decide(Decider),
-    /// What follows from the newest state, and from what these other sessions do. The limit of the filter is left out.
-    DecideAmong(Filter, DeciderAmong),
-    /// What follows from the newest state and from what other sessions have used.
-    DecideShared(SharedQuestion, SharedDecider),
+    /// What follows from the newest state, and from what other sessions do and have used.
+    DecideWithOthers(OthersQuery, DeciderWithOthers),
 }
 
 /// One append.

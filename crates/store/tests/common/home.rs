@@ -7,8 +7,8 @@ use std::process::Command;
 use rusqlite::Connection;
 use segno_core::SessionId;
 use segno_store::Error;
+use segno_store::OpenOptions;
 use segno_store::Store;
-use segno_store::sqlite::Options;
 use segno_store::sqlite::SqliteStore;
 use segno_store::sqlite::schema;
 
@@ -48,7 +48,7 @@ impl Home {
     }
 
     pub(crate) fn try_open(&self) -> Result<SqliteStore, Error> {
-        SqliteStore::open(&self.db(), Options::default())
+        SqliteStore::open(&self.db(), OpenOptions::default())
     }
 
     /// Another program's look at the database.

@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use segno_core::Creation;
 use segno_core::Event;
 use segno_core::EventKey;
 use segno_core::Input;
@@ -15,6 +14,7 @@ use segno_core::event::HistoryNoted;
 use segno_core::event::Holder;
 use segno_core::event::Maker;
 use segno_core::event::Project;
+use segno_core::event::SessionCreated;
 use segno_redact::Redacted;
 use segno_redact::Redactor;
 use segno_store::Append;
@@ -65,21 +65,11 @@ pub(crate) fn holder(what: &str) -> Holder {
 }
 
 /// What a new session is to be.
-pub(crate) fn creation(id: SessionId, uid: Uid, project: &str, made_by: Maker) -> Creation {
-    Creation {
-        id,
-        uid,
-        made_by,
+pub(crate) fn creation(id: SessionId, uid: Uid, project: &str, made_by: Maker) -> SessionCreated {
+    SessionCreated {
         topic: Some("boats".into()),
-        intent: None,
         project: Project { path: project.into(), name: "harbour".into(), kind: None },
-        workflow: None,
-        phase: None,
-        budget: Default::default(),
-        cost: Default::default(),
-        continues: None,
-        cap_from: None,
-        file: None,
+        ..SessionCreated::new(id, uid, made_by)
     }
 }
 

@@ -83,26 +83,27 @@ fn a_shared_decider_sees_what_others_used(backend: &dyn Backend) {
     for (session, name) in [(one, "a"), (two, "b"), (elsewhere, "c")] {
         append(&*store, used(session, name, 100)).unwrap();
     }
-    let ask = |since: i64| segno_store::SharedQuestion {
+    let ask = |since: i64| segno_store::OthersQuery {
+        sessions: None,
         project: Some((PROJECT.to_owned(), segno_core::Timestamp::from_micros(since))),
         cap_from: Some(two),
     };
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let noted = seen.clone();
-    let decide = move |_: &segno_core::State, shared: &segno_store::SharedUse| {
+    let decide = move |_: &segno_core::State, shared: &segno_store::OthersView| {
         let first = shared.cap_from.as_ref().map(|state| state.tokens.input);
         noted.lock().unwrap().push((shared.project.uncached, shared.project.cache_read, first));
         Err(Refusal::Already("seen".to_owned()))
     };
-    let what = segno_store::What::DecideShared(ask(0), Box::new(decide));
+    let what = segno_store::What::DecideWithOthers(ask(0), Box::new(decide));
     let look = segno_store::Append::new(one, key("look"), at(1_000), what);
     let results = store.append(vec![used(two, "d", 20), used(one, "e", 3), look]);
     assert!(matches!(results[2], Err(Error::Refused(Refusal::Already(_)))));
     assert_eq!(*seen.lock().unwrap(), [(223, 28, Some(120))]);
-    let now = backend.open().shared_use(&ask(0)).unwrap();
+    let now = backend.open().others(&ask(0)).unwrap();
     assert_eq!((now.project.uncached, now.cap_from.unwrap().tokens.input), (223, 120));
     let tomorrow = at(1_000).plus_seconds(86_400).as_micros();
-    assert_eq!(backend.open().shared_use(&ask(tomorrow)).unwrap().project.uncached, 0);
+    assert_eq!(backend.open().others(&ask(tomorrow)).unwrap().project.uncached, 0);
 }
 
 fn a_refused_decider_writes_nothing(backend: &dyn Backend) {

@@ -73,16 +73,17 @@ fn a_new_store_may_be_opened_by_many_at_once(backend: &dyn Backend) {
 fn sessions_decide_on_the_newest_picture_of_each_other(backend: &dyn Backend) {
     let sessions: Vec<_> = (1..=8).map(|second| make(&*backend.open(), second)).collect();
     let filter = segno_store::Filter { statuses: vec![segno_core::Status::Paused], ..Default::default() };
+    let query = segno_store::OthersQuery { sessions: Some(filter), ..Default::default() };
     let pause_if_first = |session| {
-        let first = move |state: &segno_core::State, paused: &[segno_core::Summary]| {
-            if !paused.is_empty() {
+        let first = move |state: &segno_core::State, paused: &segno_store::OthersView| {
+            if !paused.sessions.is_empty() {
                 return Err(segno_core::Refusal::Already("somebody is paused".to_owned()));
             }
             let reason = segno_core::event::PauseReason::Asked;
             let command = segno_core::Command::Pause { reason, details: None };
             decider(command)(state)
         };
-        let what = segno_store::What::DecideAmong(filter.clone(), Box::new(first));
+        let what = segno_store::What::DecideWithOthers(query.clone(), Box::new(first));
         segno_store::Append::new(session, key(&format!("pause-{session}")), at(2), what)
     };
     // Four in one group, four from other processes at the same time.

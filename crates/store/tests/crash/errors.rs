@@ -4,8 +4,8 @@ use std::path::Path;
 
 use segno_store::Certainty;
 use segno_store::Error;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::sqlite::SqliteStore;
 use segno_store::verify;
 
@@ -19,7 +19,7 @@ const APPENDS: u64 = 6;
 
 /// Appends with retries, and tells what went wrong on the way.
 fn append_stubbornly(path: &Path, purpose: Purpose) -> Vec<String> {
-    let options = || Options { purpose, ..Options::default() };
+    let options = || OpenOptions { purpose, ..OpenOptions::default() };
     // Opening may be what fails.
     let store = (0..5).find_map(|_| SqliteStore::open(path, options()).ok()).expect("it never opens");
     let session = ids(&store)[0];
@@ -52,7 +52,7 @@ fn append_stubbornly(path: &Path, purpose: Purpose) -> Vec<String> {
 
 /// What was in doubt is in the database's own file before it is acknowledged: the log's bytes may be on no disk.
 fn assert_on_disk(path: &Path, name: &str) {
-    let looking = Options { purpose: Purpose::Inspect, ..Options::default() };
+    let looking = OpenOptions { purpose: Purpose::Inspect, ..OpenOptions::default() };
     let store = SqliteStore::open(path, looking).unwrap();
     assert!(keys(&store, ids(&store)[0]).iter().any(|key| key == name), "{name} is only in the log");
 }

@@ -6,9 +6,9 @@ use std::process::Child;
 use std::process::Stdio;
 
 use segno_core::event::Maker;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 
 use crate::common::*;
@@ -42,7 +42,7 @@ fn eight_processes_append_to_one_session() {
     if let Some(role) = role() {
         let (dir, number, count) = parts(&role);
         let path = dir.join("segno.db");
-        let options = Options { purpose: purpose(number), ..Options::default() };
+        let options = OpenOptions { purpose: purpose(number), ..OpenOptions::default() };
         let mut store = SqliteStore::open(&path, options.clone()).unwrap();
         let session = ids(&store)[0];
         for n in 0..count {
@@ -76,7 +76,7 @@ fn two_processes_make_sessions_at_the_same_moments() {
     const TEST: &str = "many::two_processes_make_sessions_at_the_same_moments";
     if let Some(role) = role() {
         let (dir, number, count) = parts(&role);
-        let options = Options { purpose: purpose(number), ..Options::default() };
+        let options = OpenOptions { purpose: purpose(number), ..OpenOptions::default() };
         let store = SqliteStore::open(&dir.join("segno.db"), options).unwrap();
         for n in 0..count {
             let identity = u128::from(number) << 64 | u128::from(n);

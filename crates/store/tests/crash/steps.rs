@@ -5,7 +5,7 @@ use std::path::Path;
 
 use segno_core::SessionId;
 use segno_store::Error;
-use segno_store::sqlite::Options;
+use segno_store::OpenOptions;
 use segno_store::sqlite::SqliteStore;
 use segno_store::sqlite::salvage::salvage;
 use segno_store::sqlite::schema;
@@ -65,7 +65,7 @@ fn copy_files(from: &Path) -> Home {
 fn bringing_a_store_to_a_newer_form_may_be_killed_anywhere() {
     const TEST: &str = "steps::bringing_a_store_to_a_newer_form_may_be_killed_anywhere";
     if let Some(dir) = role() {
-        SqliteStore::open(&Path::new(&dir).join("segno.db"), Options::default()).unwrap();
+        SqliteStore::open(&Path::new(&dir).join("segno.db"), OpenOptions::default()).unwrap();
         return;
     }
     if let Some(why) = trace::unavailable() {

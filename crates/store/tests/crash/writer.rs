@@ -12,9 +12,9 @@ use segno_core::event::Source;
 use segno_store::Append;
 use segno_store::Appended;
 use segno_store::Error;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 
 use crate::Dice;
@@ -50,7 +50,7 @@ impl Writer {
         let purpose = if seed.is_multiple_of(2) { Purpose::OneShot } else { Purpose::LongLived };
         let log = |name| File::options().create(true).append(true).open(dir.join(name)).unwrap();
         let path = dir.join("segno.db");
-        let store = SqliteStore::open(&path, Options { purpose, ..Options::default() }).unwrap();
+        let store = SqliteStore::open(&path, OpenOptions { purpose, ..OpenOptions::default() }).unwrap();
         let sessions = ids(&store);
         let (tried, acked) = (log(TRIED), log(ACKED));
         Self { path, purpose, store, dice: Dice::new(seed), seed, count: 0, tried, acked, sessions }
@@ -98,7 +98,7 @@ impl Writer {
         }
         if self.purpose == Purpose::OneShot && self.dice.below(4) == 0 {
             // As a hook does: a store for one append.
-            self.store = SqliteStore::open(&self.path, Options::default()).unwrap();
+            self.store = SqliteStore::open(&self.path, OpenOptions::default()).unwrap();
         }
         if self.dice.below(20) == 0 {
             self.store.maintain().unwrap();

@@ -1,9 +1,9 @@
 //! Copies that are taken while others write.
 
 use segno_store::Error;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 use segno_store::verify;
 
@@ -43,7 +43,8 @@ fn a_copy_is_a_whole_prefix_while_others_write() {
         let now = sessions.iter().map(|s| journal(&writer, *s)).collect::<Vec<_>>();
         let mut lengths = Vec::new();
         for path in copies {
-            let copy = SqliteStore::open(&path, Options { create: false, ..Options::default() }).unwrap();
+            let copy =
+                SqliteStore::open(&path, OpenOptions { create: false, ..OpenOptions::default() }).unwrap();
             assert!(verify::verify(&copy, true, |_, _| {}).unwrap().is_clean());
             for (session, now) in sessions.iter().zip(&now) {
                 let then = journal(&copy, *session);

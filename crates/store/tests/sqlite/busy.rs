@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use segno_store::Certainty;
 use segno_store::Error;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Purpose;
 
 use crate::common::*;
 use crate::home::Home;

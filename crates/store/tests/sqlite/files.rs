@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use segno_store::Error;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 
 use crate::common::*;
@@ -37,7 +37,7 @@ fn the_settings_that_last_are_in_the_file() {
 fn every_append_is_synced_before_it_is_answered() {
     // The setting is each connection's own, so it is seen in what the process does: a sync for every append.
     if let Some(dir) = role() {
-        let store = SqliteStore::open(&Path::new(&dir).join("segno.db"), Options::default()).unwrap();
+        let store = SqliteStore::open(&Path::new(&dir).join("segno.db"), OpenOptions::default()).unwrap();
         let session = make(&store, 1);
         for n in 0..20 {
             jot(&store, session, &format!("n{n}"));
@@ -66,7 +66,7 @@ fn every_append_is_synced_before_it_is_answered() {
 fn files_are_private_whatever_the_umask() {
     if let Some(dir) = role() {
         let path = Path::new(&dir).join("new/deep/segno.db");
-        let store = SqliteStore::open(&path, Options::default()).unwrap();
+        let store = SqliteStore::open(&path, OpenOptions::default()).unwrap();
         make(&store, 1);
         store.backup(&path.with_file_name("copy.db")).unwrap();
         for name in ["segno.db", "segno.db-wal", "segno.db-shm", "copy.db"] {
@@ -119,7 +119,7 @@ fn links_folders_and_missing_stores_are_refused() {
     let home = Home::new();
     make(&home.open(), 1);
     let open = |name: &str, create| {
-        SqliteStore::open(&home.file(name), Options { create, ..Options::default() }).err()
+        SqliteStore::open(&home.file(name), OpenOptions { create, ..OpenOptions::default() }).err()
     };
     std::os::unix::fs::symlink(home.db(), home.file("link.db")).unwrap();
     std::os::unix::fs::symlink(home.file("nowhere"), home.file("dangling.db")).unwrap();

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 
 use segno_store::Error;
-use segno_store::sqlite::Purpose;
+use segno_store::Purpose;
 
 use crate::common::*;
 use crate::home::Home;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use segno_store::Error;
 use segno_store::Identity;
+use segno_store::OpenOptions;
 use segno_store::Standing;
 use segno_store::Store;
-use segno_store::sqlite::Options;
 use segno_store::sqlite::SqliteStore;
 use segno_store::sqlite::salvage;
 
@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::home::older;
 
 fn at(path: &Path) -> SqliteStore {
-    SqliteStore::open(path, Options { create: false, ..Options::default() }).unwrap()
+    SqliteStore::open(path, OpenOptions { create: false, ..OpenOptions::default() }).unwrap()
 }
 
 fn standing(path: &Path) -> Standing {

@@ -3,9 +3,9 @@
 use segno_store::Append;
 use segno_store::Certainty;
 use segno_store::Error;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 
 use crate::common::*;
@@ -63,7 +63,7 @@ fn a_commit_in_doubt_is_settled_by_whoever_writes_next() {
     jot(&store, session, "a");
     std::fs::write(home.file("segno.db.in-doubt"), "").unwrap();
     let looking = || {
-        let options = Options { purpose: Purpose::Inspect, ..Options::default() };
+        let options = OpenOptions { purpose: Purpose::Inspect, ..OpenOptions::default() };
         SqliteStore::open(&home.db(), options)
     };
     assert!(
@@ -133,6 +133,6 @@ fn a_copy_ends_beside_a_writer_that_never_rests() {
         done.store(true, std::sync::atomic::Ordering::Release);
         assert!(copied.unwrap() > 30_000_000);
     });
-    let copy = SqliteStore::open(&home.file("copy.db"), Options::default()).unwrap();
+    let copy = SqliteStore::open(&home.file("copy.db"), OpenOptions::default()).unwrap();
     assert_whole(&copy, session);
 }

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use segno_core::SessionId;
 use segno_store::Error;
+use segno_store::OpenOptions;
+use segno_store::Purpose;
 use segno_store::Store;
-use segno_store::sqlite::Options;
-use segno_store::sqlite::Purpose;
 use segno_store::sqlite::SqliteStore;
 use segno_store::verify;
 
@@ -19,7 +19,7 @@ use crate::home::role;
 /// Writes until there is no room, makes room, and writes on.
 fn fill(dir: &Path, purpose: Purpose, is_expected: fn(&Error) -> bool, make_room: impl FnOnce()) {
     let path = dir.join(format!("{purpose:?}.db"));
-    let store = SqliteStore::open(&path, Options { purpose, ..Options::default() }).unwrap();
+    let store = SqliteStore::open(&path, OpenOptions { purpose, ..OpenOptions::default() }).unwrap();
     let session = make(&store, 1);
     let mut acked = Vec::new();
     let (failed, why) = (0..100_000)
@@ -45,7 +45,7 @@ fn fill(dir: &Path, purpose: Purpose, is_expected: fn(&Error) -> bool, make_room
     let done = append(&store, facts(session, &failed, vec![note(&"x".repeat(3_000))])).unwrap();
     acked.push((failed, done.last));
     acked.push(("after".to_owned(), jot(&store, session, "after")));
-    let other = SqliteStore::open(&path, Options::default()).unwrap();
+    let other = SqliteStore::open(&path, OpenOptions::default()).unwrap();
     assert_there(&other, session, &acked);
     assert_eq!(assert_whole(&other, session).state.seq, acked.len() as u64 + 1);
     assert!(verify::verify(&other, true, |_, _| {}).unwrap().is_clean());

@@ -269,7 +269,7 @@ fn a_session_without_name_and_beginning_does_not_block_its_number() {
 fn a_writer_that_has_the_damaged_file_open_does_not_write_into_it() {
     let fleet = Fleet::new();
     let session = *fleet.journals.keys().next().unwrap();
-    let store = fleet.home.open_for(segno_store::sqlite::Purpose::LongLived);
+    let store = fleet.home.open_for(segno_store::Purpose::LongLived);
     jot(&store, session, "before");
     let done = std::sync::atomic::AtomicBool::new(false);
     let acked: Vec<String> = std::thread::scope(|scope| {

@@ -19,6 +19,7 @@ use segno_core::looping::ParkReason;
 use segno_core::looping::PersonNeed;
 use segno_core::looping::next_step;
 
+use super::driven::Driven;
 use super::halted::Afterwards;
 use super::news::LoopListener;
 use super::news::LoopNews;
@@ -236,25 +237,18 @@ impl Engine {
         }
         std::thread::scope(|scope| {
             let heart = Heartbeat::start(scope, &driver);
+            let driven = Driven { engine: self, hands, driver: &driver };
             if the_loop(&state)?.plan.queue.is_some() {
-                return Queueing { engine: self, hands, driver: &driver, woken }.turn();
+                return Queueing { driven, woken }.turn();
             }
-            Turning {
-                engine: self,
-                hands,
-                driver: &driver,
-                heart: &heart,
-                failing: String::new(),
-                asked: false,
-            }
-            .turn()
+            Turning { driven, heart: &heart, failing: String::new(), asked: false }.turn()
         })
     }
 
     /// Wakes a parked loop; answers how it stands if it has to wait on, because of another loop of its account.
     fn wake(&self, driver: &Driver<'_>, how: WokenHow) -> Result<Option<LoopEnded>, Error> {
         let at = self.now();
-        match self.act_among(driver, move |others| LoopCommand::Wake { how, at, others }) {
+        match self.act_by_account(driver, move |others| LoopCommand::Wake { how, at, others }) {
             Ok(acted) => Ok(is_parked(&acted.state).then(|| {
                 let parked = acted.state.looping.as_ref().and_then(|looping| looping.parked.as_ref());
                 let why = parked.map(|parked| parked.words.clone()).unwrap_or_default();

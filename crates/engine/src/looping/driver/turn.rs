@@ -1,10 +1,10 @@
 //! One iteration after another, for as long as something follows.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::time::Duration;
 
 use segno_agents::Outcome;
-use segno_core::Command;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::LoopBaselineTaken;
@@ -23,18 +23,15 @@ use segno_core::looping::in_same_conversation;
 use segno_core::looping::next_step;
 use segno_core::looping::time_left;
 
-use super::drive::LoopEnded;
-use super::drive::LoopHands;
 use super::drive::Stretch;
 use super::drive::is_parked;
 use super::drive::the_loop;
+use super::driven::Driven;
 use super::news::LoopNews;
-use crate::Engine;
 use crate::Error;
 use crate::launch::Intent;
 use crate::launch::RunIn;
 use crate::launch::Who;
-use crate::lease::Driver;
 use crate::looping::evidence::command::EvidenceCommand;
 use crate::looping::evidence::command::run_evidence;
 use crate::looping::evidence::gather::Measured;
@@ -49,14 +46,20 @@ const MOVED: u32 = 3;
 
 /// A loop that turns.
 pub(crate) struct Turning<'a> {
-    pub(crate) engine: &'a Engine,
-    pub(crate) hands: &'a LoopHands<'a>,
-    pub(crate) driver: &'a Driver<'a>,
+    pub(crate) driven: Driven<'a>,
     pub(crate) heart: &'a Heartbeat,
     /// What failed when it was last measured, for the next prompt.
     pub(crate) failing: String,
     /// Whether the agent was asked how full its plan is.
     pub(crate) asked: bool,
+}
+
+impl<'a> Deref for Turning<'a> {
+    type Target = Driven<'a>;
+
+    fn deref(&self) -> &Driven<'a> {
+        &self.driven
+    }
 }
 
 /// What the attempt to run an agent came to.
@@ -95,7 +98,7 @@ impl Turning<'_> {
             NextStep::Park(parked) => {
                 let words = parked.words.clone();
                 let state = self.act(LoopCommand::Park(parked))?;
-                self.parked(&state, None, words).map(Some)
+                self.parked(state, None, words).map(Some)
             }
             NextStep::BackOff { until } => {
                 let mut tick = |left: Duration| self.hands.listener.hear(&LoopNews::Waiting { left });
@@ -112,37 +115,8 @@ impl Turning<'_> {
             | NextStep::Halted { .. }
             | NextStep::Probe
             | NextStep::Items
-            | NextStep::Breakpoint { .. } => {
-                let why =
-                    state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
-                self.ended(None, why).map(Some)
-            }
+            | NextStep::Breakpoint { .. } => self.ended_as(state).map(Some),
         }
-    }
-
-    fn act(&self, command: LoopCommand) -> Result<State, Error> {
-        Ok(self.driver.act(Command::Loop(Box::new(command)))?.state)
-    }
-
-    /// It waits, and gives the lease back.
-    fn parked(&self, state: &State, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
-        let until = the_loop(state)?.parked.as_ref().and_then(|parked| parked.until);
-        self.hands.listener.hear(&LoopNews::Parked { until, words: why.clone() });
-        Ok(Stretch::Parked(Box::new(LoopEnded { state: state.clone(), verdict, why })))
-    }
-
-    fn state(&self) -> Result<State, Error> {
-        Ok(self.engine.load(self.driver.session())?.state)
-    }
-
-    pub(crate) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
-        Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
-    }
-
-    pub(crate) fn stops(&self) -> bool {
-        // A request of somebody else is answered when this is over; only that it is there matters here.
-        self.hands.stop.asked().0 > 0
-            || self.engine.load(self.driver.session()).is_ok_and(|it| !it.state.requests.is_empty())
     }
 
     /// Measures what there is before the first iteration of a phase, unless somebody wants it to stop.
@@ -205,7 +179,7 @@ impl Turning<'_> {
         if let Some(parked) = self.still_used_up(state, looping, &agent, &account) {
             let words = parked.words.clone();
             let state = self.act(LoopCommand::Park(parked))?;
-            return self.parked(&state, None, words).map(Some);
+            return self.parked(state.clone(), None, words).map(Some);
         }
         let begun = match looping.open {
             true => state.clone(),
@@ -214,7 +188,7 @@ impl Turning<'_> {
                 if is_parked(&begun) {
                     let parked = the_loop(&begun)?.parked.as_ref();
                     let words = parked.map_or(account, |parked| parked.words.clone());
-                    return self.parked(&begun, None, words).map(Some);
+                    return self.parked(begun, None, words).map(Some);
                 }
                 if !the_loop(&begun)?.open {
                     // Another agent takes over.
@@ -276,7 +250,7 @@ impl Turning<'_> {
             at,
             jitter: jitter(),
         };
-        Ok(self.engine.act_among(self.driver, turn)?.state)
+        Ok(self.engine.act_by_account(self.driver, turn)?.state)
     }
 
     /// The agent that works in a phase, by its own name if it is there.
@@ -392,7 +366,7 @@ impl Turning<'_> {
             | LoopVerdict::HandOver { .. } => {}
         }
         if is_parked(state) {
-            return self.parked(state, Some(verdict), line).map(Some);
+            return self.parked(state.clone(), Some(verdict), line).map(Some);
         }
         if state.status == Status::Active {
             return Ok(None);

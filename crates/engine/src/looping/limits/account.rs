@@ -1,6 +1,5 @@
 //! Loops that share an account. Whose turn it is is decided in the transaction in which one of them goes on.
 
-use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
@@ -13,18 +12,13 @@ use segno_core::looping::DueLoops;
 use segno_core::looping::LoopCommand;
 use segno_core::looping::account_turn;
 use segno_core::text::shorten;
-use segno_store::Append;
 use segno_store::Filter;
-use segno_store::What;
 
 use crate::Acted;
 use crate::Engine;
 use crate::Error;
-use crate::engine::fresh_key;
-use crate::engine::record;
 use crate::launch::LaunchSettings;
 use crate::lease::Driver;
-use crate::tree::At;
 
 /// The account that an agent works with: the agent and the home that its configuration and its login are in. What is in
 /// that home is never read.
@@ -72,24 +66,12 @@ impl Engine {
         }
     }
 
-    /// Does what a loop is asked for with a view of the other loops of its store, in one transaction.
-    pub(crate) fn act_among(
+    /// Does what a loop is asked for with a view of the loops that share an account, in one transaction.
+    pub(crate) fn act_by_account(
         &self,
         driver: &Driver<'_>,
         command: impl Fn(Vec<AccountLoop>) -> LoopCommand + Send + 'static,
     ) -> Result<Acted, Error> {
-        let (session, redactor) = (driver.session(), self.redactor());
-        let decide = move |state: &State, summaries: &[Summary]| {
-            let command = Command::Loop(Box::new(command(sharing(summaries))));
-            let events = segno_core::decide(state, command)?;
-            events.into_iter().map(|event| record(&redactor, event)).collect()
-        };
-        let append = Append {
-            epoch: Some(driver.epoch()),
-            want_state: true,
-            ..Append::new(session, fresh_key(), self.now(), What::DecideAmong(loops(), Box::new(decide)))
-        };
-        let appended = self.append_one(append)?;
-        self.acted(session, appended, Some(&At { epoch: Some(driver.epoch()), ..At::default() }))
+        self.act_with_others(driver, loops(), move |_, others| Ok(Some(command(sharing(others)))))
     }
 }

@@ -1,6 +1,5 @@
 //! Caps that stop a loop between two iterations.
 
-use segno_core::Command;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::PauseReason;
@@ -15,17 +14,15 @@ use crate::looping::driver::turn::Turning;
 impl Turning<'_> {
     /// A cap is reached, and nobody raised it: the session is paused.
     pub(crate) fn capped(&self, verdict: LoopVerdict) -> Result<Stretch, Error> {
-        let why = segno_core::looping::why(&verdict);
-        let state = self.engine.load(self.driver.session())?.state;
-        if state.status == Status::Active {
-            let reason = match &verdict {
-                LoopVerdict::Cap { which, .. } => which.pause_reason(),
-                _ => PauseReason::Budget,
-            };
-            let pause = Command::Pause { reason, details: Some(why.as_str().into()) };
-            self.driver.act(pause)?;
+        if self.state()?.status != Status::Active {
+            let why = segno_core::looping::why(&verdict);
+            return self.ended(Some(verdict), why);
         }
-        self.ended(Some(verdict), why)
+        let reason = match &verdict {
+            LoopVerdict::Cap { which, .. } => which.pause_reason(),
+            _ => PauseReason::Budget,
+        };
+        self.paused(reason, verdict)
     }
 
     /// Does it, unless a cap is used up: of this session, or one that it shares with others. These may have used it up since

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use segno_core::State;
+use segno_core::event::CheckpointReason;
 use segno_workspace::ChangeKind;
 use segno_workspace::Side;
 
@@ -22,8 +23,9 @@ impl Engine {
     pub(crate) fn documents(&self, state: &State) -> Result<BTreeMap<String, f64>, Error> {
         let ready = |it: &Checkpoint| it.ready && it.snapshot.is_some();
         let session = state.session_id;
-        let ended =
-            self.newest_checkpoint(session, FAR, PAGE, |it| ready(it) && it.reason == "phase_complete")?;
+        let ended = self.newest_checkpoint(session, FAR, PAGE, |it| {
+            ready(it) && it.is_for(CheckpointReason::PhaseComplete)
+        })?;
         let began = match ended {
             Some(began) => Some(began),
             None => self.checkpoints(session)?.into_iter().find(|it| ready(it) && it.begins_a_turn()),

@@ -1,14 +1,13 @@
 //! What the first iteration of a plan would be told, with nothing recorded.
 
 use segno_core::Command;
-use segno_core::Creation;
 use segno_core::Mark;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
 use segno_core::Uid;
 use segno_core::event::Maker;
-use segno_core::event::Project;
+use segno_core::event::SessionCreated;
 use segno_core::event::WorkItemMark;
 use segno_core::looping::LoopCommand;
 use segno_core::looping::LoopPlan;
@@ -32,21 +31,8 @@ pub fn first_prompt(plan: &LoopPlan) -> Result<String, Error> {
 pub fn first_prompt_for(plan: &LoopPlan, item: Option<(WorkItemMark, String)>) -> Result<String, Error> {
     let (item, told) = item.map_or((None, None), |(item, told)| (Some(item), Some(told)));
     let at = Timestamp::from_micros(0);
-    let created = segno_core::create(Creation {
-        id: SessionId::at(at),
-        uid: Uid::new(uuid::Uuid::nil()),
-        made_by: Maker::Loop,
-        topic: None,
-        intent: None,
-        project: Project::default(),
-        workflow: None,
-        phase: None,
-        budget: Default::default(),
-        cost: Default::default(),
-        continues: None,
-        cap_from: None,
-        file: None,
-    })?;
+    let uid = Uid::new(uuid::Uuid::nil());
+    let created = segno_core::create(SessionCreated::new(SessionId::at(at), uid, Maker::Loop))?;
     let mark = |seq| Mark { seq, at, run: None };
     let unreadable = |why: segno_core::state::FoldError| Error::NoTree(why.to_string());
     let mut state = State::begin(&mark(1), &created).map_err(unreadable)?;

@@ -340,7 +340,7 @@ It was tried {} times before.{last}",
         let stand = self.stand(&state, item)?;
         let used = self.engine.used_by(child, stand.follow_up)?;
         let (at, mark, said) = (self.engine.now(), item.clone(), why.to_owned());
-        self.engine.act_among_loops(self.driver, move |own, _| {
+        self.engine.act_among_open_loops(self.driver, move |own, _| {
             let before = own.items.get(&mark.id).map_or(0, |stand| stand.failures);
             let (end, failures, retry_at) = match end {
                 ItemEnd::Failed => after_failure(before, most, at),

@@ -4,6 +4,7 @@
 //! so two loops never take the same item. What is decided is in the journal before anything follows from it: whoever goes
 //! on after a kill finds the item that was begun, its session, and whether it had its follow-up.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -15,7 +16,6 @@ use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
-use segno_core::Summary;
 use segno_core::Timestamp;
 use segno_core::event::ItemEnd;
 use segno_core::event::ItemTaken;
@@ -42,23 +42,18 @@ use segno_core::looping::failures_of;
 use segno_core::looping::next_item;
 use segno_core::looping::next_step;
 use segno_core::looping::sharing;
-use segno_store::Append;
 use segno_store::Filter;
-use segno_store::What;
 
 use super::list::Asks;
 use super::list::Unlisted;
 use super::list::WorkList;
 use crate::Engine;
 use crate::Error;
-use crate::engine::fresh_key;
-use crate::engine::record;
 use crate::lease::Driver;
-use crate::looping::driver::drive::LoopEnded;
 use crate::looping::driver::drive::LoopHands;
 use crate::looping::driver::drive::Stretch;
 use crate::looping::driver::drive::the_loop;
-use crate::looping::driver::news::LoopNews;
+use crate::looping::driver::driven::Driven;
 use crate::looping::limits::park::Waited;
 use crate::looping::limits::park::wait_until;
 
@@ -72,11 +67,17 @@ const BETWEEN: i64 = 2;
 
 /// A loop that takes items from a queue.
 pub(crate) struct Queueing<'a> {
-    pub(crate) engine: &'a Engine,
-    pub(crate) hands: &'a LoopHands<'a>,
-    pub(crate) driver: &'a Driver<'a>,
+    pub(crate) driven: Driven<'a>,
     /// What woke it, for an item that waits.
     pub(crate) woken: WokenHow,
+}
+
+impl<'a> Deref for Queueing<'a> {
+    type Target = Driven<'a>;
+
+    fn deref(&self) -> &Driven<'a> {
+        &self.driven
+    }
 }
 
 /// Why the loop cannot go on by itself.
@@ -104,11 +105,7 @@ impl Queueing<'_> {
             match next_step(&state, self.engine.now()) {
                 NextStep::Items => {}
                 NextStep::Capped(verdict) => return self.stand_still(verdict),
-                _ => {
-                    let why =
-                        state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
-                    return self.ended(None, why);
-                }
+                _ => return self.ended_as(&state),
             }
             if let Err(over @ Error::CapReached { .. }) = self.engine.check_start(&state) {
                 let (which, why) = (CapKind::Budget, over.to_string());
@@ -161,7 +158,7 @@ impl Queueing<'_> {
         let at = self.engine.now();
         let said: Arc<Mutex<Option<QueueStep>>> = Arc::default();
         let answer = Arc::clone(&said);
-        self.engine.act_among_loops(self.driver, move |own, others| {
+        self.engine.act_among_open_loops(self.driver, move |own, others| {
             let step = next_item(own, others, &items, at);
             let command = match &step {
                 QueueStep::Take(item) => Some(LoopCommand::TakeItem(ItemTaken {
@@ -275,10 +272,7 @@ impl Queueing<'_> {
 
     /// The whole loop stands still for this reason.
     pub(crate) fn stand_still(&self, verdict: LoopVerdict) -> Result<Stretch, Error> {
-        let why = segno_core::looping::why(&verdict);
-        let pause = Command::Pause { reason: reason_of(&verdict), details: Some(why.as_str().into()) };
-        self.driver.act(pause)?;
-        self.ended(Some(verdict), why)
+        self.paused(reason_of(&verdict), verdict)
     }
 
     /// It waits for work, and gives the lease back.
@@ -291,48 +285,22 @@ impl Queueing<'_> {
     pub(crate) fn park_with(&self, parked: LoopParked) -> Result<Stretch, Error> {
         let (until, class, why) = (parked.until, parked.class, parked.words.clone());
         let state = self.act(LoopCommand::Park(parked))?;
-        self.hands.listener.hear(&LoopNews::Parked { until, words: why.clone() });
         let verdict = until.map(|until| LoopVerdict::Park { until, class, why: why.clone() });
-        Ok(Stretch::Parked(Box::new(LoopEnded { state, verdict, why })))
-    }
-
-    pub(crate) fn act(&self, command: LoopCommand) -> Result<State, Error> {
-        Ok(self.driver.act(Command::Loop(Box::new(command)))?.state)
-    }
-
-    pub(crate) fn state(&self) -> Result<State, Error> {
-        Ok(self.engine.load(self.driver.session())?.state)
-    }
-
-    pub(crate) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
-        Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
-    }
-
-    pub(crate) fn stops(&self) -> bool {
-        self.hands.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
+        self.parked(state, verdict, why)
     }
 }
 
 impl Engine {
     /// Does what follows from what all open loops say, as the driver of one of them, in one transaction.
-    pub(crate) fn act_among_loops(
+    pub(crate) fn act_among_open_loops(
         &self,
         driver: &Driver<'_>,
         mut decide: impl FnMut(&LoopState, &[QueueShare]) -> Option<LoopCommand> + Send + 'static,
     ) -> Result<(), Error> {
-        let redactor = self.redactor();
-        let decider = move |state: &State, loops: &[Summary]| {
+        self.act_with_others(driver, open_loops(), move |state, loops| {
             let own = state.looping.as_deref().ok_or_else(|| Refusal::bad("session", "it is no loop"))?;
-            let Some(command) = decide(own, &sharing(state, loops)) else { return Ok(Vec::new()) };
-            let events = segno_core::decide(state, Command::Loop(Box::new(command)))?;
-            events.into_iter().map(|event| record(&redactor, event)).collect()
-        };
-        let what = What::DecideAmong(open_loops(), Box::new(decider));
-        let append = Append {
-            epoch: Some(driver.epoch()),
-            ..Append::new(driver.session(), fresh_key(), self.now(), what)
-        };
-        self.append_one(append)?;
+            Ok(decide(own, &sharing(state, loops)))
+        })?;
         Ok(())
     }
 

@@ -342,14 +342,8 @@ pub(super) fn summary(context: &Context, report: &Report) {
     context.printer.talk(text);
     let state = &report.state;
     if !state.metrics.is_empty() {
-        let metrics: Vec<String> = state
-            .metrics
-            .iter()
-            .map(|(name, value)| format!("{name} {}", serde_json::json!(value)))
-            .collect();
-        context
-            .printer
-            .talk(Text::new().painted(Meaning::Dim, format!("  metrics   {}", metrics.join(", "))));
+        let metrics = format!("  metrics   {}", crate::commands::show::metrics(state));
+        context.printer.talk(Text::new().painted(Meaning::Dim, metrics));
     }
     if outcome.outcome == OutcomeKind::Completed {
         context.printer.hint(format!(

@@ -25,14 +25,14 @@ use segno_core::SessionId;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Options;
-use super::Purpose;
 use super::SqliteStore;
 use super::fault;
 use super::identity;
 use super::open;
 use super::schema;
 use crate::Error;
+use crate::OpenOptions;
+use crate::Purpose;
 use crate::Store;
 use crate::types::EventRow;
 
@@ -204,7 +204,7 @@ fn lock(path: &Path) -> Result<Option<Connection>, Error> {
     let locked = || -> rusqlite::Result<Connection> {
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-        super::busy::patience(Options::default().busy);
+        super::busy::patience(OpenOptions::default().busy);
         super::busy::wait(&mut connection)?;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         Ok(connection)
@@ -350,8 +350,10 @@ fn look(copy: &Path) -> rusqlite::Result<Connection> {
 
 /// Folds every saved session anew, and says which are whole.
 fn refold(path: &Path, kept: Option<identity::Kept>, salvaged: &mut Salvaged) -> Result<(), Error> {
-    let store =
-        SqliteStore::open(path, Options { purpose: Purpose::OneShot, create: false, ..Options::default() })?;
+    let store = SqliteStore::open(
+        path,
+        OpenOptions { purpose: Purpose::OneShot, create: false, ..OpenOptions::default() },
+    )?;
     let summaries = store.list(&crate::types::Filter::default())?.sessions;
     let mut ids: Vec<SessionId> = summaries.iter().map(|summary| summary.session_id).collect();
     ids.sort_unstable();

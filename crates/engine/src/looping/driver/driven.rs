@@ -1,0 +1,105 @@
+//! What a loop that is driven can do whether it iterates itself or takes items from a queue.
+
+use segno_core::Command;
+use segno_core::Refusal;
+use segno_core::State;
+use segno_core::Summary;
+use segno_core::event::PauseReason;
+use segno_core::looping::LoopCommand;
+use segno_core::looping::LoopVerdict;
+use segno_store::Append;
+use segno_store::Filter;
+use segno_store::OthersQuery;
+use segno_store::OthersView;
+use segno_store::What;
+
+use super::drive::LoopEnded;
+use super::drive::LoopHands;
+use super::drive::Stretch;
+use super::drive::the_loop;
+use super::news::LoopNews;
+use crate::Acted;
+use crate::Engine;
+use crate::Error;
+use crate::engine::fresh_key;
+use crate::engine::record;
+use crate::lease::Driver;
+use crate::tree::At;
+
+/// A loop under one lease.
+pub(crate) struct Driven<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) hands: &'a LoopHands<'a>,
+    pub(crate) driver: &'a Driver<'a>,
+}
+
+impl Driven<'_> {
+    pub(crate) fn act(&self, command: LoopCommand) -> Result<State, Error> {
+        Ok(self.driver.act(Command::Loop(Box::new(command)))?.state)
+    }
+
+    pub(crate) fn state(&self) -> Result<State, Error> {
+        Ok(self.engine.load(self.driver.session())?.state)
+    }
+
+    pub(crate) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
+        Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
+    }
+
+    /// It ends here for now, because of how the session stands.
+    pub(crate) fn ended_as(&self, state: &State) -> Result<Stretch, Error> {
+        let why = state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
+        self.ended(None, why)
+    }
+
+    /// The session is paused, and the loop stands still.
+    pub(crate) fn paused(&self, reason: PauseReason, verdict: LoopVerdict) -> Result<Stretch, Error> {
+        let why = segno_core::looping::why(&verdict);
+        self.driver.act(Command::Pause { reason, details: Some(why.as_str().into()) })?;
+        self.ended(Some(verdict), why)
+    }
+
+    /// It waits, and gives the lease back.
+    pub(crate) fn parked(
+        &self,
+        state: State,
+        verdict: Option<LoopVerdict>,
+        why: String,
+    ) -> Result<Stretch, Error> {
+        let until = the_loop(&state)?.parked.as_ref().and_then(|parked| parked.until);
+        self.hands.listener.hear(&LoopNews::Parked { until, words: why.clone() });
+        Ok(Stretch::Parked(Box::new(LoopEnded { state, verdict, why })))
+    }
+
+    /// Whether somebody wants it to stop. A request of somebody else is answered when this is over; only that it is there
+    /// matters here.
+    pub(crate) fn stops(&self) -> bool {
+        self.hands.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
+    }
+}
+
+impl Engine {
+    /// Does what follows for a loop from what other sessions do, as its driver, in one transaction.
+    pub(crate) fn act_with_others(
+        &self,
+        driver: &Driver<'_>,
+        sessions: Filter,
+        mut command: impl FnMut(&State, &[Summary]) -> Result<Option<LoopCommand>, Refusal> + Send + 'static,
+    ) -> Result<Acted, Error> {
+        let (session, redactor) = (driver.session(), self.redactor());
+        let decide = move |state: &State, others: &OthersView| {
+            let Some(command) = command(state, &others.sessions)? else { return Ok(Vec::new()) };
+            let events = segno_core::decide(state, Command::Loop(Box::new(command)))?;
+            events.into_iter().map(|event| record(&redactor, event)).collect()
+        };
+        let query = OthersQuery { sessions: Some(sessions), ..OthersQuery::default() };
+        let what = What::DecideWithOthers(query, Box::new(decide));
+        let append = Append {
+            epoch: Some(driver.epoch()),
+            want_state: true,
+            ..Append::new(session, fresh_key(), self.now(), what)
+        };
+        let appended = self.append_one(append)?;
+        self.acted(session, appended, Some(&At { epoch: Some(driver.epoch()), ..At::default() }))
+    }
+}
