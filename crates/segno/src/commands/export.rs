@@ -377,7 +377,9 @@ fn tell_foreign(
             }));
         }
         if let Some(one) = import.sessions.last() {
-            printer.hint(format!("segno resume {}", tail(one.state.session_id)));
+            // Who had no agent here is given one.
+            let agent = if one.state.run.is_none() { " --agent claude" } else { "" };
+            printer.hint(format!("segno resume {}{agent}", tail(one.state.session_id)));
         }
         all.push(json!({
             "family": import.family.as_str(), "folder": import.folder, "sessions": sessions,

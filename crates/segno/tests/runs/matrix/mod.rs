@@ -13,6 +13,7 @@ mod permissions;
 mod record;
 mod resume;
 mod signals;
+mod takes_over;
 mod talks;
 mod travels;
 mod turns;
