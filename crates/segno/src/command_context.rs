@@ -345,6 +345,7 @@ impl<'a> CommandContext<'a> {
         if let Err(why) = self.engine.tend_store() {
             self.context.printer.detail(1, format!("the store's log was not folded in: {why}"));
         }
+        crate::commands::cleanup::by_itself(self);
     }
 
     /// The state of a session, with a warning for each thing that is wrong with its record.

@@ -14,6 +14,9 @@ use crate::command_context::CommandContext;
 use crate::command_context::short;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::files;
+use crate::files::Access;
+use crate::files::Links;
 use crate::output::table::Column;
 use crate::output::table::Table;
 use crate::output::units;
@@ -138,6 +141,65 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     ctx.finish();
     refused.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// The file that says when it was last cleaned up by itself.
+const LAST: &str = "cleanup.last";
+/// How long that is enough, in seconds.
+const DAY: i64 = 86_400;
+
+/// How old sessions are removed by themselves, and beyond how many; none if they are not.
+fn preset(config: &crate::config::Cleanup) -> Option<(u32, Option<usize>)> {
+    match config.auto.as_str() {
+        "on" => Some((config.days, Some(config.keep as usize).filter(|keep| *keep > 0))),
+        "agentforge" => Some((30, None)),
+        "ultra-create" => Some((7, Some(10))),
+        _ => None,
+    }
+}
+
+/// Cleans up by itself, if the user wants that: once a day, when a command has given its answer. Each session is
+/// archived first; what cannot be done now is done another day.
+pub(crate) fn by_itself(ctx: &CommandContext<'_>) {
+    let context = ctx.context;
+    let Some((days, keep)) = context.config().ok().and_then(|config| preset(&config.cleanup)) else { return };
+    // An agent removes nothing.
+    if context.environment.non_empty(crate::config::env::RUN).is_some() {
+        return;
+    }
+    let path = context.paths.state.join(LAST);
+    let now = context.now.as_second();
+    let last = files::read_bounded(&path, 64, Links::Refuse).ok().flatten();
+    let last = last.and_then(|text| String::from_utf8(text).ok()?.trim().parse::<i64>().ok());
+    if last.is_some_and(|last| (0..DAY).contains(&(now - last))) {
+        return;
+    }
+    // Who cannot say that it was done must not do it again and again.
+    if files::replace(&path, now.to_string().as_bytes(), Access::Private).is_err() {
+        return;
+    }
+    let archive = context.paths.data.join("archive");
+    let (mut removed, mut trees) = (0, BTreeMap::new());
+    for removal in ctx.engine.old_sessions(days, keep, None).unwrap_or_default() {
+        let id = removal.summary.session_id;
+        let state = ctx.engine.load(id).ok().map(|loaded| loaded.state);
+        match remove(ctx, id, Some(&archive)) {
+            Ok(()) => {
+                removed += 1;
+                if let Some(state) = state {
+                    trees.entry(state.project.path.clone()).or_insert(state);
+                }
+            }
+            Err(why) => context.printer.detail(1, format!("{} was not cleaned up: {why}", short(id))),
+        }
+    }
+    give_back(ctx, trees.values());
+    if removed > 0 {
+        let sessions = units::things(removed, "old session");
+        context
+            .printer
+            .talk(format!("cleaned up {sessions} (cleanup.auto), archived in {}", archive.display()));
+    }
 }
 
 /// Drops the snapshots that no checkpoint speaks of any more. What cannot be done now is done by the next clean-up.

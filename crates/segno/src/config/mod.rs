@@ -171,6 +171,7 @@ pub struct Layout {
 pub struct Cleanup {
     pub days: u32,
     pub keep: u32,
+    pub auto: String,
     pub archive: bool,
 }
 

@@ -115,6 +115,7 @@ pub const KEYS: &[Key] = &[
     key("layout.max_items", Class::Data, up_to(10_000)),
     key("cleanup.days", Class::Guard, up_to(36_500)),
     key("cleanup.keep", Class::Guard, up_to(1_000_000)),
+    key("cleanup.auto", Class::Guard, Kind::Choice(&["off", "on", "agentforge", "ultra-create"])),
     key("cleanup.archive", Class::Guard, Kind::Flag),
     key("ls.limit", Class::Data, Kind::Integer { min: 1, max: 10_000 }),
     key("run.agent", Class::Command, Kind::Name),

@@ -5,6 +5,30 @@ use std::fs;
 use crate::common::TestEnv;
 
 #[test]
+fn it_cleans_up_by_itself_once_a_day_if_somebody_wants_that() {
+    let mut env = TestEnv::new();
+    let done = env.start(&["done"]);
+    env.ok(&["complete", &done]);
+    env.start(&["open"]);
+    env.ok(&["ls"]);
+    let all = |env: &TestEnv| env.json(&["ls", "--all"])["sessions"].as_array().unwrap().len();
+    assert_eq!(all(&env), 2, "nobody asked for it");
+    env.set("SEGNO_CLEANUP_AUTO", "on");
+    env.set("SEGNO_CLEANUP_DAYS", "0");
+    let said = env.ok(&["ls"]);
+    assert!(said.stderr.contains("cleaned up 1 old session (cleanup.auto), archived in "), "{}", said.stderr);
+    assert_eq!(all(&env), 1, "the open one stays");
+    assert_eq!(std::fs::read_dir(env.path("data/segno/archive")).unwrap().count(), 1);
+    // Once a day is enough.
+    env.ok(&["complete", "last"]);
+    assert!(!env.ok(&["ls"]).stderr.contains("cleaned up"));
+    assert_eq!(all(&env), 1);
+    env.write("state/segno/cleanup.last", "0");
+    assert!(env.ok(&["ls"]).stderr.contains("cleaned up 1 old session"));
+    assert_eq!(all(&env), 0);
+}
+
+#[test]
 fn cleaning_up() {
     let env = TestEnv::new();
     env.start(&["still open", "--parallel"]);
