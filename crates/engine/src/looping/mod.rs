@@ -26,7 +26,6 @@ pub use limits::park::FakeSleeper;
 pub use limits::park::Sleeper;
 pub use limits::park::SystemSleeper;
 pub use notify::Message;
-pub use notify::Notifier;
 pub use notify::Occasion;
 pub use notify::Recipients;
 pub use notify::Webhook;

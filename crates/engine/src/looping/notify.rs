@@ -1,6 +1,7 @@
 //! Tells somebody who is not looking: on the desktop, by a signed message to a web address, or by a command.
 //!
-//! Nothing here can fail a loop: what could not be told is answered, and the loop goes on.
+//! Nothing here can fail a loop or hold it up: what is told is told by threads of their own, and what could not be told
+//! is heard by whoever watches.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,6 +11,9 @@ use std::net::TcpStream;
 use std::net::ToSocketAddrs;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::thread::Scope;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -20,6 +24,8 @@ use serde_json::json;
 use sha2::Digest as _;
 use sha2::Sha256;
 
+use crate::looping::driver::news::LoopListener;
+use crate::looping::driver::news::LoopNews;
 use crate::looping::evidence::command::EvidenceCommand;
 use crate::looping::evidence::command::run_evidence;
 use crate::run::cgroup::Resources;
@@ -104,41 +110,63 @@ pub struct Recipients {
     pub command: Option<String>,
 }
 
-/// Tells messages, not too many of them.
-pub struct Notifier<'a> {
+/// Tells messages, not too many of them, while the loop goes on.
+pub(crate) struct Notifier<'a, 'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    post: &'env Post<'a>,
+    listener: &'env dyn LoopListener,
+    told: VecDeque<Message>,
+    /// Commands that may not be done yet.
+    commands: Vec<ScopedJoinHandle<'scope, ()>>,
+}
+
+/// How messages go out.
+pub(crate) struct Post<'a> {
     recipients: Recipients,
     environment: &'a [(OsString, OsString)],
     directory: &'a Path,
-    told: VecDeque<Message>,
+    redactor: Arc<Redactor>,
 }
 
-impl<'a> Notifier<'a> {
-    /// For these recipients; commands get this environment and run in this directory.
-    pub fn new(recipients: Recipients, environment: &'a [(OsString, OsString)], directory: &'a Path) -> Self {
-        Self { recipients, environment, directory, told: VecDeque::new() }
+impl<'a, 'scope, 'env> Notifier<'a, 'scope, 'env> {
+    /// Tells in threads of this scope, which ends when all is told or given up; what goes wrong is heard by the listener.
+    pub(crate) fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        post: &'env Post<'a>,
+        listener: &'env dyn LoopListener,
+    ) -> Self {
+        Self { scope, post, listener, told: VecDeque::new(), commands: Vec::new() }
     }
 
-    /// Tells it, unless it was told a moment ago or too much was. Answers with what went wrong.
-    pub fn tell(&mut self, message: &Message, redactor: &Redactor) -> Vec<String> {
-        let message = fit(message, redactor);
+    /// Tells it, unless it was told a moment ago or too much was. Does not wait until it is told.
+    pub(crate) fn tell(&mut self, message: &Message) {
+        let message = fit(message, &self.post.redactor);
         if !self.may_tell(&message) {
-            return Vec::new();
+            return;
         }
         self.told.push_back(message.clone());
-        let mut problems = Vec::new();
-        if self.recipients.desktop {
-            problems.extend(self.desktop(&message).err().map(|why| format!("notify-send: {why}")));
+        // Whoever sits at the terminal is told by the face.
+        self.listener.hear(&LoopNews::Notice(message.clone()));
+        for way in self.post.ways() {
+            let (post, listener, message) = (self.post, self.listener, message.clone());
+            let telling = self.scope.spawn(move || {
+                if let Err(problem) = post.send(way, &message) {
+                    listener.hear(&LoopNews::Problem(problem));
+                }
+            });
+            if matches!(way, Way::Command) {
+                self.commands.push(telling);
+            }
         }
-        if let Some(webhook) = &self.recipients.webhook {
-            let body = body(&message);
-            problems.extend(
-                post(webhook, &body, self.environment).err().map(|why| format!("the webhook: {why}")),
-            );
+    }
+
+    /// Waits for the commands that tell somebody, a few seconds at most. An agent that starts takes every process that is
+    /// left over for its own, and ends it with its others.
+    pub(crate) fn settle(&mut self) {
+        for telling in self.commands.drain(..) {
+            // One that panicked has told what it could.
+            drop(telling.join());
         }
-        if let Some(command) = &self.recipients.command {
-            problems.extend(self.command(command, &message, redactor).err());
-        }
-        problems
     }
 
     fn may_tell(&mut self, message: &Message) -> bool {
@@ -151,12 +179,53 @@ impl<'a> Notifier<'a> {
         };
         self.told.len() < MOST && self.told.iter().rev().find(same).is_none()
     }
+}
+
+/// One way of telling.
+#[derive(Clone, Copy)]
+enum Way {
+    Desktop,
+    Webhook,
+    Command,
+}
+
+impl<'a> Post<'a> {
+    /// For these recipients; commands get this environment and run in this directory. Secrets are taken out of what is
+    /// told.
+    pub(crate) fn new(
+        recipients: Recipients,
+        environment: &'a [(OsString, OsString)],
+        directory: &'a Path,
+        redactor: Arc<Redactor>,
+    ) -> Self {
+        Self { recipients, environment, directory, redactor }
+    }
+
+    /// The ways that somebody wants to be told by.
+    fn ways(&self) -> impl Iterator<Item = Way> + use<> {
+        let wanted = [
+            (self.recipients.desktop, Way::Desktop),
+            (self.recipients.webhook.is_some(), Way::Webhook),
+            (self.recipients.command.is_some(), Way::Command),
+        ];
+        wanted.into_iter().filter_map(|(wanted, way)| wanted.then_some(way))
+    }
+
+    fn send(&self, way: Way, message: &Message) -> Result<(), String> {
+        match (way, &self.recipients.webhook, &self.recipients.command) {
+            (Way::Desktop, ..) => self.desktop(message).map_err(|why| format!("notify-send: {why}")),
+            (Way::Webhook, Some(webhook), _) => {
+                post(webhook, &body(message), self.environment).map_err(|why| format!("the webhook: {why}"))
+            }
+            (Way::Command, _, Some(command)) => self.command(command, message),
+            (Way::Webhook | Way::Command, ..) => Ok(()),
+        }
+    }
 
     fn desktop(&self, message: &Message) -> Result<(), String> {
         let program = find_program("notify-send", self.environment).ok_or("it is not installed")?;
-        let title = format!("segno: {} {}", message.topic, message.occasion.as_str());
         let child = std::process::Command::new(program)
-            .args(["--app-name=segno", "--", &title, &message.text])
+            .args(["--app-name=segno", "--", &message.title(), &message.text])
             .env_clear()
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
@@ -167,7 +236,7 @@ impl<'a> Notifier<'a> {
         wait(child).map(drop)
     }
 
-    fn command(&self, command: &str, message: &Message, redactor: &Redactor) -> Result<(), String> {
+    fn command(&self, command: &str, message: &Message) -> Result<(), String> {
         let mut environment = self.environment.to_vec();
         let values = [
             ("NOTICE_WHAT", message.occasion.as_str().to_owned()),
@@ -185,11 +254,18 @@ impl<'a> Notifier<'a> {
             adopts: false,
             guard: &[],
         };
-        let shown = run_evidence(&wanted, redactor, &|| false).map_err(|why| why.to_string())?;
+        let shown = run_evidence(&wanted, &self.redactor, &|| false).map_err(|why| why.to_string())?;
         match shown.passes() {
             true => Ok(()),
             false => Err(format!("the command that tells somebody: {}", shown.words())),
         }
+    }
+}
+
+impl Message {
+    /// What it is about, in a few words.
+    pub fn title(&self) -> String {
+        format!("segno: {} {}", self.topic, self.occasion.as_str())
     }
 }
 

@@ -1,6 +1,7 @@
 use std::io::BufRead;
 use std::io::BufReader;
 use std::net::TcpListener;
+use std::sync::Mutex;
 
 use rstest::rstest;
 
@@ -56,9 +57,54 @@ fn server(answer: &'static str) -> (String, std::thread::JoinHandle<(String, Str
     (url, heard)
 }
 
+/// Keeps what is heard.
+#[derive(Default)]
+struct Heard(Mutex<Vec<LoopNews>>);
+
+impl LoopListener for Heard {
+    fn hear(&self, news: &LoopNews) {
+        self.0.lock().unwrap().push(news.clone());
+    }
+}
+
+impl Heard {
+    fn problems(&self) -> Vec<String> {
+        let all = self.0.lock().unwrap();
+        let problem = |news: &LoopNews| match news {
+            LoopNews::Problem(text) => Some(text.clone()),
+            _ => None,
+        };
+        all.iter().filter_map(problem).collect()
+    }
+
+    fn notices(&self) -> Vec<Message> {
+        let all = self.0.lock().unwrap();
+        let notice = |news: &LoopNews| match news {
+            LoopNews::Notice(message) => Some(message.clone()),
+            _ => None,
+        };
+        all.iter().filter_map(notice).collect()
+    }
+}
+
 fn tell(recipients: Recipients, message: &Message) -> Vec<String> {
-    let environment = environment();
-    Notifier::new(recipients, &environment, Path::new("/")).tell(message, &redactor())
+    tell_with(recipients, &environment(), Path::new("/"), &[message.clone()]).problems()
+}
+
+/// Tells one after the other, and waits until all are told.
+fn tell_with(
+    recipients: Recipients,
+    environment: &[(OsString, OsString)],
+    directory: &Path,
+    messages: &[Message],
+) -> Heard {
+    let heard = Heard::default();
+    let post = Post::new(recipients, environment, directory, Arc::new(redactor()));
+    std::thread::scope(|scope| {
+        let mut notifier = Notifier::new(scope, &post, &heard);
+        messages.iter().for_each(|message| notifier.tell(message));
+    });
+    heard
 }
 
 #[rstest]
@@ -121,8 +167,7 @@ fn https_without_curl_says_what_it_needs() {
     let webhook = Some(Webhook { url: "https://127.0.0.1:1/".to_owned(), secret: None });
     let recipients = Recipients { webhook, ..Recipients::default() };
     let nothing = [("PATH".into(), "/nowhere".into())];
-    let told =
-        Notifier::new(recipients, &nothing, Path::new("/")).tell(&message(Occasion::Done, 0), &redactor());
+    let told = tell_with(recipients, &nothing, Path::new("/"), &[message(Occasion::Done, 0)]).problems();
     let why = "the webhook: an https:// address needs curl, which is not installed; http:// works without it";
     assert_eq!(told, [why]);
 }
@@ -132,9 +177,8 @@ fn a_command_gets_the_message_in_variables() {
     let dir = tempfile::tempdir().unwrap();
     let command = "echo \"$NOTICE_WHAT $NOTICE_TOPIC: $NOTICE_TEXT\" > told; exit 4".to_owned();
     let recipients = Recipients { command: Some(command), ..Recipients::default() };
-    let environment = environment();
-    let mut notifier = Notifier::new(recipients, &environment, dir.path());
-    let problems = notifier.tell(&message(Occasion::Question, 0), &redactor());
+    let asks = [message(Occasion::Question, 0)];
+    let problems = tell_with(recipients, &environment(), dir.path(), &asks).problems();
     assert_eq!(problems, ["the command that tells somebody: exit 4"]);
     let told = std::fs::read_to_string(dir.path().join("told")).unwrap();
     assert_eq!(told, "question boats: the sail is set\n");
@@ -142,28 +186,66 @@ fn a_command_gets_the_message_in_variables() {
 
 #[test]
 fn nobody_is_told_too_often() {
+    let told = |messages: &[Message]| {
+        tell_with(Recipients::default(), &[], Path::new("/"), messages).notices().len()
+    };
+    let limits = |seconds: &[i64]| -> Vec<Message> {
+        seconds.iter().map(|second| message(Occasion::Limit, *second)).collect()
+    };
+    assert_eq!(told(&limits(&[0, 59])), 1, "the same within a minute");
+    assert_eq!(told(&[limits(&[0]), vec![message(Occasion::Done, 59)], limits(&[60])].concat()), 3);
+    let each_minute: Vec<i64> = (0..40).map(|minute| minute * 60).collect();
+    assert_eq!(told(&limits(&each_minute)), 40, "one a minute is never too much");
+    let kinds = [Occasion::Done, Occasion::Halted, Occasion::Waiting, Occasion::Crash];
+    let four_a_minute: Vec<Message> =
+        (0..25).flat_map(|minute| kinds.map(|kind| message(kind, minute * 60))).collect();
+    assert_eq!(told(&four_a_minute), 60, "twenty in ten minutes, then when the first are ten minutes old");
+}
+
+/// A receiver that takes a connection and never answers, until it is told to.
+fn silent_server() -> (String, std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (answer, asked) = std::sync::mpsc::channel();
+    let waits = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        asked.recv().unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    });
+    (url, answer, waits)
+}
+
+#[test]
+fn who_does_not_answer_holds_up_nobody_who_tells_or_is_told() {
+    let (url, answer, waits) = silent_server();
     let dir = tempfile::tempdir().unwrap();
-    let recipients = Recipients { command: Some("echo x >> told".to_owned()), ..Recipients::default() };
-    let environment = environment();
-    let mut notifier = Notifier::new(recipients, &environment, dir.path());
-    let count = || std::fs::read_to_string(dir.path().join("told")).unwrap_or_default().lines().count();
-    let mut say = |occasion, seconds| notifier.tell(&message(occasion, seconds), &redactor());
-    say(Occasion::Limit, 0);
-    say(Occasion::Limit, 59);
-    assert_eq!(count(), 1, "the same within a minute");
-    say(Occasion::Done, 59);
-    say(Occasion::Limit, 60);
-    assert_eq!(count(), 3, "something else, and the same later");
-    for minute in 2..40 {
-        say(Occasion::Limit, minute * 60);
-    }
-    // Ten in any ten minutes: one a minute is never too much.
-    assert_eq!(count(), 41);
-    for second in 0..100 {
-        let occasion = [Occasion::Done, Occasion::Halted, Occasion::Waiting, Occasion::Crash][second % 4];
-        let minutes = i64::try_from(second / 4).unwrap();
-        say(occasion, 10_000 + minutes * 60);
-    }
-    // Four a minute are: twenty in ten minutes, and then when the first are ten minutes old.
-    assert_eq!(count(), 41 + 60);
+    let recipients = Recipients {
+        webhook: Some(Webhook { url, secret: None }),
+        command: Some("echo \"$NOTICE_WHAT\" > told".to_owned()),
+        ..Recipients::default()
+    };
+    let (heard, environment) = (Heard::default(), environment());
+    let post = Post::new(recipients, &environment, dir.path(), Arc::new(redactor()));
+    std::thread::scope(|scope| {
+        let mut notifier = Notifier::new(scope, &post, &heard);
+        notifier.tell(&message(Occasion::Limit, 0));
+        assert_eq!(heard.notices().len(), 1, "whoever watches has heard it");
+        // The command has told it although the receiver has not answered, and its process is gone.
+        notifier.settle();
+        assert_eq!(std::fs::read_to_string(dir.path().join("told")).unwrap(), "limit\n");
+        answer.send(()).unwrap();
+    });
+    waits.join().unwrap();
+    assert_eq!(heard.problems(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_is_told_at_the_terminal_has_no_secrets_and_no_control_characters() {
+    let secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+    let said = Message { text: format!("token {secret}\x1b]0;x\x07"), ..message(Occasion::Done, 0) };
+    let heard = tell_with(Recipients::default(), &[], Path::new("/"), &[said]);
+    let notices = heard.notices();
+    let [notice] = notices.as_slice() else { panic!("{notices:?}") };
+    assert!(!notice.text.contains(secret) && !notice.text.contains(char::is_control), "{notice:?}");
+    assert_eq!(notice.title(), "segno: boats done");
 }

@@ -220,6 +220,7 @@ pub struct Resume {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "explained in default.toml")]
 pub struct Notify {
+    pub terminal: String,
     pub desktop: bool,
     pub webhook: String,
     pub command: String,

@@ -3,6 +3,7 @@
 //! Nothing else in the program prints. Text goes out as [`text::Text`], whose pieces all pass the sanitizer, so text
 //! that an agent or a project wrote can never command the terminal.
 
+pub mod bell;
 pub mod event_words;
 pub mod json;
 pub mod loop_words;
@@ -16,6 +17,7 @@ pub mod table;
 pub mod text;
 pub mod units;
 
+pub use bell::Bell;
 pub use printer::Printer;
 pub use style::Meaning;
 pub use style::Palette;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
+use super::bell::Bell;
 use super::json as json_text;
 use super::style::Choice;
 use super::style::Meaning;
@@ -249,6 +250,15 @@ impl Printer {
         let mut stream = self.err.stream.borrow_mut();
         let _ = write!(stream, "\r{up}\x1b[J");
         let _ = stream.flush();
+    }
+
+    /// Calls the person at the terminal, if there is one. Silent with `--quiet` and with `--json`.
+    pub fn call(&self, bell: Bell, title: &str, text: &str) {
+        if self.redraws() {
+            let mut stream = self.err.stream.borrow_mut();
+            let _ = write!(stream, "{}", bell.sequence(title, text));
+            let _ = stream.flush();
+        }
     }
 
     /// Writes what was held back.

@@ -256,3 +256,29 @@ fn a_long_loop_takes_no_more_than_a_short_one() {
     let after = size();
     assert!(after < before + 500, "{before} bytes after 36 iterations, {after} after 42");
 }
+
+/// What scrolls by tells things in the order in which they happened: a phase begins after the one before it has ended.
+#[test]
+fn a_phase_is_said_to_begin_after_the_one_before_it_has_ended() {
+    let lab =
+        agent("case $n in 1) echo 'test -f sail' > tests/sail.sh;; *) echo x > sail;; esac; signal=true");
+    let check = "n=0; bad=0\nfor t in tests/*.sh; do n=$((n+1)); if sh $t; then echo \"ok $n - $t\"; \
+                 else echo \"not ok $n - $t\"; bad=1; fi; done\necho \"1..$n\"; exit $bad\n";
+    lab.write(lab.home.work().join("check.sh"), check);
+    lab.write(lab.home.work().join("tests/hull.sh"), "true\n");
+    let said = lab.run(&[
+        "loop",
+        "--no-hooks",
+        "--prompt",
+        "a sail",
+        "--workflow",
+        "prp",
+        "--until",
+        "sh check.sh",
+        "--max-iterations",
+        "2",
+    ]);
+    let at = |words: &str| said.stderr.find(words).unwrap_or_else(|| panic!("{words}: {}", said.stderr));
+    let order = [at("phase RED"), at("iter 1  RED"), at("phase GREEN"), at("iter 2  GREEN")];
+    assert!(order.is_sorted(), "{}", said.stderr);
+}

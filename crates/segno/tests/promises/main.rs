@@ -38,6 +38,7 @@ mod interleavings;
 mod left_behind;
 mod looping;
 mod money;
+mod notices;
 mod phases;
 mod queue;
 mod recall;

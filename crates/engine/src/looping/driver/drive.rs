@@ -8,7 +8,9 @@ use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
+use segno_core::Summary;
 use segno_core::Timestamp;
+use segno_core::event::Maker;
 use segno_core::event::WokenHow;
 use segno_core::looping::BreakerBy;
 use segno_core::looping::LoopCommand;
@@ -18,6 +20,7 @@ use segno_core::looping::NextStep;
 use segno_core::looping::ParkReason;
 use segno_core::looping::PersonNeed;
 use segno_core::looping::next_step;
+use segno_store::Filter;
 
 use super::driven::Driven;
 use super::halted::Afterwards;
@@ -36,6 +39,7 @@ use crate::looping::limits::park::wait_until;
 use crate::looping::notify::Message;
 use crate::looping::notify::Notifier;
 use crate::looping::notify::Occasion;
+use crate::looping::notify::Post;
 use crate::looping::notify::Recipients;
 use crate::looping::queue::items::Queueing;
 use crate::looping::queue::items::waits_for_work;
@@ -107,12 +111,45 @@ impl Engine {
     /// If it cannot be driven: somebody else does, it has ended, or its breaker is open and it is too early to try again.
     pub fn loop_drive(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<LoopEnded, Error> {
         let project = self.load(session)?.state.project.path;
-        let mut notifier =
-            Notifier::new(hands.recipients.clone(), &hands.settings.environment, Path::new(&project));
+        self.say_who_else(session, &project, hands.listener);
+        let (environment, recipients) = (&hands.settings.environment, hands.recipients.clone());
+        let post = Post::new(recipients, environment, Path::new(&project), self.redactor());
+        // Whoever takes long to be told holds up nobody; at the end they are waited for a moment.
+        std::thread::scope(|scope| {
+            let mut notifier = Notifier::new(scope, &post, hands.listener);
+            self.drive_on(session, hands, &mut notifier)
+        })
+    }
+
+    /// Says so if another loop works in the same files: neither can tell what is its own.
+    fn say_who_else(&self, session: SessionId, project: &str, listener: &dyn LoopListener) {
+        let working =
+            Filter { statuses: vec![Status::Active], made_by: Some(Maker::Loop), ..Filter::default() };
+        // Who cannot tell says nothing: nothing depends on it.
+        let others = self.list(&working).unwrap_or_default();
+        let beside =
+            |one: &&Summary| one.session_id != session && one.parent.is_none() && one.project == project;
+        if let Some(other) = others.iter().find(beside) {
+            listener.hear(&LoopNews::Problem(format!(
+                "{} works in the same files; each of the two counts what the other changes as its own progress. A git \
+                 worktree of its own keeps them apart",
+                other.session_id
+            )));
+        }
+    }
+
+    /// Stretch after stretch, with what is waited for in between.
+    fn drive_on(
+        &self,
+        session: SessionId,
+        hands: &LoopHands<'_>,
+        notifier: &mut Notifier<'_, '_, '_>,
+    ) -> Result<LoopEnded, Error> {
         let mut woken = hands.woken;
         loop {
+            notifier.settle();
             let stretch = self.loop_stretch(session, hands, woken);
-            self.tell_somebody(session, &stretch, &mut notifier, hands.listener);
+            self.tell_somebody(session, &stretch, notifier);
             let parked = match stretch? {
                 Stretch::Ended(ended) if hands.stays && stands_for_a_person(&ended) => {
                     match self.stay(session, hands)? {
@@ -185,13 +222,12 @@ impl Engine {
         Ok(LoopEnded { state, verdict: None, why })
     }
 
-    /// Tells whoever wants to know that a loop stands still. What cannot be told is heard by whoever watches.
+    /// Tells whoever wants to know that a loop stands still.
     fn tell_somebody(
         &self,
         session: SessionId,
         stretch: &Result<Stretch, Error>,
-        notifier: &mut Notifier<'_>,
-        listener: &dyn LoopListener,
+        notifier: &mut Notifier<'_, '_, '_>,
     ) {
         let (occasion, text) = match stretch {
             Ok(Stretch::Ended(ended) | Stretch::Parked(ended)) => match occasion(ended.verdict.as_ref()) {
@@ -202,10 +238,7 @@ impl Engine {
             Err(why) => (Occasion::Crash, why.to_string()),
         };
         let topic = self.load(session).ok().and_then(|loaded| loaded.state.topic).unwrap_or_default();
-        let message = Message { occasion, session, topic, text, at: self.now() };
-        for problem in notifier.tell(&message, &self.redactor()) {
-            listener.hear(&LoopNews::Problem(problem));
-        }
+        notifier.tell(&Message { occasion, session, topic, text, at: self.now() });
     }
 
     /// Takes the lease and turns until there is nothing more to do now.

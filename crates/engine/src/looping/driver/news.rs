@@ -6,6 +6,8 @@ use segno_core::SessionId;
 use segno_core::Timestamp;
 use segno_core::event::WorkItemMark;
 
+use crate::looping::notify::Message;
+
 /// Something that happened in a loop. What is a decision is in the journal before it is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoopNews {
@@ -63,6 +65,8 @@ pub enum LoopNews {
         /// How it ended and why, in one line.
         line: String,
     },
+    /// Something that somebody who is not looking should know. It is without secrets, and not said too often.
+    Notice(Message),
     /// Something that somebody should know went wrong, and the loop goes on.
     Problem(String),
 }

@@ -6,6 +6,12 @@ use segno_engine::looping::Webhook;
 use crate::config::env;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::output::Bell;
+
+/// What the terminal is sent when somebody should look.
+pub(super) fn bell(context: &Context) -> Outcome<Bell> {
+    Ok(Bell::of(&context.config()?.notify.terminal, &context.environment))
+}
 
 /// The recipients that the settings name.
 pub(super) fn recipients(context: &Context) -> Outcome<Recipients> {

@@ -25,6 +25,7 @@ use crate::commands::run::settings;
 use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::exit::ExitCode;
+use crate::output::Bell;
 use crate::output::units;
 
 /// How often the view is drawn anew.
@@ -81,7 +82,8 @@ pub(super) fn drive(
     let (ear, voice) = (Ear(sender.clone()), Voice(sender));
     let first = ctx.load(session)?.seq;
     let (wakes, items) = (wakes(ctx, waits.limits), super::queue::Followed::new(ctx));
-    let mut printed = Printed { ctx, session, waiting: None, wakes, items, doing: None, drawn: None };
+    let bell = super::notify::bell(context)?;
+    let mut printed = Printed { ctx, session, waiting: None, wakes, items, doing: None, drawn: None, bell };
     let beside = || printed.print(&news);
     let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
         let hands = LoopHands {
@@ -145,6 +147,8 @@ struct Printed<'a> {
     /// What it does beside its agent.
     doing: Option<String>,
     drawn: Option<Instant>,
+    /// How the person at the terminal is called.
+    bell: Bell,
 }
 
 /// What wakes a loop that is parked: it is said, so that nobody waits for something that is not there.
@@ -183,6 +187,7 @@ impl Printed<'_> {
                         self.waiting = Some(left);
                     }
                 }
+                LoopNews::Notice(message) => printer.call(self.bell, &message.title(), &message.text),
                 LoopNews::Problem(text) => printer.warn(text),
                 LoopNews::Woken => printer.talk("the wait is over: it goes on"),
                 LoopNews::Parked { until: None, words } => {

@@ -124,8 +124,8 @@ pub(super) fn follow<T: Send>(
         let mut printed = first;
         loop {
             let heard = listener.next(TICK);
-            beside();
             if raw {
+                beside();
                 if heard == Heard::Closed {
                     break;
                 }
@@ -151,13 +151,15 @@ pub(super) fn follow<T: Send>(
             if !words_only {
                 printed = print_journal(ctx, session, printed, &mut view, Unreadable::Later)?;
             }
+            // What is said beside comes of what is recorded already.
+            beside();
         }
-        beside();
         let report = worker.join().map_err(|_| CommandError::internal("the run's thread died"))?;
         if !words_only {
             let unreadable = if json { Unreadable::Error } else { Unreadable::Later };
             print_journal(ctx, session, printed, &mut view, unreadable)?;
         }
+        beside();
         Ok(report)
     })
 }
