@@ -17,6 +17,7 @@ use super::verdict::CapKind;
 use super::verdict::LoopVerdict;
 use super::verdict::PersonNeed;
 use crate::event::ItemEnd;
+use crate::id::SessionId;
 use crate::state::State;
 use crate::status::Status;
 use crate::summary::Summary;
@@ -64,6 +65,8 @@ pub struct LeftOver {
     pub set_aside: Vec<String>,
     /// Items that another loop works on.
     pub elsewhere: Vec<String>,
+    /// Items that another loop has begun, and that lie there because it stands still; with its session.
+    pub left_lying: Vec<(String, SessionId)>,
     /// Items that wait for others.
     pub blocked: usize,
 }
@@ -76,6 +79,9 @@ pub struct QueueShare {
     pub id: String,
     /// The items, without words.
     pub items: BTreeMap<String, ItemStand>,
+    /// The session that tells it, if that stands still and nothing wakes it. Not stored: whoever reads it knows.
+    #[serde(skip)]
+    pub still: Option<SessionId>,
 }
 
 impl QueueShare {
@@ -90,7 +96,8 @@ impl QueueShare {
             ..ItemStand::default()
         };
         let open = state.items.iter().filter(|(_, stand)| stand.end != Some(ItemEnd::Done));
-        Some(Self { id, items: open.map(|(id, stand)| (id.clone(), told(stand))).collect() })
+        let items = open.map(|(id, stand)| (id.clone(), told(stand))).collect();
+        Some(Self { id, items, still: None })
     }
 }
 
@@ -99,7 +106,12 @@ pub fn sharing(own: &State, others: &[Summary]) -> Vec<QueueShare> {
     let id = own.looping.as_deref().and_then(|looping| looping.plan.queue.as_ref()).map(|queue| &queue.id);
     let Some(id) = id.filter(|id| !id.is_empty()) else { return Vec::new() };
     let others = others.iter().filter(|other| other.session_id != own.session_id && other.status.is_open());
-    others.filter_map(|other| other.queue.as_ref()).filter(|share| share.id == *id).cloned().collect()
+    let told = others.filter_map(|other| {
+        let share = other.queue.clone().filter(|share| share.id == *id)?;
+        let goes_on = other.status == Status::Active || other.waiting_until.is_some();
+        Some(QueueShare { still: (!goes_on).then_some(other.session_id), ..share })
+    });
+    told.collect()
 }
 
 /// What is known of an item: what the loop that heard of it last says.
@@ -124,10 +136,17 @@ pub fn next_item(own: &LoopState, others: &[QueueShare], listed: &[QueueItem], a
     }
     let mut over = LeftOver::default();
     left.retain(|item| {
-        let elsewhere = others.iter().any(|other| is_open(other.items.get(&item.id)));
+        let mut holders = others.iter().filter(|other| is_open(other.items.get(&item.id)));
         let known = known_of(own, others, &item.id);
+        let holder = holders.clone().find(|other| other.still.is_none()).or_else(|| holders.next());
+        if let Some(holder) = holder {
+            match holder.still {
+                Some(session) => over.left_lying.push((item.id.clone(), session)),
+                None => over.elsewhere.push(item.id.clone()),
+            }
+            return false;
+        }
         match known.and_then(|stand| stand.end) {
-            _ if elsewhere => over.elsewhere.push(item.id.clone()),
             _ if item.is_blocked => over.blocked += 1,
             Some(ItemEnd::SetAside) => over.set_aside.push(item.id.clone()),
             Some(ItemEnd::Skipped) => {}

@@ -4,6 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::event::ItemEnd;
+use crate::event::PauseReason;
 use crate::event::WorkItemMark;
 
 fn item(id: &str, priority: Option<i64>, age: i64) -> QueueItem {
@@ -90,6 +91,12 @@ fn queued(change: impl FnOnce(&mut QueuePlan)) -> Story {
     begun(plan)
 }
 
+/// The summary of another session.
+fn summary(story: &Story) -> crate::Summary {
+    let session_id = crate::id::SessionId::at(at(900));
+    crate::Summary { session_id, ..crate::Summary::from(&story.state) }
+}
+
 fn share(story: &Story) -> QueueShare {
     QueueShare::of(looping(story)).unwrap()
 }
@@ -107,6 +114,21 @@ fn what_another_loop_works_on_or_failed_with_holds_here_too() {
     ended(&mut other, "c", ItemEnd::Skipped, 0, None);
     assert_eq!(step(&own, &other), QueueStep::Wait(at(60)));
     assert_eq!(failures_of(looping(&own), &[share(&other)], "a"), Some(2));
+}
+
+/// One that stands still works on nothing: what it has begun lies there.
+#[test]
+fn what_lies_in_the_hands_of_a_loop_that_stands_still_is_told_apart() {
+    let (own, mut other) = (queued(|_| {}), queued(|_| {}));
+    let listed = [item("a", Some(1), 0)];
+    other.ok(say(take("a")));
+    let step =
+        |other: &Story| next_item(looping(&own), &sharing(&own.state, &[summary(other)]), &listed, at(0));
+    let elsewhere = LeftOver { elsewhere: vec!["a".into()], ..LeftOver::default() };
+    assert_eq!(step(&other), QueueStep::Empty(elsewhere));
+    other.ok(Command::Pause { reason: PauseReason::Asked, details: None });
+    let lying = vec![("a".to_owned(), summary(&other).session_id)];
+    assert_eq!(step(&other), QueueStep::Empty(LeftOver { left_lying: lying, ..LeftOver::default() }));
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl Turning<'_> {
             Err(why) => Err(why),
         };
         match result {
-            Err(why) => match verdict(&why) {
+            Err(why) => match cap_verdict(&why) {
                 Some(verdict) => self.capped(verdict).map(Some),
                 None => Err(why),
             },
@@ -47,7 +47,7 @@ impl Turning<'_> {
 }
 
 /// What it means for a loop that nothing may be started, if a cap is the reason.
-fn verdict(why: &Error) -> Option<LoopVerdict> {
+pub(crate) fn cap_verdict(why: &Error) -> Option<LoopVerdict> {
     let which = match why {
         Error::DayCapReached { unit: Unit::Tokens, .. } => CapKind::DayTokens,
         Error::DayCapReached { unit: Unit::Cost, .. } => CapKind::DayMoney,

@@ -20,6 +20,7 @@ use segno_core::event::WokenHow;
 use segno_core::event::WorkItemMark;
 use segno_core::looping::BreakerBy;
 use segno_core::looping::DEFAULT_ITERATIONS;
+use segno_core::looping::GateRule;
 use segno_core::looping::ItemOutcome;
 use segno_core::looping::ItemStand;
 use segno_core::looping::ItemStanding;
@@ -28,7 +29,11 @@ use segno_core::looping::LoopCommand;
 use segno_core::looping::LoopPlan;
 use segno_core::looping::LoopState;
 use segno_core::looping::LoopVerdict;
+use segno_core::looping::Observation;
 use segno_core::looping::Parked;
+use segno_core::looping::PersonNeed;
+use segno_core::looping::PhasePlan;
+use segno_core::looping::TestCounts;
 use segno_core::looping::after_failure;
 use segno_core::looping::item_outcome;
 use segno_core::looping::item_standing;
@@ -217,6 +222,17 @@ It was tried {} times before.{last}",
         loop {
             let stand = self.stand(&self.state()?, item)?;
             self.end_left_follow_up(&stand)?;
+            if stand.followed_up
+                && let Some(why) = self.broken_since(child)?
+            {
+                self.fail(item, child, &why)?;
+                if !self.is_closed(state, queue, &item.id)? {
+                    return Ok(None);
+                }
+                // Nobody would take it up again.
+                let (need, why) = (PersonNeed::Escalated, format!("item {} is closed, but {why}", item.id));
+                return Ok(Some(self.stand_still(LoopVerdict::NeedsPerson { need, why })?));
+            }
             let closed = self.is_closed(state, queue, &item.id)?;
             let committed = self.engine.is_committed(child, queue)?;
             match item_outcome(true, closed && committed, stand.followed_up) {
@@ -244,6 +260,8 @@ It was tried {} times before.{last}",
     /// One short run in the conversation of the item, for what is left to be done. It is had once.
     fn follow_up(&self, state: &State, item: &WorkItemMark, child: &State, closed: bool) -> Result<(), Held> {
         let queue = plan_of(the_loop(state)?)?;
+        // It is had once: where nothing may start now, it is had later.
+        self.engine.check_start(&self.state()?)?;
         let taken = |session| {
             LoopCommand::TakeItem(ItemTaken {
                 item: item.clone(),
@@ -296,6 +314,32 @@ It was tried {} times before.{last}",
         engine.count_for(state.session_id, session)?;
         self.end_left_follow_up(&self.stand(&self.state()?, item)?)?;
         Ok(())
+    }
+
+    /// Why the gate of an item that passed would not pass any more, if files were changed since then.
+    fn broken_since(&self, child: &State) -> Result<Option<String>, Held> {
+        let own = the_loop(child)?;
+        let bound = own.last.as_deref().and_then(Observation::bound_to);
+        if bound.is_some() && bound == self.engine.present_tree(child)?.as_ref() {
+            return Ok(None);
+        }
+        // Where tests are to fail, nothing is measured that is to hold.
+        let holds =
+            |phase: &&PhasePlan| !phase.evidence.is_empty() && !matches!(phase.gate, GateRule::Red { .. });
+        let Some(phase) = own.plan.phases.iter().rev().find(holds) else { return Ok(None) };
+        let wanted = (phase.evidence.as_slice(), phase.protect.as_slice());
+        let stops = || self.stops();
+        let measured = self.engine.gather(child, wanted, self.hands.settings, &stops, self.hands.listener)?;
+        if measured.stopped {
+            return Err(Held::Stopped);
+        }
+        if let Some(mark) = measured.evidence.iter().find(|mark| !mark.passes) {
+            return Ok(Some(format!("its follow-up changed files, and now {} fails", mark.name)));
+        }
+        let count = |tests: &Option<TestCounts>| tests.as_ref().map_or(0, TestCounts::ran);
+        let (before, now) = (count(&own.tests), count(&measured.tests));
+        let fewer = format!("its follow-up changed files, and now {now} tests run of {before}");
+        Ok((now < before).then_some(fewer))
     }
 
     /// A follow-up is over when nobody waits for it any more.

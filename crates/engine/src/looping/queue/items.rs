@@ -24,7 +24,6 @@ use segno_core::event::Maker;
 use segno_core::event::PauseReason;
 use segno_core::event::WokenHow;
 use segno_core::event::WorkItemMark;
-use segno_core::looping::CapKind;
 use segno_core::looping::ItemStand;
 use segno_core::looping::LeftOver;
 use segno_core::looping::LoopCommand;
@@ -54,6 +53,7 @@ use crate::looping::driver::drive::LoopHands;
 use crate::looping::driver::drive::Stretch;
 use crate::looping::driver::drive::the_loop;
 use crate::looping::driver::driven::Driven;
+use crate::looping::limits::caps::cap_verdict;
 use crate::looping::limits::park::Waited;
 use crate::looping::limits::park::wait_until;
 
@@ -107,14 +107,17 @@ impl Queueing<'_> {
                 NextStep::Capped(verdict) => return self.stand_still(verdict),
                 _ => return self.ended_as(&state),
             }
-            if let Err(over @ Error::CapReached { .. }) = self.engine.check_start(&state) {
-                let (which, why) = (CapKind::Budget, over.to_string());
-                return self.stand_still(LoopVerdict::Cap { which, why });
-            }
-            match self.step(&state) {
+            let step = match self.engine.check_start(&state) {
+                Ok(()) => self.step(&state),
+                Err(why) => Err(Held::Failed(why)),
+            };
+            match step {
                 Ok(None) | Err(Held::Stopped) => {}
                 Ok(Some(stretch)) => return Ok(stretch),
-                Err(Held::Failed(why)) => return Err(why),
+                Err(Held::Failed(why)) => match cap_verdict(&why) {
+                    Some(verdict) => return self.stand_still(verdict),
+                    None => return Err(why),
+                },
                 Err(Held::Needs(why)) => {
                     return self.stand_still(LoopVerdict::NeedsPerson { need: PersonNeed::Setup, why });
                 }
@@ -134,6 +137,7 @@ impl Queueing<'_> {
         let listed = self.list(state, queue)?;
         let marks = listed.ready.iter().map(|one| mark(&one.item)).collect();
         let (total, skipped) = (listed.ready.len() as u64, listed.skipped.len() as u64);
+        let unfit = listed.unfit.clone();
         self.act(LoopCommand::ListItems { ready: marks, total, skipped })?;
         let items: Vec<QueueItem> = listed.ready.iter().map(|one| one.item.clone()).collect();
         match self.take(items)? {
@@ -149,7 +153,7 @@ impl Queueing<'_> {
                 let until = self.engine.now().plus_seconds(WATCH);
                 self.park(until, "nothing is ready: it waits for new items".to_owned()).map(Some)
             }
-            QueueStep::Empty(left) => self.empty(&left).map(Some),
+            QueueStep::Empty(left) => self.empty(&left, &unfit).map(Some),
         }
     }
 
@@ -241,10 +245,27 @@ impl Queueing<'_> {
         Err(Held::Stopped)
     }
 
-    /// Nothing is left to be taken up: the work is done, unless items were set aside.
-    fn empty(&self, left: &LeftOver) -> Result<Stretch, Held> {
+    /// Nothing is left to be taken up: the work is done, unless items are open that nobody works on.
+    fn empty(&self, left: &LeftOver, unfit: &[(WorkItemMark, String)]) -> Result<Stretch, Held> {
+        let mut open = Vec::new();
         if !left.set_aside.is_empty() {
-            let why = format!("nothing is left but what was set aside: {}", left.set_aside.join(", "));
+            open.push(format!("set aside: {}", left.set_aside.join(", ")));
+        }
+        if !left.left_lying.is_empty() {
+            let lying = left.left_lying.iter().map(|(id, session)| format!("{id} in {session}"));
+            let lying = lying.collect::<Vec<_>>().join(", ");
+            open.push(format!("begun by another loop that stands still: {lying}"));
+        }
+        if !unfit.is_empty() {
+            let named = unfit.iter().map(|(item, why)| match (item.id.as_str(), item.title.as_str()) {
+                ("", "") => why.clone(),
+                ("", title) => format!("{title} ({why})"),
+                (id, _) => format!("{id} ({why})"),
+            });
+            open.push(format!("not fit to be taken up: {}", named.collect::<Vec<_>>().join(", ")));
+        }
+        if !open.is_empty() {
+            let why = format!("nothing is left but what is {}", open.join("; "));
             let verdict = LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why };
             return Ok(self.stand_still(verdict)?);
         }

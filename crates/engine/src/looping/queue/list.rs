@@ -39,6 +39,8 @@ pub struct WorkList {
     pub ready: Vec<ListedItem>,
     /// What cannot, and why.
     pub skipped: Vec<(WorkItemMark, String)>,
+    /// Those of them that are open, and that nothing but another id would help.
+    pub unfit: Vec<(WorkItemMark, String)>,
 }
 
 /// Why it cannot be told what there is to do. That is never "nothing".
@@ -164,7 +166,7 @@ fn tracked(list: segno_evidence::WorkList) -> WorkList {
     let mut work = WorkList::default();
     for (place, one) in (0_i64..).zip(list.ready) {
         if let Some(why) = unfit(&one.id) {
-            work.skipped.push((mark(&one), why.to_owned()));
+            work.unfit.push((mark(&one), why.to_owned()));
             continue;
         }
         let title = mark(&one).title;
@@ -172,7 +174,11 @@ fn tracked(list: segno_evidence::WorkList) -> WorkList {
         let item = QueueItem { id: one.id, title, priority: Some(place), group, ..QueueItem::default() };
         work.ready.push(ListedItem { item, description: one.description });
     }
-    work.skipped.extend(list.skipped.iter().map(|(one, why)| (mark(one), why.to_string())));
+    let no_id = list.skipped.iter().filter(|(_, why)| *why == SkipReason::NoId);
+    work.unfit.extend(no_id.map(|(one, why)| (mark(one), why.to_string())));
+    let others = list.skipped.iter().filter(|(_, why)| *why != SkipReason::NoId);
+    work.skipped.extend(work.unfit.iter().cloned());
+    work.skipped.extend(others.map(|(one, why)| (mark(one), why.to_string())));
     work
 }
 

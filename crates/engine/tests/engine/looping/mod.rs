@@ -2,9 +2,11 @@
 
 mod halted;
 mod kills;
+mod measured;
 mod phases;
 mod queue;
 mod queue_kills;
+mod queue_left;
 mod simple;
 mod tampering;
 mod voices;

@@ -65,7 +65,7 @@ pub(super) fn begin(yard: &Yard, change: impl FnOnce(&mut NewLoop)) -> SessionId
     })
 }
 
-fn queue(new: &mut NewLoop) -> &mut QueuePlan {
+pub(super) fn queue(new: &mut NewLoop) -> &mut QueuePlan {
     new.plan.queue.as_mut().unwrap()
 }
 

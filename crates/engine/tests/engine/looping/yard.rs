@@ -4,10 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use segno_core::Command;
 use segno_core::SessionId;
+use segno_core::day::DayCaps;
 use segno_core::event::WokenHow;
 use segno_core::looping::EvidencePlan;
 use segno_core::looping::LoopPlan;
@@ -21,6 +23,8 @@ use segno_engine::launch::LaunchSettings;
 use segno_engine::looping::FakeSleeper;
 use segno_engine::looping::LoopEnded;
 use segno_engine::looping::LoopHands;
+use segno_engine::looping::LoopListener;
+use segno_engine::looping::LoopNews;
 use segno_engine::looping::NamedWorkflow;
 use segno_engine::looping::NewLoop;
 use segno_engine::looping::Recipients;
@@ -63,12 +67,27 @@ init
 if [ -f $DIR/step-$n ]; then . $DIR/step-$n; else . $DIR/step; fi
 "#;
 
+/// Keeps the problems that are heard.
+#[derive(Default)]
+struct Problems(Mutex<Vec<String>>);
+
+impl LoopListener for Problems {
+    fn hear(&self, news: &LoopNews) {
+        if let LoopNews::Problem(text) = news {
+            self.0.lock().unwrap().push(text.clone());
+        }
+    }
+}
+
 pub(crate) struct Yard {
     base: PathBuf,
     clock: Arc<FixedClock>,
     pub(crate) settings: LaunchSettings,
     /// Whether it stays beside a halted loop.
     pub(crate) stays: bool,
+    /// What may be used in a day.
+    pub(crate) day: DayCaps,
+    feed: Feed,
     /// Kept for as long as the yard; another process has only the path.
     _room: Option<Room>,
 }
@@ -77,10 +96,8 @@ impl Yard {
     pub(crate) fn new() -> Self {
         let room = Room::new();
         let base = room.path().canonicalize().unwrap();
-        let agent = base.join("claude");
-        std::fs::write(&agent, AGENT.replace("@DIR@", &base.display().to_string())).unwrap();
-        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
         let yard = Self::at(&base, room.clock.clone(), Some(room));
+        yard.restore_agent();
         yard.write("check.sh", CHECK);
         std::fs::create_dir(yard.project().join("tests")).unwrap();
         yard
@@ -94,7 +111,15 @@ impl Yard {
     fn at(base: &Path, clock: Arc<FixedClock>, room: Option<Room>) -> Self {
         let (project, state) = (base.join("harbour"), base.join("state"));
         let settings = launch_settings(&base.join("claude"), base, project, state);
-        Self { base: base.to_owned(), clock, settings, stays: false, _room: room }
+        Self {
+            base: base.to_owned(),
+            clock,
+            settings,
+            stays: false,
+            day: DayCaps::default(),
+            feed: Feed::default(),
+            _room: room,
+        }
     }
 
     fn project(&self) -> PathBuf {
@@ -110,6 +135,7 @@ impl Yard {
             tree: Some(TreeOptions::new(self.base.join("snapshots"), git)),
             captures: Some(state.join("runs")),
             spool: Some(self.base.join("state").join("spool")),
+            day: self.day,
             ..EngineOptions::default()
         };
         let store = store_at(&self.base.join("data").join("segno.db"), Duration::from_secs(20));
@@ -161,6 +187,11 @@ impl Yard {
         self.beside(&format!("kind-{n}")).trim().to_owned()
     }
 
+    /// What the other agent was asked last.
+    pub(crate) fn codex_prompt(&self) -> String {
+        self.beside("codex-prompt")
+    }
+
     fn beside(&self, name: &str) -> String {
         std::fs::read_to_string(self.base.join(name)).unwrap_or_default()
     }
@@ -184,8 +215,9 @@ impl Yard {
         let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let (program, said) = (self.base.join("codex"), self.base.join("codex-lines"));
         std::fs::write(&said, lines).unwrap();
-        std::fs::write(&program, format!("#!/bin/sh\ncat > /dev/null\n{script}\ncat {}\n", said.display()))
-            .unwrap();
+        let asked = self.base.join("codex-prompt");
+        let script = format!("#!/bin/sh\ncat > {}\n{script}\ncat {}\n", asked.display(), said.display());
+        std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let common = Common { program: program.display().to_string(), ..Common::default() };
         self.settings.agents.insert("codex".to_owned(), AgentSettings { common, plain: None });
@@ -199,8 +231,9 @@ impl Yard {
 
     /// Puts the agent back.
     pub(crate) fn restore_agent(&self) {
-        let script = AGENT.replace("@DIR@", &self.base.display().to_string());
-        std::fs::write(self.base.join("claude"), script).unwrap();
+        let agent = self.base.join("claude");
+        std::fs::write(&agent, AGENT.replace("@DIR@", &self.base.display().to_string())).unwrap();
+        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     pub(crate) fn remove_agent(&self) {
@@ -292,6 +325,15 @@ impl Yard {
         self.drive_with(session, woken, waits, &Stop::default(), &FakeSleeper(self.clock()))
     }
 
+    /// The same; answers with the problems that whoever watches hears of, too.
+    pub(crate) fn drive_heard(&self, session: SessionId) -> (LoopEnded, Vec<String>) {
+        let heard = Problems::default();
+        let (stop, sleeper) = (Stop::default(), FakeSleeper(self.clock()));
+        let hands = self.hands(&heard, WokenHow::Person, true, &stop, &sleeper);
+        let ended = self.engine().loop_drive(session, &hands).unwrap();
+        (ended, heard.0.into_inner().unwrap())
+    }
+
     /// The same, with all that is around it.
     pub(crate) fn drive_with(
         &self,
@@ -301,18 +343,28 @@ impl Yard {
         stop: &Stop,
         sleeper: &dyn Sleeper,
     ) -> Result<LoopEnded, segno_engine::Error> {
-        let hands = LoopHands {
+        self.engine().loop_drive(session, &self.hands(&(), woken, waits, stop, sleeper))
+    }
+
+    fn hands<'a>(
+        &'a self,
+        listener: &'a dyn LoopListener,
+        woken: WokenHow,
+        waits: bool,
+        stop: &'a Stop,
+        sleeper: &'a dyn Sleeper,
+    ) -> LoopHands<'a> {
+        LoopHands {
             settings: &self.settings,
             frontend: &Silent,
-            listener: &(),
-            feed: &Feed::default(),
+            listener,
+            feed: &self.feed,
             stop,
             sleeper,
             waits,
             stays: self.stays,
             woken,
             recipients: Recipients::default(),
-        };
-        self.engine().loop_drive(session, &hands)
+        }
     }
 }

@@ -40,9 +40,23 @@ impl Mind {
     }
 
     /// In one iteration of a phase.
-    pub(crate) fn iteration(mut self, phase: &str, number: u64, act: Act<'_>) -> Self {
+    pub(crate) fn iteration(self, phase: &str, number: u64, act: Act<'_>) -> Self {
+        self.when(&format!(r"## Phase {phase}, iteration {number}\b"), (phase, number), act)
+    }
+
+    /// In the first iteration of an item of a queue.
+    pub(crate) fn item(self, id: &str, act: Act<'_>) -> Self {
+        self.when(&format!(r"(?s){id}\b.*## Phase WORK, iteration 1\b"), (id, 1), act)
+    }
+
+    /// When it is asked like this, outside of any iteration.
+    pub(crate) fn asked(self, asked: &str, name: &str, act: Act<'_>) -> Self {
+        self.when(asked, (name, 1), act)
+    }
+
+    fn when(mut self, asked: &str, (phase, number): (&str, u64), act: Act<'_>) -> Self {
         let filled = |text: &str| text.replace("@N", &number.to_string());
-        let asked = format!(r"## Phase {phase}, iteration {number}\b");
+        let asked = asked.to_owned();
         if !act.command.is_empty() {
             let did = format!("did {phase} {number}.");
             // The words are not in the command itself.

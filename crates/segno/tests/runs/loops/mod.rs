@@ -8,6 +8,7 @@ mod kills;
 mod mind;
 mod phases;
 mod project;
+mod queue;
 mod stuck;
 mod table;
 mod waits;

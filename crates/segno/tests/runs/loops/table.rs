@@ -23,6 +23,8 @@ pub(crate) enum Scenario {
     Budget,
     SlowPlan,
     Flaky,
+    Queue,
+    Checklist,
 }
 
 impl Scenario {
@@ -42,6 +44,8 @@ impl Scenario {
         Self::Budget,
         Self::SlowPlan,
         Self::Flaky,
+        Self::Queue,
+        Self::Checklist,
     ];
 
     /// Its row.
@@ -62,6 +66,10 @@ impl Scenario {
             Self::Budget => "the budget is used up",
             Self::SlowPlan => "a plan that takes seven iterations",
             Self::Flaky => "a test that passes every other time",
+            Self::Queue => {
+                "two items of a tracker, `br` and `bd`; one is left open and closed by its follow-up"
+            }
+            Self::Checklist => "the items of a checklist",
         }
     }
 }
