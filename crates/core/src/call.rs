@@ -35,6 +35,35 @@ pub fn subject(input: &Value) -> String {
     }
 }
 
+/// What makes one command line out of several, or lets it write elsewhere.
+const JOINTS: &[char] = &[';', '&', '|', '<', '>', '\n', '\r', '`', '$'];
+
+/// The narrowest rule that would let this call and others like it run, as `Tool(pattern)`: a command with any further
+/// arguments, or one file.
+pub fn allow_rule(tool: &str, input: &Value) -> String {
+    if let Some(path) = file(input) {
+        return format!("{tool}({path})");
+    }
+    let command = ["command", "cmd"].iter().find_map(|name| input.get(*name)).map(words);
+    let Some(command) = command.filter(|command| !command.trim().is_empty()) else { return tool.to_owned() };
+    let command = command.trim();
+    if command.contains(JOINTS) {
+        // A pattern covers one command: this line is allowed as it is, or not at all.
+        return format!("{tool}({command})");
+    }
+    let is_name =
+        |word: &&str| word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
+    let is_verb = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || c == '_') && !word.is_empty();
+    let all: Vec<&str> = command.split_whitespace().collect();
+    let mut known: Vec<&str> = all.iter().copied().take(1).filter(is_name).collect();
+    known.extend(all.get(1).copied().filter(|word| !known.is_empty() && is_verb(word)));
+    match known.len() {
+        0 => format!("{tool}({command})"),
+        same if same == all.len() => format!("{tool}({command})"),
+        _ => format!("{tool}({} *)", known.join(" ")),
+    }
+}
+
 /// The file that a call is about.
 pub fn file(input: &Value) -> Option<&str> {
     FILES.iter().find_map(|name| input.get(*name)?.as_str())
@@ -61,6 +90,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[rstest::rstest]
+    #[case("Bash", json!({ "command": "cargo test --all" }), "Bash(cargo test *)")]
+    #[case("Bash", json!({ "command": "cargo test" }), "Bash(cargo test)")]
+    #[case("Bash", json!({ "command": "rm -rf build" }), "Bash(rm *)")]
+    #[case("Bash", json!({ "command": "make" }), "Bash(make)")]
+    #[case("Bash", json!({ "command": "./check.sh all now" }), "Bash(./check.sh all *)")]
+    #[case("Bash", json!({ "command": "cat a | sh" }), "Bash(cat a | sh)")]
+    #[case("Bash", json!({ "command": "X=1 make all" }), "Bash(X=1 make all)")]
+    #[case("Write", json!({ "file_path": "/w/a.txt", "content": "x" }), "Write(/w/a.txt)")]
+    #[case("shell", json!({ "command": ["git", "push", "origin"] }), "shell(git push *)")]
+    #[case("WebFetch", json!({ "url": "http://x" }), "WebFetch")]
+    #[case("mcp__x__y", json!(null), "mcp__x__y")]
+    fn the_narrowest_rule_that_helps(#[case] tool: &str, #[case] input: Value, #[case] rule: &str) {
+        assert_eq!(allow_rule(tool, &input), rule);
+    }
 
     #[test]
     fn the_best_member_is_taken() {

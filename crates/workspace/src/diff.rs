@@ -1,5 +1,6 @@
 //! Shows what changed between two snapshots, or since one.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -152,6 +153,22 @@ impl Workspace {
     pub fn present_tree(&self) -> Result<ObjectId, Error> {
         let _lock = self.shadow.lock(self.options.patience)?;
         Ok(self.present()?.tree)
+    }
+
+    /// The files and links that are not now as they were in a snapshot.
+    pub fn files_changed_since(&self, before: &Snapshot) -> Result<BTreeSet<PathBuf>, Error> {
+        let after = self.hold(Side::Present)?;
+        if after.tree == before.tree {
+            return Ok(BTreeSet::new());
+        }
+        let old = self.manifest(before)?;
+        let found =
+            differences(&after.git, CapturedTree { tree: before.tree, manifest: &old }, after.captive())?;
+        let is_file = |difference: &Difference| {
+            difference.to.or(difference.from).is_some_and(|node| !node.is_directory())
+        };
+        let files = found.into_iter().filter(|(_, difference)| is_file(difference));
+        Ok(files.map(|(path, _)| as_path(&path).to_owned()).collect())
     }
 
     fn hold(&self, side: Side<'_>) -> Result<Held, Error> {

@@ -33,10 +33,12 @@ pub(super) struct Turn {
 pub(super) fn take_turn(state: &State, looping: &LoopState, turn: &Turn) -> Result<Vec<Event>, Refusal> {
     limits::name("account", &turn.account)?;
     limits::name("agent", &turn.agent)?;
+    // Who was woken although others wait on was woken by a person, who wants to know: the waking looked at the others.
+    let tries = looping.tries.as_deref() == Some(turn.account.as_str());
     match account_turn(state.session_id, &turn.account, &turn.others, turn.at) {
-        AccountTurn::Later { until, session } => Ok(instead(looping, turn, until, session)),
+        AccountTurn::Later { until, session } if !tries => Ok(instead(looping, turn, until, session)),
         // It did not wait for that account itself, and may find out what it is like.
-        AccountTurn::Behind { .. } | AccountTurn::Go => {
+        AccountTurn::Later { .. } | AccountTurn::Behind { .. } | AccountTurn::Go => {
             // One that was cut short with its driver is begun again.
             let again = looping.open && state.iteration > 0;
             let iteration = if again { state.iteration } else { state.iteration.saturating_add(1) };

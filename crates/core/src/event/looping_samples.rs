@@ -106,6 +106,7 @@ pub(crate) fn observation() -> Observation {
         calls: 12,
         denials: 1,
         denied: vec!["Bash(rm -rf target): allow `Bash(rm:*)`".into()],
+        allow: vec!["Bash(cargo test *)".into()],
         question: Some("Shall I go on?".into()),
         error: Some(ErrorMark::of("assertion failed: cart is empty")),
         claims: Claims {

@@ -68,8 +68,11 @@ pub struct Observation {
     pub calls: u64,
     /// How many of them were denied.
     pub denials: u64,
-    /// What was denied, and the rule that would allow it.
+    /// What was denied, in words.
     pub denied: Vec<String>,
+    /// Rules that would allow it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
     /// The question that the answer ended with, if it did.
     pub question: Option<String>,
     /// What went wrong.
@@ -389,6 +392,7 @@ impl Observation {
     pub fn bounded(mut self) -> Self {
         line(&mut self.outcome);
         lines(&mut self.denied);
+        lines(&mut self.allow);
         self.question.iter_mut().for_each(line);
         if let Some(error) = &mut self.error {
             name(&mut error.fingerprint);

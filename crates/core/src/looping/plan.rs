@@ -306,6 +306,12 @@ impl LoopPlan {
         self.phases.get(at + 1)
     }
 
+    /// The phase before this one.
+    pub fn before(&self, name: &str) -> Option<&PhasePlan> {
+        let at = self.phases.iter().position(|phase| phase.name == name)?;
+        self.phases.get(at.checked_sub(1)?)
+    }
+
     /// The names of the phases in order.
     pub fn phase_names(&self) -> Vec<String> {
         self.phases.iter().map(|phase| phase.name.clone()).collect()

@@ -21,6 +21,7 @@ use super::words;
 use crate::event::WorkItemMark;
 use crate::id::SessionId;
 use crate::state::State;
+use crate::status::Status;
 use crate::time::Timestamp;
 
 /// Where a loop stands.
@@ -239,7 +240,27 @@ fn would_count(state: &LoopState) -> Vec<String> {
 
 fn next_words(session: &State, state: &LoopState, at: Timestamp) -> String {
     let until = |until: Timestamp| countdown(until, at);
-    match next_step(session, at) {
+    let step = next_step(session, at);
+    // Nothing happens by itself in a session that stands still; its record says what would.
+    let goes_on = match step {
+        NextStep::Advance
+        | NextStep::Baseline
+        | NextStep::Park(_)
+        | NextStep::BackOff { .. }
+        | NextStep::HandOver { .. }
+        | NextStep::Items
+        | NextStep::Iterate { .. } => session.status == Status::Active,
+        NextStep::NoLoop
+        | NextStep::Ended
+        | NextStep::Wait { .. }
+        | NextStep::Held
+        | NextStep::Wake
+        | NextStep::Halted { .. }
+        | NextStep::Probe
+        | NextStep::Breakpoint { .. }
+        | NextStep::Capped(_) => true,
+    };
+    let words = match step {
         NextStep::NoLoop | NextStep::Ended => "nothing: it has ended".to_owned(),
         NextStep::Wait { until: when } => format!("goes on in {}", until(when)),
         NextStep::Held => "waits until you say so".to_owned(),
@@ -262,5 +283,6 @@ fn next_words(session: &State, state: &LoopState, at: Timestamp) -> String {
         },
         NextStep::Iterate { again: true } => "works on an iteration".to_owned(),
         NextStep::Iterate { again: false } => "one more iteration".to_owned(),
-    }
+    };
+    if goes_on { words } else { format!("nothing until you resume it; then: {words}") }
 }

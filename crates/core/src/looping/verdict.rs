@@ -264,7 +264,7 @@ fn verdict(state: &LoopState, iteration: Iteration<'_>, gate: &GateResult, break
         &|| passed(state, gate),
         &|| cap(state, seen, iteration),
         &|| rejected(state, seen),
-        &|| stuck(state, breaker),
+        &|| stuck(state, seen, breaker),
         &|| {
             let limit = seen.limit.as_ref().filter(|_| seen.end == RunEnd::Limited)?;
             Some(waiter::at_limit(state, limit, iteration.agent, iteration.at, iteration.jitter))
@@ -315,14 +315,20 @@ fn rejected(state: &LoopState, seen: &Observation) -> Option<LoopVerdict> {
     })
 }
 
-fn stuck(state: &LoopState, breaker: &Breaker) -> Option<LoopVerdict> {
+fn stuck(state: &LoopState, seen: &Observation, breaker: &Breaker) -> Option<LoopVerdict> {
     if breaker.state == BreakerState::Open {
         let why = breaker.reason.clone().unwrap_or_else(|| "the breaker is open".to_owned());
         return Some(LoopVerdict::Halt { why });
     }
     let most = state.phase_plan().map_or(0, |plan| plan.thresholds.denials);
     (most > 0 && breaker.denials >= most).then(|| {
-        let why = format!("all that the agent tried was denied, {} times", breaker.denials);
+        let mut why = format!("all that the agent tried was denied, {} times", breaker.denials);
+        if let Some(first) = seen.denied.first() {
+            why.push_str(&format!(": {first}"));
+        }
+        if !seen.allow.is_empty() {
+            why.push_str(&format!("; it would be allowed by {}", seen.allow.join(", ")));
+        }
         LoopVerdict::NeedsPerson { need: PersonNeed::CannotAct, why }
     })
 }

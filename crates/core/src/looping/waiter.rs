@@ -173,7 +173,7 @@ pub fn own_limit(state: &LoopState, at: Timestamp) -> Option<(Timestamp, String)
     let HourWindow { start, calls, tokens } = state.hour.at(at);
     let over = |used: u64, most: Option<u64>| most.is_some_and(|most| used >= most);
     let why = if over(calls, own.calls_per_hour) {
-        format!("{calls} iterations in this hour")
+        format!("{} in this hour", super::progress::things(calls, "iteration"))
     } else if over(tokens, own.tokens_per_hour) {
         format!("{tokens} tokens in this hour")
     } else {

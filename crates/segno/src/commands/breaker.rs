@@ -96,13 +96,21 @@ fn status(context: &Context, id: Option<&SessionRef>) -> Outcome {
     printer.data(format!("{}   phase {}", breaker_words(breaker), status.phase))?;
     for counter in &breaker.counters {
         let limit = if counter.limit == 0 { "never".to_owned() } else { counter.limit.to_string() };
-        printer.data(format!("  {:<28} {:>3}   opens at {limit}", counter.name, counter.value))?;
+        printer.data(format!("  {:<34} {:>3}   opens at {limit}", counter.name, counter.value))?;
     }
     if let Some(compared) = &breaker.compared {
         printer.data(format!("  compared: {compared}"))?;
     }
     if !breaker.would_count.is_empty() {
         printer.data(format!("  would count as progress: {}", breaker.would_count.join("; ")))?;
+    }
+    if let Some(last) = state.looping.as_ref().and_then(|looping| looping.last.as_ref()) {
+        for denied in &last.denied {
+            printer.data(format!("  denied last: {denied}"))?;
+        }
+        if !last.allow.is_empty() {
+            printer.data(format!("  would be allowed by: {}", last.allow.join(", ")))?;
+        }
     }
     let now = ctx.engine.now();
     if let Some(at) = breaker.probe_at {

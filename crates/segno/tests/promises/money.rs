@@ -272,3 +272,23 @@ fn an_iteration_that_uses_more_than_it_may_is_stopped() {
     assert_eq!(ended[0]["body"]["verdict"]["which"], "iteration_tokens");
     lab.assert_no_process_left();
 }
+
+/// A described agent that names its model only where it tells its tokens is held by a cap on money too.
+#[test]
+fn a_model_that_is_named_with_its_tokens_is_priced() {
+    let lab = Lab::new();
+    let steps = [
+        Step::Json(json!({ "used": 1_000_000, "by": "new-model" })),
+        Step::WaitFor { path: lab.path("never"), seconds: 60 },
+    ];
+    let line = lab.scripted("counter", &steps);
+    lab.config(&format!(
+        "[agents.counter]\ncommand = {line:?}\nprompt = \"none\"\nformat = \"json\"\n\
+         [[agents.counter.rules]]\nkind = \"tokens\"\nfields = {{ input = \"$.used\", model = \"$.by\" }}"
+    ));
+    let prices = "[models]\n\"new-model\" = { input = 2, output = 2 }\n";
+    lab.write(lab.home.path().join(".config/segno/prices.toml"), prices);
+    let said = run(&lab, &["--agent", "counter", "--cost", "1"]);
+    assert_eq!(said.code, Some(8), "{}", said.stderr);
+    assert_eq!(lab.state()["cost"]["used_micros"], 2_000_000, "by the list, and not unknown");
+}

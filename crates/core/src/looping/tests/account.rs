@@ -93,6 +93,9 @@ fn they_wake_in_turn() {
     let mut now = Story::of(story.state.clone());
     now.ok(wake(WokenHow::Person, &[tries(1, "claude")]));
     assert_eq!(now.state.status, Status::Active);
+    // And is not sent back to wait with the others when the iteration is to begin.
+    let events = now.ok(turn("claude", "claude", vec![waits(1, "claude", 30_000)], at(20_000)));
+    assert!(matches!(&events[..], [Event::IterationStarted(_)]), "{events:?}");
     story.ok(wake(WokenHow::Timer, &[]));
     assert_eq!((story.state.status, looping(&story).tries.as_deref()), (Status::Active, Some("claude")));
 }

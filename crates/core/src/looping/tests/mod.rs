@@ -7,6 +7,7 @@ mod gate;
 mod progress;
 mod properties;
 mod queue;
+mod status;
 mod story;
 mod verdict;
 mod waiter;

@@ -275,3 +275,16 @@ fn one_line_says_why() {
         "{line}"
     );
 }
+
+/// A cap on time is no budget, and is not called one: what lifts it is time.
+#[rstest]
+#[case::time(LoopCaps { seconds: Some(3_600), ..LoopCaps::default() }, "timed out")]
+#[case::iterations(LoopCaps { iterations: Some(1), ..LoopCaps::default() }, "budget reached")]
+fn what_a_capped_loop_is_paused_for(#[case] caps: LoopCaps, #[case] reason: &str) {
+    let mut story = begun(LoopPlan { caps, ..simple() });
+    story.ok(Command::StartIteration);
+    let verdict = end(&mut story, moved(1), at(4_000));
+    assert!(matches!(verdict, LoopVerdict::Cap { .. }), "{verdict:?}");
+    let reason_of = story.state.reason.clone().unwrap().what;
+    assert_eq!((story.state.status, reason_of.as_str()), (Status::Paused, reason));
+}

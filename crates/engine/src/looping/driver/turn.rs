@@ -1,7 +1,9 @@
 //! One iteration after another, for as long as something follows.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use segno_agents::Outcome;
@@ -131,9 +133,13 @@ impl Turning<'_> {
             return Ok(());
         }
         self.failing.clone_from(&measured.failing);
+        let tree = match phase.evidence.is_empty() {
+            true => self.engine.present_tree(state)?,
+            false => measured.tree,
+        };
         let taken = LoopBaselineTaken {
             phase: phase.name.clone(),
-            tree: measured.tree,
+            tree,
             tests: measured.tests.unwrap_or_default(),
             names: measured.names,
             evidence: measured.evidence,
@@ -270,7 +276,8 @@ impl Turning<'_> {
         mut seen: Observation,
     ) -> Result<Option<Stretch>, Error> {
         if matches!(seen.end, RunEnd::Ran | RunEnd::Cut | RunEnd::CannotAct) {
-            let Some((measured, times, differs)) = self.measure(state, phase)? else {
+            let left = seen.tree_after.clone();
+            let Some((measured, times, differs)) = self.measure(state, phase, left.as_ref())? else {
                 // Somebody wants it to stop: that is seen to first, and the iteration is finished afterwards.
                 return Ok(None);
             };
@@ -298,32 +305,44 @@ impl Turning<'_> {
         self.follow(&state, phase, verdict, line)
     }
 
-    /// Runs the evidence commands on the tree as it is, so often as the gate wants it to hold, and again if a file
-    /// changed meanwhile. Answers with the result, how often it came out like this, and whether it ever came out
-    /// differently; nothing if somebody wants it to stop.
-    fn measure(&self, state: &State, phase: &PhasePlan) -> Result<Option<(Measured, u32, bool)>, Error> {
+    /// Runs the evidence commands on the tree that the agent left, so often as the gate wants it to hold, and again if a
+    /// file changed while they ran: what they found may not be true of it. Files that change each time are the commands'
+    /// own. Answers with the result, how often it came out like this, and whether it ever came out differently; nothing if
+    /// somebody wants it to stop.
+    fn measure(
+        &self,
+        state: &State,
+        phase: &PhasePlan,
+        left: Option<&String>,
+    ) -> Result<Option<(Measured, u32, bool)>, Error> {
         let wanted = match phase.gate {
             GateRule::Green { runs } => runs.max(1),
             _ => 1,
         };
+        let mut before = left.cloned();
         let mut measured = self.gather(state, phase)?;
         let (mut times, mut moved) = (1, 0);
+        let mut own: Option<BTreeSet<PathBuf>> = None;
         while !measured.stopped && measured.passes() && !measured.evidence.is_empty() {
-            let present = self.engine.present_tree(state)?;
-            if present != measured.tree {
-                // It is bound to the tree that it was measured on, and that one is gone.
-                if moved >= MOVED {
-                    // Nothing holds of files that never rest.
-                    measured.evidence.iter_mut().for_each(|mark| mark.passes = false);
-                    return Ok(Some((measured, 1, true)));
+            if before.is_some() && before != measured.tree {
+                let written = self.engine.changed_since_run(state)?;
+                if own.as_ref() != Some(&written) {
+                    // It is bound to the tree that it was measured on, and that one is gone.
+                    if moved >= MOVED {
+                        // Nothing holds of files that never rest.
+                        measured.evidence.iter_mut().for_each(|mark| mark.passes = false);
+                        return Ok(Some((measured, 1, true)));
+                    }
+                    (moved, times, own) = (moved + 1, 1, Some(written));
+                    before.clone_from(&measured.tree);
+                    measured = self.gather(state, phase)?;
+                    continue;
                 }
-                (moved, times) = (moved + 1, 1);
-                measured = self.gather(state, phase)?;
-                continue;
             }
             if times >= wanted {
                 break;
             }
+            before.clone_from(&measured.tree);
             let again = self.gather(state, phase)?;
             if again.stopped {
                 return Ok(None);

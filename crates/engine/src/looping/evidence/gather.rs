@@ -32,7 +32,7 @@ const TOLD: usize = 4_000;
 /// What the evidence commands of a phase showed together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Measured {
-    /// The tree afterwards: what the commands themselves wrote is part of it.
+    /// The tree afterwards: what the commands themselves wrote is part of it. None if there are none.
     pub(crate) tree: Option<String>,
     pub(crate) evidence: Vec<EvidenceMark>,
     /// The files that the phase protects, as they were before anything ran.
@@ -96,7 +96,10 @@ impl Engine {
             };
             measured.take_in(plan, &shown, mark, directory);
         }
-        measured.tree = self.present_tree(state)?;
+        // Where nothing is measured nothing is bound to a tree: that of the agent is known by its checkpoint.
+        if !plans.is_empty() {
+            measured.tree = self.present_tree(state)?;
+        }
         Ok(measured)
     }
 }

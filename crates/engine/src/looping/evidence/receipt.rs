@@ -62,6 +62,9 @@ impl Engine {
         }
         let mut seen = Observation::default();
         self.add_measured(&state, looping, &mut seen, &measured, 1, false)?;
+        if measured.tree.is_none() {
+            seen.tree_after = self.present_tree(&state)?;
+        }
         if matches!(phase.gate, GateRule::Document { .. }) {
             seen.metrics.extend(self.documents(&state)?);
         }

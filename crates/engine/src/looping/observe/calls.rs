@@ -2,6 +2,7 @@
 
 use segno_core::List;
 use segno_core::State;
+use segno_core::call::allow_rule;
 use segno_core::call::subject;
 use segno_core::rows::ToolRow;
 use segno_core::text::shorten;
@@ -28,6 +29,8 @@ pub(crate) struct CallFacts {
     pub(crate) denials: u64,
     /// The first of those, in words.
     pub(crate) denied: Vec<String>,
+    /// Rules that would allow them.
+    pub(crate) allow: Vec<String>,
     /// The most times that the same call had the same result without another call between.
     pub(crate) identical: u32,
     /// The most calls in a row that only went round in a circle of two to four, with the same results.
@@ -63,10 +66,29 @@ fn facts(rows: &[ToolRow]) -> CallFacts {
     CallFacts {
         calls: rows.len() as u64,
         denials: denied.len() as u64,
-        denied: denied.iter().take(NAMED).map(|row| in_words(row)).collect(),
+        denied: named(&denied, in_words),
+        allow: named(&denied, rule),
         identical: longest(&seen, 1).map_or(0, |equal| equal + 1).max(u32::from(!seen.is_empty())),
         cycle: (2..=LONGEST_ROUND).filter_map(|round| circle(&seen, round)).max().unwrap_or(0),
     }
+}
+
+/// What these say, each once, the first few.
+fn named(rows: &[&ToolRow], say: impl Fn(&ToolRow) -> String) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for row in rows {
+        let said = say(row);
+        if !said.is_empty() && !all.contains(&said) && all.len() < NAMED {
+            all.push(said);
+        }
+    }
+    all
+}
+
+/// The rule that would allow a call; nothing if it would be longer than anybody types.
+fn rule(row: &ToolRow) -> String {
+    let rule = allow_rule(&row.tool, row.input.as_ref().unwrap_or(&serde_json::Value::Null));
+    if rule.len() > 120 { String::new() } else { rule }
 }
 
 /// A call in a few words: the tool and what it was about.
@@ -152,6 +174,7 @@ mod tests {
     fn denied_calls_are_named() {
         let facts = told("Bash=no Write Bash=no");
         assert_eq!((facts.calls, facts.denials), (3, 2));
-        assert_eq!(facts.denied, ["Bash do Bash", "Bash do Bash"]);
+        assert_eq!(facts.denied, ["Bash do Bash"], "each once");
+        assert_eq!(facts.allow, ["Bash(do Bash)"]);
     }
 }

@@ -18,14 +18,26 @@ const FAR: usize = 5_000;
 const PAGE: usize = 20;
 
 impl Engine {
-    /// How many documents were written or changed since the present phase began, and whether one of them records a
-    /// decision. Nothing if no snapshot tells what there was.
+    /// How many documents were written or changed since the present phase first began, and whether one of them records a
+    /// decision: what was written before a review sent the work back is there still. Nothing if no snapshot tells what
+    /// there was.
     pub(crate) fn documents(&self, state: &State) -> Result<BTreeMap<String, f64>, Error> {
         let ready = |it: &Checkpoint| it.ready && it.snapshot.is_some();
         let session = state.session_id;
-        let ended = self.newest_checkpoint(session, FAR, PAGE, |it| {
-            ready(it) && it.is_for(CheckpointReason::PhaseComplete)
-        })?;
+        let ended = |it: &Checkpoint| ready(it) && it.is_for(CheckpointReason::PhaseComplete);
+        let before = state.looping.as_deref().and_then(|looping| looping.plan.before(&looping.phase));
+        let sent_back = state.looping.iter().flat_map(|it| &it.phases).any(|stand| stand.sent_back > 0);
+        let first = match before.filter(|_| sent_back) {
+            Some(before) => {
+                let all = self.checkpoints(session)?;
+                all.into_iter().find(|it| ended(it) && it.name == before.name)
+            }
+            None => None,
+        };
+        let ended = match first {
+            Some(first) => Some(first),
+            None => self.newest_checkpoint(session, FAR, PAGE, ended)?,
+        };
         let began = match ended {
             Some(began) => Some(began),
             None => self.checkpoints(session)?.into_iter().find(|it| ready(it) && it.begins_a_turn()),

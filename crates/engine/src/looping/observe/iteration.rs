@@ -92,6 +92,7 @@ impl Engine {
         // Of a start that failed, what the program itself printed tells most.
         let said = row.error.as_ref().or(row.stderr.as_ref().or(row.reason.as_ref()).filter(|_| not_begun));
         let error = said.map(|error| error.short(2_000)).filter(|_| outcome != "completed");
+        let error = error.or_else(|| cut_short(&row));
         let denied_all = calls.calls > 0 && calls.denials == calls.calls;
         let limit = limit_of(state, told, &row).or_else(|| limit_by_word(&outcome, &row));
         let end = match outcome.as_str() {
@@ -111,6 +112,7 @@ impl Engine {
             calls: calls.calls,
             denials: calls.denials.max(row.denials),
             denied: calls.denied,
+            allow: calls.allow,
             question: super::claims::question(&text),
             error: error.map(|error| ErrorMark::of(&error)),
             claims: super::claims::claims(&status),
@@ -244,6 +246,22 @@ fn ended_at_once(row: &RunRow) -> bool {
     let soon = row.duration_ms.is_some_and(|ms| ms < AT_ONCE_MS);
     let spent = row.tokens.is_some_and(|used| used.counted(segno_core::budget::Counting::All) > 0);
     soon && row.exit_code.is_some() && row.signal.is_none() && !spent && row.turns == 0
+}
+
+/// What cut a run short that says nothing of it itself: a signal, silence, a time that was up. The same again is the same
+/// error, whatever else the agent did.
+fn cut_short(row: &RunRow) -> Option<String> {
+    let reason = || row.reason.as_ref().map(|reason| reason.short(200)).unwrap_or_default();
+    match (row.outcome.as_deref()?, row.signal, row.exit_code) {
+        ("interrupted" | "failed", Some(signal), _) => {
+            Some(format!("the agent was ended by signal {signal}"))
+        }
+        ("interrupted" | "failed", None, Some(code)) if code != 0 => {
+            Some(format!("the agent ended with exit code {code}"))
+        }
+        ("timed_out", ..) => Some(format!("the agent was stopped: {}", reason())),
+        _ => None,
+    }
 }
 
 /// The other one of two models that whoever uses Claude Code has.

@@ -1,5 +1,8 @@
 //! What the working tree of a session is like, and what a run did to it.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use segno_core::State;
 use segno_workspace::Side;
 
@@ -48,6 +51,17 @@ impl Engine {
             Err(Error::NoTree(_)) => Ok(None),
             Err(why) => Err(why),
         }
+    }
+
+    /// Which files of a session's project are not as its newest run left them; none if no checkpoint tells.
+    pub(crate) fn changed_since_run(&self, state: &State) -> Result<BTreeSet<PathBuf>, Error> {
+        let ready = |checkpoint: &Checkpoint| checkpoint.ready && checkpoint.snapshot.is_some();
+        let Some(last) = self.newest_checkpoint(state.session_id, FAR, PAGE, ready)? else {
+            return Ok(BTreeSet::new());
+        };
+        let workspace = self.workspace(state)?;
+        let snapshot = self.snapshot_of(&workspace, &last)?;
+        Ok(workspace.files_changed_since(&snapshot)?)
     }
 
     /// What the newest run of a session did to the tree, by the checkpoints before and after it.

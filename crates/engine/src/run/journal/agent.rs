@@ -52,6 +52,7 @@ impl Recorder<'_> {
         if self.cut_off {
             translate::doubt_failures(&mut facts);
         }
+        self.hear_model(&envelope.event);
         facts.extend(self.tokens.take(&envelope.event));
         let spends: Vec<Fact> = facts.iter().filter(|fact| is_about_cost(fact)).cloned().collect();
         // Agents say who they are again and again.

@@ -1,6 +1,7 @@
 //! What a run costs by the price list, as long as its agent does not say.
 
 use segno_agents::Agent;
+use segno_agents::AgentEvent;
 use segno_core::Command;
 use segno_core::Fact;
 use segno_core::State;
@@ -38,6 +39,15 @@ impl Recorder<'_> {
     pub(in crate::run) fn price_as(&mut self, model: Option<String>, capped: bool) {
         self.pricing.model = self.pricing.model.take().or(model);
         self.pricing.capped |= capped;
+    }
+
+    /// Hears which model used something, if nobody has said yet which one works.
+    pub(super) fn hear_model(&mut self, event: &AgentEvent) {
+        if let AgentEvent::Tokens { model: Some(model), .. } = event
+            && self.pricing.model.is_none()
+        {
+            self.pricing.model = Some(segno_core::text::shorten(model, segno_core::limits::NAME));
+        }
     }
 
     /// Hears what the agent said of its model and of what it used.

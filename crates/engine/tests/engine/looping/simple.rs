@@ -160,6 +160,9 @@ fn at_a_limit_another_agent_goes_on() {
     assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
     let looping = ended.state.looping.unwrap();
     assert_eq!((looping.agent.as_deref(), looping.total, looping.parked_seconds), (Some("codex"), 1, 0));
+    // It knows nothing of the other one's conversation: it is told where work was.
+    let asked = yard.codex_prompt();
+    assert!(asked.contains("## Where it was") && asked.contains("build a boat"), "{asked}");
     assert!(yard.has("hull") && yard.has("sail"));
 }
 
@@ -200,6 +203,23 @@ fn a_gate_by_hand_says_what_each_condition_is_worth_and_a_receipt_can_be_checked
     assert!(now.holds && !now.same_tree, "{now:?}");
     std::fs::remove_file(yard.base().join("harbour/sail")).unwrap();
     assert!(!verify().holds);
+}
+
+/// A new conversation each time holds the work once, and nothing of what was asked before.
+#[test]
+fn a_fresh_prompt_holds_no_earlier_prompt() {
+    let yard = Yard::new();
+    yard.always("echo $n > part-$n; [ $n -lt 3 ] || echo cloth > sail; finish done");
+    let ended = yard.until_with("test -f sail", |new| {
+        new.plan.phases[0].context = segno_core::looping::Context::Fresh;
+    });
+    assert_eq!((ended.state.status, yard.starts()), (Status::Completed, 3), "{}", ended.why);
+    assert_eq!([1, 2, 3].map(|n| yard.kind(n)), ["new", "new", "new"]);
+    let third = yard.prompt(3);
+    assert!(third.contains("## Where it was"), "{third}");
+    assert_eq!(third.matches("## Work\n").count(), 1, "{third}");
+    assert_eq!(third.matches("## Phase WORK, iteration").count(), 1, "{third}");
+    assert_eq!(third.matches("## At the end of your answer").count(), 1, "{third}");
 }
 
 /// The same conversation until its context is so full, then a new one with a brief.

@@ -117,3 +117,17 @@ fn a_phase_can_be_skipped() {
     let ended = yard.drive(session).unwrap();
     assert_eq!((ended.state.status, yard.starts()), (Status::Completed, 1), "{}", ended.why);
 }
+
+/// Two loops in the same files cannot tell whose changes are whose: that is said, and not to one that is alone.
+#[test]
+fn who_works_beside_another_loop_is_told() {
+    let yard = Yard::new();
+    yard.always("echo x > made; finish done");
+    let alone = yard.begin("test -e made", |_| {});
+    let (_, heard) = yard.drive_heard(alone);
+    assert_eq!(heard, [] as [&str; 0]);
+    let (first, second) = (yard.begin("true", |_| {}), yard.begin("true", |_| {}));
+    let (_, heard) = yard.drive_heard(second);
+    let said = format!("{first} works in the same files");
+    assert!(matches!(&heard[..], [one] if one.starts_with(&said)), "{heard:?}");
+}

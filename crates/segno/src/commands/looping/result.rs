@@ -4,6 +4,7 @@ use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::looping::CapKind;
 use segno_engine::core::looping::LoopVerdict;
+use segno_engine::core::looping::PersonNeed;
 use segno_engine::core::looping::queue_status;
 use segno_engine::looping::LoopEnded;
 use serde_json::Value;
@@ -78,8 +79,19 @@ fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
     }
     match exit_of(ended).0 {
         ExitCode::LoopHalted => {
+            // The last phase cannot be skipped.
+            let looping = ended.state.looping.as_deref();
+            let more = looping.is_some_and(|looping| looping.plan.after(&looping.phase).is_some());
+            let ways = if more { "status|reset|skip-phase" } else { "status|reset" };
+            format!("segno resume {id}   shows the ways out   (or: segno breaker {ways} {id})")
+        }
+        ExitCode::NeedsPerson if cannot_act(ended) => {
+            let seen = ended.state.looping.as_ref().and_then(|looping| looping.last.as_ref());
+            let rules = seen.map(|seen| seen.allow.clone()).unwrap_or_default();
+            let rules = if rules.is_empty() { "\u{2026}".to_owned() } else { rules.join("\", \"") };
             format!(
-                "segno resume {id}   shows the ways out   (or: segno breaker status|reset|skip-phase {id})"
+                "allow it in the agent's own settings, or in yours: [run] permissions = \"deny\", \
+                 allow = [\"{rules}\"]   then: segno resume {id}"
             )
         }
         ExitCode::BudgetExhausted => match ctx.cap_hint(&ended.state) {
@@ -92,6 +104,11 @@ fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
         ExitCode::RunLimit => format!("segno loop resume {id}   goes on when it is due, with --now at once"),
         _ => format!("segno loop status {id}   segno resume {id}"),
     }
+}
+
+/// Whether all that its agent tried was denied.
+fn cannot_act(ended: &LoopEnded) -> bool {
+    matches!(ended.verdict, Some(LoopVerdict::NeedsPerson { need: PersonNeed::CannotAct, .. }))
 }
 
 /// One document, as the last line of `--json`.

@@ -1,0 +1,152 @@
+//! What counts as measured, as an error and as written, when things happen that nobody planned.
+
+use segno_core::Status;
+use segno_core::looping::BreakerCause;
+use segno_core::looping::EvidencePlan;
+use segno_core::looping::LoopVerdict;
+use segno_core::looping::PersonNeed;
+use segno_engine::looping::NamedWorkflow;
+
+use super::yard::Yard;
+
+/// Somebody saves a file while the command runs that has read it already: what it found is not true of that file.
+#[test]
+fn a_file_that_changes_while_it_is_measured_is_measured_again() {
+    let yard = Yard::new();
+    let base = yard.base().display().to_string();
+    let script = format!(
+        "seen=$(cat code)\n[ -e {base}/saved ] || {{ touch {base}/saved; echo broken > code; }}\n[ \"$seen\" = good ]\n"
+    );
+    std::fs::write(yard.base().join("measure.sh"), script).unwrap();
+    yard.always("echo $n >> log; echo good > code; signal");
+    // Not before the agent has written anything.
+    yard.write("code", "nothing\n");
+    std::fs::write(yard.base().join("saved"), "").unwrap();
+    yard.step(1, "rm $DIR/saved; echo $n >> log; echo good > code; signal");
+    let ended = yard.until(&format!("sh {base}/measure.sh"));
+    assert_eq!((ended.verdict, yard.starts()), (Some(LoopVerdict::Complete), 2), "{}", ended.why);
+    assert_eq!(yard.read("code"), "good\n", "what passed is what is there");
+}
+
+/// A command that writes a file of the project each time measures all the same.
+#[test]
+fn files_that_a_command_writes_each_time_are_its_own() {
+    let yard = Yard::new();
+    yard.always("echo x > made; signal");
+    let command = "echo x >> runs; test -e made";
+    let ended = yard.until(command);
+    assert_eq!((ended.verdict, yard.starts()), (Some(LoopVerdict::Complete), 1), "{}", ended.why);
+    // Before the phase, after the agent, and once more because a file had changed.
+    assert_eq!(yard.read("runs").lines().count(), 3);
+}
+
+/// Files that are others each time never rest: nothing that is measured on them holds.
+#[test]
+fn files_that_never_rest_pass_no_gate() {
+    let yard = Yard::new();
+    yard.always("echo x > made; signal");
+    let ended = yard.until_with("mktemp -p . x.XXXXXX; test -e made", |new| {
+        new.plan.caps.iterations = Some(1);
+    });
+    assert!(matches!(ended.verdict, Some(LoopVerdict::Cap { .. })), "{:?}", ended.verdict);
+    assert!(ended.state.looping.unwrap().last.unwrap().flaky);
+}
+
+/// Tests that pass at last although nobody changed a file have not been mended: that is chance.
+#[test]
+fn tests_that_come_out_differently_on_the_same_files_pass_no_gate() {
+    let yard = Yard::new();
+    yard.test("hull", "true");
+    let count = yard.base().join("runs").display().to_string();
+    // It fails when it is written and when GREEN begins, and passes from then on.
+    let luck = format!("echo x >> {count}; test $(wc -l < {count}) -gt 2");
+    yard.step(1, &format!("echo '{luck}' > tests/luck.sh; finish done"));
+    yard.always("finish done");
+    let ended = yard.workflow("prp", "sh check.sh");
+    assert_eq!((ended.state.status, yard.starts()), (Status::Halted, 3), "{}", ended.why);
+    let looping = ended.state.looping.unwrap();
+    assert_eq!(looping.phase, "GREEN");
+    let first = looping.recent.iter().find(|recent| recent.phase == "GREEN").unwrap();
+    assert_eq!(first.tests, Some((2, 2)), "all passed, and that was no progress");
+}
+
+/// An agent that dies each time in the same way halts its loop, whatever it wrote before.
+#[test]
+fn the_same_crash_again_and_again_is_the_same_error() {
+    let yard = Yard::new();
+    yard.always("say working; echo $n > part-$n; kill -9 $$");
+    let ended = yard.until("false");
+    assert_eq!(ended.state.status, Status::Halted, "{}", ended.why);
+    let breaker = ended.state.looping.unwrap().breaker;
+    assert_eq!((breaker.cause, breaker.same_error), (Some(BreakerCause::SameError), 5));
+    assert!(breaker.reason.unwrap().contains("the agent was ended by signal 9"));
+}
+
+/// A call that is denied, as Claude Code tells it.
+const DENIED: &str = r#"printf '{"type":"assistant","session_id":"%s","uuid":"%s","parent_tool_use_id":null,"message":{"id":"msg_d%s","type":"message","role":"assistant","model":"scripted","content":[{"type":"tool_use","id":"toolu_%s","name":"Bash","input":{"command":"cargo test --all"}}],"stop_reason":null,"usage":{"input_tokens":10,"output_tokens":1}}}\n' $id $(u 5) $n $n
+printf '{"type":"system","subtype":"permission_denied","tool_name":"Bash","tool_use_id":"toolu_%s","message":"it needs approval","session_id":"%s","uuid":"%s"}\n' $n $id $(u 7)
+printf '{"type":"user","session_id":"%s","uuid":"%s","parent_tool_use_id":null,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%s","is_error":true,"content":"This command requires approval"}]}}\n' $id $(u 6) $n
+printf '{"type":"result","subtype":"success","session_id":"%s","uuid":"%s","is_error":false,"result":"I may not.","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.01,"permission_denials":[{"tool_name":"Bash","tool_use_id":"toolu_%s","tool_input":{"command":"cargo test --all"}}],"usage":{"input_tokens":100,"output_tokens":20},"modelUsage":{"scripted":{"inputTokens":100,"outputTokens":20,"costUSD":0.01}},"stop_reason":"end_turn","terminal_reason":"completed"}\n' $id $(u 3) $n"#;
+
+/// Nothing but denials: a person is asked, and told what was denied and which rule would help.
+#[test]
+fn who_is_denied_everything_is_told_with_the_rule_that_would_help() {
+    let yard = Yard::new();
+    yard.always(DENIED);
+    let ended = yard.until("false");
+    assert!(
+        matches!(ended.verdict, Some(LoopVerdict::NeedsPerson { need: PersonNeed::CannotAct, .. })),
+        "{:?}",
+        ended.verdict
+    );
+    assert!(
+        ended.why.ends_with(
+            "all that the agent tried was denied, 3 times: Bash cargo test --all; it would be allowed by \
+             Bash(cargo test *)"
+        ),
+        "{}",
+        ended.why
+    );
+    assert_eq!((ended.state.status, yard.starts()), (Status::Paused, 3));
+    assert!(yard.prompt(2).contains("denied: Bash cargo test --all"), "{}", yard.prompt(2));
+}
+
+/// What was documented before a review sent the work back is documented: it does not have to be written twice.
+#[test]
+fn documents_of_before_a_rejected_review_count() {
+    let yard = Yard::new();
+    yard.test("hull", "true");
+    let refactored = "finish '---RALPH_STATUS---\\nSTATUS: COMPLETE\\nREFACTORING_COMPLETE: true\\n---END_RALPH_STATUS---'";
+    let documents = "mkdir -p docs/adr; echo a > docs/use.md; echo b > docs/build.md; echo c > docs/adr/1.md; finish done";
+    let verdict = |word: &str, issues: u32| {
+        format!(
+            "finish '---PRP_PHASE_STATUS---\\nSTATUS: COMPLETE\\nVERDICT: {word}\\nBLOCKING_ISSUES: {issues}\\n---END_PRP_PHASE_STATUS---'"
+        )
+    };
+    let steps = [
+        "echo 'test -f sail' > tests/sail.sh; finish done".to_owned(),
+        "echo cloth > sail; finish done".to_owned(),
+        format!("echo better >> sail; {refactored}"),
+        documents.to_owned(),
+        verdict("REJECT", 1),
+        "echo stronger >> sail; finish done".to_owned(),
+        format!("echo finer >> sail; {refactored}"),
+        "echo checked >> sail; finish done".to_owned(),
+        verdict("APPROVE", 0),
+    ];
+    for (n, step) in (1..).zip(&steps) {
+        yard.step(n, step);
+    }
+    yard.always("finish lost");
+    let given = EvidencePlan {
+        name: "tests".to_owned(),
+        command: "sh check.sh".to_owned(),
+        ..EvidencePlan::default()
+    };
+    let ended = yard.until_with("sh check.sh", |new| {
+        new.plan.workflow = "prp".to_owned();
+        new.plan.phases = NamedWorkflow::find("prp", yard.base()).unwrap().phases(&[given], true);
+        new.plan.caps.iterations = Some(12);
+    });
+    assert_eq!((ended.verdict, yard.starts()), (Some(LoopVerdict::Complete), 9), "{}", ended.why);
+}
