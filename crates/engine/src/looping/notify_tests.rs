@@ -88,7 +88,7 @@ impl Heard {
 }
 
 fn tell(recipients: Recipients, message: &Message) -> Vec<String> {
-    tell_with(recipients, &environment(), Path::new("/"), &[message.clone()]).problems()
+    tell_with(recipients, &environment(), Path::new("/"), std::slice::from_ref(message)).problems()
 }
 
 /// Tells one after the other, and waits until all are told.
