@@ -15,6 +15,9 @@ use crate::event::Metric;
 use crate::event::OutputKind;
 use crate::event::PauseReason;
 use crate::event::Project;
+use crate::event::QuestionAnswered;
+use crate::event::QuestionAsked;
+use crate::event::QuestionClosed;
 use crate::event::Request;
 use crate::event::RunEnded;
 use crate::event::RunStarted;
@@ -51,6 +54,12 @@ pub enum Command {
     MakeRequest { request: Request, details: Option<Text> },
     /// The driver's answer.
     AnswerRequest { request: u64, obeyed: bool, details: Option<Text> },
+    /// A run waits for a person's answer.
+    AskQuestion(Box<QuestionAsked>),
+    /// A person's answer.
+    AnswerQuestion(QuestionAnswered),
+    /// The run does not wait any more.
+    CloseQuestion(QuestionClosed),
 
     /// Write down what the user wants.
     SetIntent { intent: Text },
@@ -197,6 +206,8 @@ impl Command {
             Self::CreateCheckpoint { reason: CheckpointReason::BeforeRestore, .. } => Need::Nothing,
             Self::AttachDriver { .. }
             | Self::MakeRequest { .. }
+            | Self::AskQuestion(_)
+            | Self::AnswerQuestion(_)
             | Self::SetWorkflow { .. }
             | Self::VerifyPhase { .. }
             | Self::SetWorkflowState { .. }
@@ -221,6 +232,7 @@ impl Command {
             | Self::RestoreState { .. }
             | Self::CreateCheckpoint { .. } => Need::Open,
             Self::AnswerRequest { .. }
+            | Self::CloseQuestion(_)
             | Self::SetProject { .. }
             | Self::SetGitBranch { .. }
             | Self::CountBelow { .. }
@@ -263,6 +275,7 @@ impl Command {
             Self::Fail { .. } => "fail",
             Self::AttachDriver { .. } => "be driven",
             Self::MakeRequest { .. } | Self::AnswerRequest { .. } => "take requests",
+            Self::AskQuestion(_) | Self::AnswerQuestion(_) | Self::CloseQuestion(_) => "wait for answers",
             Self::SetIntent { .. } => "change its intent",
             Self::SetProject { .. } => "change its project",
             Self::SetGitBranch { .. } => "change its branch",

@@ -6,6 +6,7 @@ mod checkpoint;
 mod fact;
 mod iteration;
 mod looping;
+mod question;
 mod recovery;
 mod run;
 mod turn;
@@ -139,6 +140,9 @@ fn decide_command(state: &State, command: Command) -> Result<Vec<Event>, Refusal
             }
             one(ev::RequestAnswered { request, obeyed, details })
         }
+        Command::AskQuestion(asked) => question::ask(state, *asked),
+        Command::AnswerQuestion(answered) => question::answer(state, answered),
+        Command::CloseQuestion(closed) => question::close(state, closed),
         Command::CountBelow { .. }
         | Command::PriceByList { .. }
         | Command::SetBudget { .. }

@@ -36,7 +36,9 @@ impl SaveTrigger {
             Event::CheckpointCreated(_) | Event::CheckpointReady(_) | Event::CheckpointFailed(_) => {
                 Self::Checkpoint
             }
-            Event::BreakpointReached(_) | Event::BreakpointContinued(_) => Self::Breakpoint,
+            Event::BreakpointReached(_) | Event::BreakpointContinued(_) | Event::QuestionAsked(_) => {
+                Self::Breakpoint
+            }
             Event::AgentSwitched(_) => Self::AgentSwitch,
             passing!() | Event::CostRecorded(_) => Self::Auto,
             history_only!()
@@ -47,6 +49,8 @@ impl SaveTrigger {
             | Event::ToolStarted(_)
             | Event::ErrorRecorded(_)
             | Event::JournalImported(_)
+            | Event::QuestionAnswered(_)
+            | Event::QuestionClosed(_)
             | Event::PhaseAdvanced(_)
             | Event::PhaseVerified(_)
             | Event::ArtifactRecorded(_)

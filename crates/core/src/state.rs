@@ -43,7 +43,7 @@ pub use parts::*;
 pub(crate) use plan::place;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 16;
+pub const FOLD_VERSION: u32 = 17;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -236,6 +236,9 @@ pub struct State {
     /// What was asked of the driver and not answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<OpenRequest>,
+    /// What its run asked a person and waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<OpenQuestion>,
     /// How many events came from drivers that had been replaced.
     #[serde(default)]
     pub late: u64,

@@ -57,6 +57,7 @@ pub mod transfer;
 pub mod tree;
 pub mod usage;
 pub mod view;
+pub mod waiting;
 pub mod watch;
 pub mod zones;
 

@@ -85,6 +85,7 @@ pub enum Command {
     Schedule(commands::schedule::Args),
     Gate(commands::gate::Args),
     Breaker(commands::breaker::Args),
+    Answer(commands::answer::Args),
     Demo(commands::demo::Args),
     Attach(commands::attach::Args),
     Stop(commands::attach::StopArgs),
@@ -167,7 +168,13 @@ pub const COMMON: &[(&str, &[&str])] = &[
 /// The headings of the whole list of commands, each with its commands. clap knows one heading for all subcommands, so the list is
 /// laid out here; a test keeps it complete.
 pub const HEADINGS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "loop", "schedule", "workflow", "gate", "breaker", "demo", "attach", "stop", "kill"]),
+    (
+        "Run",
+        &[
+            "run", "loop", "schedule", "workflow", "gate", "breaker", "answer", "demo", "attach", "stop",
+            "kill",
+        ],
+    ),
     (
         "Work",
         &[

@@ -33,6 +33,9 @@ AttachDriver        ok          ok          ok          ok          ended       
 DriverDetached      ok          ok          ok          ok          ok          ok          ok
 MakeRequest         ok          ok          no-driver   ok          ended       ended       ended
 AnswerRequest       ok          ok          ok          ok          unknown     unknown     unknown
+AskQuestion         ok          ok          no-driver   ok          ended       ended       ended
+AnswerQuestion      ok          ok          unknown     ok          ended       ended       ended
+CloseQuestion       ok          ok          unknown     ok          unknown     unknown     unknown
 TopicSet            ok          ok          ok          ok          ok          ok          ok
 SetIntent           ok          ok          ok          ok          ended       ended       ended
 SetProject          ok          ok          ok          ok          ok          ok          ok
@@ -120,7 +123,7 @@ macro_rules! names {
 
 names! {
     commands:
-    Pause Resume Interrupt Halt Complete Abort Fail AttachDriver MakeRequest AnswerRequest SetIntent
+    Pause Resume Interrupt Halt Complete Abort Fail AttachDriver MakeRequest AnswerRequest AskQuestion AnswerQuestion CloseQuestion SetIntent
     SetProject SetGitBranch SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
     SetWorkflowState SetProgress CountBelow PriceByList SetBudget ExtendBudget RecordArtifact RecordOutput SetMetric
     AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone ReachBreakpoint
@@ -147,6 +150,14 @@ fn every_input() -> Vec<(String, Input)> {
         Fact::DriverDetached { epoch: 1 },
         Command::MakeRequest { request: Request::Pause, details: None },
         Command::AnswerRequest { request: 3, obeyed: true, details: None },
+        ask_question("another"),
+        Command::AnswerQuestion(QuestionAnswered {
+            id: "asked".to_owned(),
+            allow: true,
+            details: None,
+            by: text(),
+        }),
+        Command::CloseQuestion(QuestionClosed { id: "asked".to_owned(), why: text() }),
         Fact::TopicSet { topic: text() },
         Command::SetIntent { intent: "x".into() },
         Command::SetProject { project: Project { path: text(), ..Project::default() } },
@@ -241,6 +252,7 @@ fn session(status: Status, input: &Input) -> Story {
         Command::CreateCheckpoint { name: None, reason: CheckpointReason::Asked },
     ]);
     assert_eq!(story.state.requests[0].seq, 3);
+    story.ok(ask_question("asked"));
     if matches!(input, Input::Command(Command::ContinueBreakpoint { .. })) {
         story.ok(Command::ReachBreakpoint { name: "b".to_owned(), details: None });
     }
@@ -455,6 +467,42 @@ fn requests_wait_for_their_answer() {
     assert_eq!(story.refused(ask(Request::Abort)), Refusal::AskedBefore { request: Request::Stop });
     let full = Refusal::TooMany { what: "open requests", limit: crate::limits::ENTRIES };
     assert_eq!(story.refused(ask(Request::Pause)), full);
+}
+
+fn ask_question(name: &str) -> Command {
+    let (id, tool) = (name.to_owned(), "Bash".to_owned());
+    let input = "{\"command\":\"make\"}".into();
+    Command::AskQuestion(Box::new(QuestionAsked { id, call: None, tool, input, until: None }))
+}
+
+#[test]
+fn a_question_is_answered_once_and_by_its_own_name() {
+    let answer = |question: &str, allow: bool| {
+        let (id, by) = (question.to_owned(), "terminal".to_owned());
+        Command::AnswerQuestion(QuestionAnswered { id, allow, details: None, by })
+    };
+    let close = |question: &str| {
+        let why = "answered".to_owned();
+        Command::CloseQuestion(QuestionClosed { id: question.to_owned(), why })
+    };
+    let unknown = |id: &str| Refusal::Unknown { what: "open question", id: id.to_owned() };
+    assert_eq!(Story::new().refused(ask_question("a")), Refusal::NoDriver);
+    let mut story = Story::told([attach(1), ask_question("a")]);
+    assert!(matches!(story.refused(ask_question("a")), Refusal::Already(_)));
+    assert_eq!(story.refused(answer("b", true)), unknown("b"));
+    story.ok(answer("a", false));
+    let again = Refusal::Already("question a was answered already: no, by terminal".to_owned());
+    assert_eq!(story.refused(answer("a", true)), again);
+    assert_eq!(story.state.questions[0].answer.as_ref().map(|given| given.allow), Some(false));
+    story.ok(close("a"));
+    assert_eq!(story.refused(close("a")), unknown("a"));
+    // Who asked is gone: there is nobody to be answered.
+    story.ok(ask_question("c"));
+    story.ok(interrupt());
+    assert_eq!(story.refused(answer("c", true)), unknown("c"));
+    let mut story = Story::told([attach(1), start_run("r1"), ask_question("d")]);
+    story.ok(end_run("r1", "completed"));
+    assert_eq!(story.state.questions, []);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod looping;
 #[cfg(test)]
 pub(crate) mod looping_samples;
 mod plan;
+mod question;
 mod recovery;
 mod run;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use lifecycle::*;
 pub use limit::*;
 pub use looping::*;
 pub use plan::*;
+pub use question::*;
 pub use recovery::*;
 pub use run::*;
 pub use work::*;
@@ -196,6 +198,9 @@ events! {
     RequestMade = "request_made" v 2 decided,
     RequestAnswered = "request_answered" v 1 decided,
     LateRecorded = "late_recorded" v 1 decided,
+    QuestionAsked = "question_asked" v 1 decided,
+    QuestionAnswered = "question_answered" v 1 decided,
+    QuestionClosed = "question_closed" v 1 decided,
     TopicSet = "topic_set" v 1 fact,
     IntentSet = "intent_set" v 1 decided,
     ProjectSet = "project_set" v 1 decided,

@@ -275,6 +275,19 @@ pub(crate) fn full_state() -> State {
         }),
         driver: Some(Driver { epoch: 7, holder: holder(), since: at(10) }),
         requests: vec![OpenRequest { seq: 60, request: Request::Pause, details: None }],
+        questions: vec![OpenQuestion {
+            id: "5f0c".into(),
+            seq: 61,
+            at: at(11),
+            until: Some(at(12)),
+            tool: "Bash".into(),
+            input: "{}".into(),
+            answer: Some(GivenAnswer {
+                allow: false,
+                details: Some("use make".into()),
+                by: "terminal".into(),
+            }),
+        }],
         late: 1,
         unknown: 2,
     }
@@ -347,6 +360,25 @@ fn lifecycle() -> Vec<Event> {
         RequestMade { request: Request::Kill, details: None }.into(),
         RequestAnswered { request: 19, obeyed: false, details: text("still writing") }.into(),
         RequestAnswered { request: 19, obeyed: true, details: None }.into(),
+        QuestionAsked {
+            id: "5f0c".into(),
+            call: Some("c1".into()),
+            tool: "Bash".into(),
+            input: aside(),
+            until: Some(at(12)),
+        }
+        .into(),
+        QuestionAsked { id: "5f0d".into(), call: None, tool: "Bash".into(), input: "{}".into(), until: None }
+            .into(),
+        QuestionAnswered {
+            id: "5f0c".into(),
+            allow: false,
+            details: text("use make"),
+            by: "segno answer".into(),
+        }
+        .into(),
+        QuestionAnswered { id: "5f0d".into(), allow: true, details: None, by: "terminal".into() }.into(),
+        QuestionClosed { id: "5f0c".into(), why: "answered".into() }.into(),
         LateRecorded { epoch: 6, kind: "topic_set".into(), version: 1, body: json!({ "topic": "x" }) }.into(),
     ]
 }

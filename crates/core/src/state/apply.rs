@@ -102,6 +102,7 @@ impl State {
                 self.stop_at(at, e.reason.as_str());
                 self.stand(Status::Interrupted, mark, Some(e.reason.as_str()), e.details.as_ref());
                 self.driver = None;
+                self.questions.clear();
             }
             Event::SessionHalted(e) => {
                 self.stop_at(mark.at, "circuit breaker");
@@ -126,6 +127,9 @@ impl State {
             }
             Event::RequestAnswered(e) => self.requests.retain(|open| open.seq != e.request),
             Event::LateRecorded(_) => count(&mut self.late),
+            Event::QuestionAsked(e) => self.question_asked(mark, e),
+            Event::QuestionAnswered(e) => self.question_answered(e),
+            Event::QuestionClosed(e) => self.questions.retain(|open| open.id != e.id),
             Event::TopicSet(e) => self.topic = Some(e.topic.clone()),
             Event::IntentSet(e) => self.intent = Some(e.intent.short(limits::LINE)),
             Event::ProjectSet(e) => self.project = e.project.clone(),

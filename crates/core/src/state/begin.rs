@@ -41,6 +41,7 @@ impl State {
         // A driver of another store has no say here, and nobody here will hear how its calls ended.
         state.driver = None;
         state.requests.clear();
+        state.questions.clear();
         let open: Vec<String> = state.calls.open.keys().cloned().collect();
         for call in open {
             state.calls.doubt(&call);
@@ -72,6 +73,7 @@ impl State {
         self.warned = Default::default();
         self.driver = None;
         self.requests.clear();
+        self.questions.clear();
         // Its plan names commands; only somebody here may say that they are to be run.
         self.looping = None;
         let open: Vec<String> = self.calls.open.keys().cloned().collect();
@@ -158,6 +160,7 @@ impl State {
             run: None,
             driver: None,
             requests: Vec::new(),
+            questions: Vec::new(),
             late: 0,
             unknown: 0,
         }

@@ -32,7 +32,7 @@ const HOUR_MICROS: u64 = 3_600_000_000;
 
 impl State {
     /// Whether the breaker that halted it still holds: a loop's own tells, any other session is halted until it is reset.
-    pub(crate) fn breaker_holds(&self) -> bool {
+    pub fn breaker_holds(&self) -> bool {
         self.looping.as_ref().is_none_or(|looping| looping.breaker.state == BreakerState::Open)
     }
 

@@ -480,3 +480,36 @@ pub struct OpenRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
 }
+
+/// A question that a run waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenQuestion {
+    /// Its name: a hash of the whole input, among others.
+    pub id: String,
+    /// The event that asked.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// When the run gives up waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// The tool.
+    pub tool: String,
+    /// The beginning of its input.
+    pub input: String,
+    /// The answer, until the run has heard it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<GivenAnswer>,
+}
+
+/// What a person said to a question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenAnswer {
+    /// Whether the call may run.
+    pub allow: bool,
+    /// What the agent is told along with a no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+    /// From where it was answered.
+    pub by: String,
+}

@@ -1,6 +1,8 @@
 //! The newest agent process of a session.
 
 use super::BelowMark;
+use super::GivenAnswer;
+use super::OpenQuestion;
 use super::RunMark;
 use super::State;
 use super::apply::Applied;
@@ -8,6 +10,8 @@ use super::apply::BRIEF_BEGINS;
 use super::apply::Mark;
 use super::apply::count;
 use crate::event::LimitSeen;
+use crate::event::QuestionAnswered;
+use crate::event::QuestionAsked;
 use crate::event::RunEnded;
 use crate::event::RunNamed;
 use crate::event::RunStarted;
@@ -18,6 +22,7 @@ impl State {
     pub(super) fn run_started(&mut self, mark: &Mark, e: &RunStarted) {
         count(&mut self.counts.runs);
         self.calls.next_run();
+        self.questions.clear();
         self.keep_unpriced();
         if e.file.is_some() {
             self.file.clone_from(&e.file);
@@ -61,6 +66,29 @@ impl State {
         });
     }
 
+    /// The run waits for a person's answer.
+    pub(super) fn question_asked(&mut self, mark: &Mark, e: &QuestionAsked) {
+        if self.questions.len() < limits::ENTRIES {
+            self.questions.push(OpenQuestion {
+                id: e.id.clone(),
+                seq: mark.seq,
+                at: mark.at,
+                until: e.until,
+                tool: e.tool.clone(),
+                input: e.input.short(limits::NAME),
+                answer: None,
+            });
+        }
+    }
+
+    /// A person answered: the run hears it, and nobody else can answer.
+    pub(super) fn question_answered(&mut self, e: &QuestionAnswered) {
+        if let Some(open) = self.questions.iter_mut().find(|open| open.id == e.id) {
+            let details = e.details.as_ref().map(|details| details.short(limits::LINE));
+            open.answer = Some(GivenAnswer { allow: e.allow, details, by: e.by.clone() });
+        }
+    }
+
     /// The agent said who it is.
     pub(super) fn run_named(&mut self, e: &RunNamed) {
         if let Some(run) = self.run.as_mut().filter(|run| run.id == e.run) {
@@ -77,6 +105,8 @@ impl State {
         let last = mark.at.max(run.started_at);
         run.ended_at = Some(e.at.map_or(last, |at| at.clamp(run.started_at, last)));
         run.outcome = Some(e.outcome.clone());
+        // Who asked is gone: nobody can be answered any more.
+        self.questions.clear();
         self.tokens_estimated |= e.estimated;
         if e.native_id.is_some() {
             run.native_id.clone_from(&e.native_id);

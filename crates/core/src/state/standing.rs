@@ -22,6 +22,7 @@ impl State {
             self.completed_at = Some(mark.at.max(self.created_at));
             self.driver = None;
             self.requests.clear();
+            self.questions.clear();
         }
     }
 

@@ -165,7 +165,32 @@ fn lifecycle() -> Vec<(u32, BoxedStrategy<Input>)> {
                 .prop_map(|(request, obeyed, details)| Command::AnswerRequest { request, obeyed, details })
                 .input(),
         ),
+        (8, question().prop_map(|asked| Command::AskQuestion(Box::new(asked))).input()),
+        (
+            8,
+            (question_name(), any::<bool>(), details(), word())
+                .prop_map(|(id, allow, details, by)| QuestionAnswered { id, allow, details, by })
+                .prop_map(Command::AnswerQuestion)
+                .input(),
+        ),
+        (
+            4,
+            (question_name(), word())
+                .prop_map(|(id, why)| Command::CloseQuestion(QuestionClosed { id, why }))
+                .input(),
+        ),
     ]
+}
+
+/// Of few names, so that some are answered that were asked.
+fn question_name() -> BoxedStrategy<String> {
+    (0..4_u8).prop_map(|number| format!("q{number}")).boxed()
+}
+
+fn question() -> BoxedStrategy<QuestionAsked> {
+    (question_name(), option::of(word()), word(), text())
+        .prop_map(|(id, call, tool, input)| QuestionAsked { id, call, tool, input, until: None })
+        .boxed()
 }
 
 fn plan() -> Vec<BoxedStrategy<Input>> {

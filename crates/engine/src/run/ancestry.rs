@@ -7,10 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use segno_core::event::Holder;
+
 use super::tree;
+use crate::life;
 
 /// Longer lines of ancestors are not followed.
 const MOST: usize = 1_024;
+
+/// The command that keeps sessions for an agent.
+const SERVER: &[u8] = b"mcp";
 
 /// What the line of ancestors says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +35,7 @@ pub fn below_run() -> Below {
     if is_in_group() {
         return Below::Run;
     }
-    let own = std::fs::metadata("/proc/self/exe").ok().map(|meta| (meta.dev(), meta.ino()));
+    let own = own_program();
     for _ in 0..MOST {
         if parent <= 1 {
             return Below::Nobody;
@@ -44,6 +50,51 @@ pub fn below_run() -> Below {
         }
     }
     Below::Unknown
+}
+
+/// Whether an agent started this process: one of these holders, or one that has started a server to keep its sessions.
+/// Such a server is the agent's child, and what else the agent starts is beside it.
+pub(crate) fn is_below(holders: &[Holder]) -> bool {
+    let Some(above) = ancestors() else { return true };
+    let here = life::here();
+    let seen = |holder: &Holder| {
+        (&holder.host, &holder.boot_id, &holder.pid_namespace)
+            == (&here.host, &here.boot_id, &here.pid_namespace)
+    };
+    let holds = |holder: &Holder| {
+        above.contains(&holder.pid) && tree::start_of(holder.pid) == Some(holder.process_start)
+    };
+    holders.iter().any(|holder| seen(holder) && holds(holder)) || runs_server(&above)
+}
+
+/// The processes above this one, the nearest first. None for a line that is too long to be somebody's terminal.
+fn ancestors() -> Option<Vec<u32>> {
+    let mut above = Vec::new();
+    let mut pid = std::process::id();
+    while above.len() < MOST {
+        match tree::parent_of(pid) {
+            Some(parent) if parent > 1 => above.push(parent),
+            _ => return Some(above),
+        }
+        pid = *above.last()?;
+    }
+    None
+}
+
+/// Whether one of these processes has started a server that keeps sessions for it.
+fn runs_server(above: &[u32]) -> bool {
+    let own = own_program();
+    let is_server = |pid: u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).skip(1).any(|word| word == SERVER) && is_driver(pid, own)
+    };
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .any(|pid: u32| tree::parent_of(pid).is_some_and(|parent| above.contains(&parent)) && is_server(pid))
+}
+
+fn own_program() -> Option<(u64, u64)> {
+    std::fs::metadata("/proc/self/exe").ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// Whether a process was given the variables of a run.

@@ -171,6 +171,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// The fencing number under which it writes.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// For a run whose beginning was heard by somebody else.
     pub(super) fn taken_over(mut self) -> Self {
         self.took_over = true;

@@ -30,6 +30,7 @@ mod open;
 pub mod permission;
 mod program;
 mod proof;
+mod question;
 mod raw;
 mod request;
 mod secrets;

@@ -1,6 +1,7 @@
 //! Calls that an agent asks about: answered by rules, else by a person, else refused.
 //!
 //! The person is asked in a thread of their own: however long they think, the run is watched and recorded meanwhile.
+//! The question is in the journal too, where it can be answered from anywhere (`question.rs`); the first answer counts.
 //! What was asked and who answered what is in the journal before the agent hears of it.
 
 use std::collections::VecDeque;
@@ -18,9 +19,17 @@ use segno_agents::Raw;
 use segno_agents::SameCall;
 use segno_agents::plain_path;
 use segno_core::Fact;
+use segno_core::SessionId;
+use segno_core::Timestamp;
+use segno_core::event::QuestionAsked;
+use segno_core::event::QuestionClosed;
+use segno_core::state::GivenAnswer;
 use serde_json::json;
 
 use super::journal::Recorder;
+use super::question::QuestionNames;
+use super::question::answered_elsewhere;
+use super::question::answered_here;
 use crate::Error;
 
 /// Who answers the agent of a run.
@@ -34,6 +43,10 @@ pub struct Permissions {
     pub person: Option<AskPerson>,
     /// Why it is refused, when nobody is asked.
     pub otherwise: String,
+    /// Whether a question waits in the journal for whoever answers it from elsewhere, also without such a person.
+    pub waits: bool,
+    /// Tells somebody who is not looking that a question waits.
+    pub tell: Option<TellPerson>,
     /// How long a person may take for an answer.
     pub patience: Option<Duration>,
     /// Where the agent works: relative paths begin there.
@@ -43,9 +56,20 @@ pub struct Permissions {
 /// Puts one question to a person and waits for the answer.
 pub type AskPerson = Box<dyn FnMut(&Question) -> Reply + Send>;
 
+/// Tells somebody that a question waits.
+pub type TellPerson = Box<dyn FnMut(&Question) + Send>;
+
 /// A question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
+    /// Its name in the journal, if it is there.
+    pub id: Option<String>,
+    /// The session that asks.
+    pub session: SessionId,
+    /// What that is about.
+    pub topic: String,
+    /// When it was asked.
+    pub at: Timestamp,
     /// The tool.
     pub tool: String,
     /// Its input.
@@ -105,16 +129,25 @@ struct Answer {
     for_all: bool,
 }
 
+/// The question that a person thinks about.
+struct Open {
+    number: u64,
+    since: Instant,
+    /// Its name in the journal, if it waits there.
+    id: Option<String>,
+}
+
 /// The questions of one run.
 pub(super) struct Asking {
     voice: Option<AgentInput>,
     permissions: Permissions,
     always: Vec<SameCall>,
     waiting: VecDeque<Asked>,
-    /// The question that a person thinks about: its number, and since when.
-    open: Option<(u64, Instant)>,
+    open: Option<Open>,
     count: u64,
+    names: QuestionNames,
     ask: Option<mpsc::Sender<(u64, Question)>>,
+    tell: Option<mpsc::Sender<Question>>,
     replies: mpsc::Receiver<(u64, Reply)>,
 }
 
@@ -133,6 +166,12 @@ impl Asking {
             });
             ask
         });
+        let tell = permissions.tell.take().map(|mut tell| {
+            let (told, questions) = mpsc::channel::<Question>();
+            // A web address or a command may take its time.
+            std::thread::spawn(move || questions.iter().for_each(|question| tell(&question)));
+            told
+        });
         Self {
             voice: Some(voice),
             permissions,
@@ -140,7 +179,9 @@ impl Asking {
             waiting: VecDeque::new(),
             open: None,
             count: 0,
+            names: QuestionNames::new(),
             ask,
+            tell,
             replies,
         }
     }
@@ -170,7 +211,10 @@ impl Asking {
     /// Answers what can be answered now.
     pub(super) fn settle(&mut self, agent: &dyn Agent, recorder: &mut Recorder<'_>) -> Result<(), Error> {
         while let Some(asked) = self.waiting.front() {
-            let answer = self.by_rule(asked).or_else(|| self.by_person());
+            let answer = match self.by_rule(asked) {
+                Some(answer) => Some(answer),
+                None => self.by_person(recorder)?,
+            };
             let Some(answer) = answer else { break };
             let Some(asked) = self.waiting.pop_front() else { break };
             self.tell(agent, recorder, &asked, answer)?;
@@ -194,63 +238,112 @@ impl Asking {
         Some(answer(Permission::Allow, "person", Some(rule.to_string())))
     }
 
-    fn by_person(&mut self) -> Option<Answer> {
-        let asked = self.waiting.front()?;
-        let Some(ask) = &self.ask else {
+    /// What a person says, here or elsewhere; none as long as they think about it.
+    fn by_person(&mut self, recorder: &mut Recorder<'_>) -> Result<Option<Answer>, Error> {
+        let Some(asked) = self.waiting.front() else { return Ok(None) };
+        if self.ask.is_none() && !self.permissions.waits {
             let reason = format!("segno: {}", self.permissions.otherwise);
-            return Some(answer(Permission::Deny(reason), "policy", None));
-        };
+            return Ok(Some(answer(Permission::Deny(reason), "policy", None)));
+        }
+        let Some(open) = &self.open else { return self.put_question(recorder) };
         let like = SameCall::of(&asked.tool, &asked.input);
-        let Some((number, since)) = self.open else {
-            self.count += 1;
-            let question = Question { tool: asked.tool.clone(), input: asked.input.clone(), like };
-            let heard = ask.send((self.count, question)).is_ok();
-            self.open = heard.then(|| (self.count, Instant::now()));
-            return if heard { None } else { self.nobody() };
-        };
+        let (number, since, id) = (open.number, open.since, open.id.clone());
+        if let Some(given) = id.as_deref().and_then(|id| answered_elsewhere(&recorder.state, id)) {
+            return Ok(Some(of_person(&given)));
+        }
         loop {
             match self.replies.try_recv() {
                 // An answer to a question that was given up is none to this one.
                 Ok((given, _)) if given != number => {}
+                Ok((_, Reply::Gone)) => return Ok(self.nobody()),
                 Ok((_, reply)) => {
-                    self.open = None;
-                    return match reply {
-                        Reply::Yes => Some(answer(Permission::Allow, "person", None)),
-                        Reply::Always => {
-                            self.always.push(like.clone());
-                            let answer = answer(Permission::Allow, "person", Some(like.to_string()));
-                            Some(Answer { for_all: true, ..answer })
-                        }
-                        Reply::No(why) => {
-                            let why = why.filter(|why| !why.trim().is_empty());
-                            let why = why.unwrap_or_else(|| "the person said no".to_owned());
-                            Some(answer(Permission::Deny(why), "person", None))
-                        }
-                        Reply::Gone => self.nobody(),
+                    let given = GivenAnswer {
+                        allow: matches!(reply, Reply::Yes | Reply::Always),
+                        details: match &reply {
+                            Reply::No(why) => why.clone().filter(|why| !why.trim().is_empty()),
+                            Reply::Yes | Reply::Always | Reply::Gone => None,
+                        },
+                        by: "terminal".to_owned(),
                     };
+                    // Somebody else may have been faster.
+                    if let Some(id) = &id
+                        && let Some(first) = answered_here(recorder, id, &given)?
+                    {
+                        return Ok(Some(of_person(&first)));
+                    }
+                    let mut answer = of_person(&given);
+                    if reply == Reply::Always {
+                        (answer.rule, answer.for_all) = (Some(like.to_string()), true);
+                        self.always.push(like);
+                    }
+                    return Ok(Some(answer));
                 }
-                Err(mpsc::TryRecvError::Disconnected) => return self.nobody(),
+                Err(mpsc::TryRecvError::Disconnected) if self.permissions.waits => break,
+                Err(mpsc::TryRecvError::Disconnected) => return Ok(self.nobody()),
                 Err(mpsc::TryRecvError::Empty) => break,
             }
         }
         if self.permissions.patience.is_some_and(|patience| since.elapsed() >= patience) {
-            self.open = None;
             let reason = "segno: nobody answered in time".to_owned();
-            return Some(answer(Permission::Deny(reason), "nobody", None));
+            return Ok(Some(answer(Permission::Deny(reason), "nobody", None)));
         }
-        None
+        Ok(None)
+    }
+
+    /// Puts the first question to whoever is there, and into the journal for whoever is elsewhere.
+    fn put_question(&mut self, recorder: &mut Recorder<'_>) -> Result<Option<Answer>, Error> {
+        let Some(asked) = self.waiting.front() else { return Ok(None) };
+        let id = self
+            .permissions
+            .waits
+            .then(|| self.names.name(&recorder.run, &asked.request_id, &asked.tool, asked.input.get()));
+        let question = Question {
+            id: id.clone(),
+            session: recorder.session,
+            topic: recorder.state.topic.clone().unwrap_or_default(),
+            at: recorder.engine.now(),
+            tool: asked.tool.clone(),
+            input: asked.input.clone(),
+            like: SameCall::of(&asked.tool, &asked.input),
+        };
+        self.count += 1;
+        let heard = self.ask.as_ref().is_some_and(|ask| ask.send((self.count, question.clone())).is_ok());
+        if !heard && !self.permissions.waits {
+            return Ok(self.nobody());
+        }
+        self.open = Some(Open { number: self.count, since: Instant::now(), id: id.clone() });
+        if let Some(id) = id {
+            let patience = self.permissions.patience.map(|patience| patience.as_secs().min(i64::MAX as u64));
+            let until = patience.map(|seconds| question.at.plus_seconds(seconds as i64));
+            recorder.note(segno_core::Command::AskQuestion(Box::new(QuestionAsked {
+                id: id.clone(),
+                call: asked.call.clone(),
+                tool: asked.tool.clone(),
+                input: asked.input.get().into(),
+                until,
+            })));
+            recorder.flush()?;
+            if !heard {
+                recorder.say(&format!("{} waits for an answer: segno answer {id}", asked.tool));
+            }
+            if let Some(tell) = &self.tell {
+                let _ = tell.send(question);
+            }
+        }
+        Ok(None)
     }
 
     /// Nobody is there, now and from now on.
     fn nobody(&mut self) -> Option<Answer> {
-        (self.open, self.ask) = (None, None);
+        self.ask = None;
+        self.permissions.waits = false;
         self.permissions.otherwise = "nobody is there to be asked any more".to_owned();
         let reason = format!("segno: {}", self.permissions.otherwise);
         Some(answer(Permission::Deny(reason), "nobody", None))
     }
 
     fn tell(
-        &self,
+        &mut self,
         agent: &dyn Agent,
         recorder: &mut Recorder<'_>,
         asked: &Asked,
@@ -265,6 +358,10 @@ impl Asking {
             "by": answer.by, "rule": answer.rule, "reason": reason, "for_all": answer.for_all,
         });
         recorder.note(Fact::Reported { what: "permission_answered".to_owned(), body });
+        if let Some(id) = self.open.take().and_then(|open| open.id) {
+            let why = if answer.by == "person" { "answered" } else { "nobody answered" }.to_owned();
+            recorder.note(segno_core::Command::CloseQuestion(QuestionClosed { id, why }));
+        }
         // A store that cannot take it now does not hold the agent up: it is in hand.
         recorder.flush()?;
         let line = agent.answer_permission(&asked.request_id, &asked.input, &answer.permission);
@@ -300,4 +397,15 @@ fn ways_to(directory: &std::path::Path, path: &str) -> Vec<String> {
 
 fn answer(permission: Permission, by: &'static str, rule: Option<String>) -> Answer {
     Answer { permission, by, rule, for_all: false }
+}
+
+/// What a person said, as an answer to the agent.
+fn of_person(given: &GivenAnswer) -> Answer {
+    match given.allow {
+        true => answer(Permission::Allow, "person", None),
+        false => {
+            let why = given.details.clone().unwrap_or_else(|| "the person said no".to_owned());
+            answer(Permission::Deny(why), "person", None)
+        }
+    }
 }

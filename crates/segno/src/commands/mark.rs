@@ -31,6 +31,13 @@ pub struct BreakpointArgs {
     pub command: Option<BreakpointCommand>,
 }
 
+impl BreakpointArgs {
+    /// Whether it lets work go on that waits for a person.
+    pub fn goes_on(&self) -> bool {
+        matches!(self.command, Some(BreakpointCommand::Continue { .. }))
+    }
+}
+
 /// What to do with a breakpoint.
 #[derive(Clone, Debug, Subcommand)]
 pub enum BreakpointCommand {

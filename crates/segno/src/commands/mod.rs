@@ -6,6 +6,7 @@ use crate::error::CommandError;
 use crate::error::Outcome;
 
 pub mod agent;
+pub mod answer;
 pub mod args;
 pub mod artifact;
 pub mod attach;
@@ -89,6 +90,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Schedule(args) => schedule::run(context, args),
         Command::Gate(args) => gate::run(context, args),
         Command::Breaker(args) => breaker::run(context, args),
+        Command::Answer(args) => answer::run(context, args),
         Command::Tail(args) => tail::run(context, args),
         Command::Attach(args) => attach::run(context, args),
         Command::Stop(args) => attach::stop(context, args),
@@ -163,6 +165,7 @@ fn guarded(command: &Command) -> Option<&'static str> {
         Command::Trust(args) if args.accepts() => "trust a project for you",
         Command::Checkpoint(args) if args.removes() => "remove snapshots",
         Command::Resume(args) if args.reset_breaker => "close a breaker",
+        Command::Breakpoint(args) if args.goes_on() => "let a breakpoint go on",
         _ => return None,
     })
 }
@@ -185,6 +188,7 @@ fn records(command: &Command) -> bool {
             | Command::Schedule(_)
             | Command::Gate(_)
             | Command::Breaker(_)
+            | Command::Answer(_)
             | Command::Tail(_)
             | Command::Attach(_)
             | Command::Stop(_)

@@ -243,6 +243,15 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
             let what = if e.obeyed { "the driver did what it was asked" } else { "the driver did not do it" };
             noted("answered", what, maybe(e.details.as_ref()))
         }
+        Event::QuestionAsked(e) => {
+            let what = format!("{} {}", e.tool, first(&e.input));
+            colored(Meaning::Waiting, noted("question", what, format!("segno answer {}", e.id)))
+        }
+        Event::QuestionAnswered(e) => {
+            let word = if e.allow { "yes" } else { "no" };
+            noted("answer", format!("{word}, by {}", e.by), maybe(e.details.as_ref()))
+        }
+        Event::QuestionClosed(e) => noted("question", e.why.clone(), e.id.clone()),
         Event::LateRecorded(e) => colored(
             Meaning::Waiting,
             line("late", format!("{}, from a driver that had been replaced", e.kind.replace('_', " "))),

@@ -4,7 +4,7 @@ mod args;
 pub(super) mod due;
 mod init;
 mod live;
-mod notify;
+pub(super) mod notify;
 pub(super) mod plan;
 mod queue;
 mod result;

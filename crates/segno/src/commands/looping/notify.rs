@@ -14,7 +14,7 @@ pub(super) fn bell(context: &Context) -> Outcome<Bell> {
 }
 
 /// The recipients that the settings name.
-pub(super) fn recipients(context: &Context) -> Outcome<Recipients> {
+pub(in crate::commands) fn recipients(context: &Context) -> Outcome<Recipients> {
     let notify = &context.config()?.notify;
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let secret = context.environment.non_empty(env::NOTIFY_SECRET).map(ToOwned::to_owned);

@@ -6,11 +6,13 @@ use std::process::Stdio;
 use segno_engine::Filter;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
+use segno_engine::resume::Recovery;
 use segno_engine::run::start_background;
 use serde_json::Value;
 use serde_json::json;
 
 use super::Args;
+use super::From;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
 use crate::command_context::tail;
@@ -133,7 +135,7 @@ pub(crate) fn start(context: &Context, args: &Args, session: &Summary) -> Outcom
         "resume".into(),
         session.session_id.to_string().into(),
         "--from".into(),
-        "live".into(),
+        args.from.map_or(Recovery::Live, From::recovery).as_str().into(),
         "--background".into(),
     ];
     arguments.extend(args.checkout_branch.then(|| "--checkout-branch".into()));

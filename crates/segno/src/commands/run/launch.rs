@@ -43,7 +43,7 @@ pub(super) fn prepare(ctx: &CommandContext<'_>, args: &Args, feed: &Feed, stop: 
     let settings = settings(context, Some(ctx.engine.store_id()))?;
     let chosen = settings.choose(&who(args))?;
     let interactive = interactive::is_wanted(context, args, chosen.plain.is_some())?;
-    let permissions = permissions::of_run(context, args, chosen.agent.as_ref(), interactive)?;
+    let permissions = permissions::of_run(ctx, args, chosen.agent.as_ref(), interactive)?;
     let (prompt, item) = match interactive && !interactive::has_prompt(args) {
         true => (String::new(), None),
         false => prompt_of(context, args, chosen.agent.name())?,
@@ -79,7 +79,7 @@ pub(super) fn prepare_resumed(
     let settings = settings(context, Some(ctx.engine.store_id()))?;
     let chosen = settings.choose(&who(args))?;
     let Resumed { session, agent, reset_breaker, interactive, .. } = resumed;
-    let permissions = permissions::of_run(context, args, chosen.agent.as_ref(), interactive)?;
+    let permissions = permissions::of_run(ctx, args, chosen.agent.as_ref(), interactive)?;
     let run_in = RunIn::Again { session, agent, reset_breaker };
     let terminal = if interactive { interactive::terminal() } else { None };
     let intent = Intent { run_in, interactive, terminal, permissions, ..intent(ctx, args)? };

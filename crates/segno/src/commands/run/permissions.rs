@@ -9,16 +9,24 @@ use clap::ValueEnum;
 use segno_engine::agents::Agent;
 use segno_engine::agents::PermissionRule;
 use segno_engine::core::text::shorten;
+use segno_engine::looping::Message;
+use segno_engine::looping::Notifier;
+use segno_engine::looping::Occasion;
+use segno_engine::looping::Recipients;
 use segno_engine::run::permission::Permissions;
 use segno_engine::run::permission::Question;
 use segno_engine::run::permission::Reply;
+use segno_engine::run::permission::TellPerson;
 use serde_json::Value;
 
 use super::Args;
-use crate::context::Context;
+use crate::command_context::CommandContext;
+use crate::commands::looping::notify::recipients;
+use crate::config::env::Environment;
 use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::output::sanitize;
+use crate::output::units;
 
 /// Most characters of an input that are shown; what is longer says so.
 const SHOWN: usize = 8_000;
@@ -39,11 +47,12 @@ pub enum Manner {
 /// # Errors
 /// If this agent cannot ask, or a rule is not right.
 pub(super) fn of_run(
-    context: &Context,
+    ctx: &CommandContext<'_>,
     args: &Args,
     agent: &dyn Agent,
     interactive: bool,
 ) -> Outcome<Option<Permissions>> {
+    let context = ctx.context;
     let config = &context.config()?.run;
     let configured = Manner::from_str(&config.permissions, true).unwrap_or(Manner::Agent);
     let manner = args.permissions.unwrap_or(configured);
@@ -83,9 +92,14 @@ pub(super) fn of_run(
             .collect::<Outcome<Vec<_>>>()
     };
     let there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let person = manner == Manner::Ask && there;
-    if manner == Manner::Ask && !there {
-        context.printer.warn("there is no terminal to ask at: what no rule allows is refused");
+    let asks = manner == Manner::Ask;
+    let patience = (config.ask_seconds > 0).then(|| Duration::from_secs(config.ask_seconds));
+    if asks && !there {
+        let waits = patience.map_or("until it is answered".to_owned(), units::duration);
+        let hint = ["segno answer".to_owned()];
+        let text =
+            format!("there is no terminal to ask at: a call that no rule allows waits {waits} for an answer");
+        context.printer.warn_with(text, &hint);
     }
     let otherwise = match manner {
         Manner::Ask => "nobody is there to be asked",
@@ -94,11 +108,40 @@ pub(super) fn of_run(
     Ok(Some(Permissions {
         allow: rules(&config.allow, "allow")?,
         deny: rules(&config.deny, "deny")?,
-        person: person.then(|| Box::new(ask) as segno_engine::run::permission::AskPerson),
+        person: (asks && there).then(|| Box::new(ask) as segno_engine::run::permission::AskPerson),
         otherwise: otherwise.to_owned(),
-        patience: (config.ask_seconds > 0).then(|| Duration::from_secs(config.ask_seconds)),
+        waits: asks,
+        tell: if asks { teller(ctx)? } else { None },
+        patience,
         directory: context.project.root.clone(),
     }))
+}
+
+/// Tells whoever the settings name that a question waits.
+fn teller(ctx: &CommandContext<'_>) -> Outcome<Option<TellPerson>> {
+    let context = ctx.context;
+    let recipients = recipients(context)?;
+    if recipients == Recipients::default() {
+        return Ok(None);
+    }
+    let environment = Environment::inherited();
+    let directory = context.project.root.clone();
+    let warn = context.printer.warns_from_elsewhere();
+    let redactor = ctx.engine.redactor();
+    Ok(Some(Box::new(move |question: &Question| {
+        let id = question.id.as_deref().unwrap_or_default();
+        let message = Message {
+            occasion: Occasion::Question,
+            session: question.session,
+            topic: question.topic.clone(),
+            text: format!("may it use {}?  segno answer {id}", question.tool),
+            at: question.at,
+        };
+        let mut notifier = Notifier::new(recipients.clone(), &environment, &directory);
+        for problem in notifier.tell(&message, &redactor) {
+            warn(&problem);
+        }
+    })))
 }
 
 /// Puts a question to whoever sits there.
@@ -204,6 +247,10 @@ mod tests {
     #[test]
     fn what_is_shown_is_harmless_and_says_what_is_missing() {
         let question = |input: Value| Question {
+            id: None,
+            session: segno_engine::core::SessionId::at(segno_engine::core::Timestamp::from_micros(0)),
+            topic: String::new(),
+            at: segno_engine::core::Timestamp::from_micros(0),
             tool: "Bash".to_owned(),
             input: Raw::from_value(&input),
             like: SameCall::of("Bash", &Raw::from_value(&input)),

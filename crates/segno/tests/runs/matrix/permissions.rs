@@ -144,14 +144,77 @@ fn rules_answer() {
     real.lab.assert_nothing_left();
 }
 
+/// What waits, once something does.
+fn question(real: &Real) -> Value {
+    until("a question waits", || real.lab.json(&["answer"])["questions"].as_array()?.first().cloned())
+}
+
 #[test]
-fn without_a_terminal_nobody_is_asked() {
+fn without_a_terminal_a_question_waits_for_whoever_answers_it() {
+    let (first, second) = ("echo one > one.txt", "echo two > two.txt");
+    let Some(real) = strict([Turn::sh(first), Turn::sh(second), "The end.".into()]) else { return };
+    real.lab.config("[notify]\ncommand = \"echo $NOTICE_WHAT $NOTICE_TEXT >> told.txt\"");
+    let begun = ["run", "--detach", "--agent", "claude", "--permissions", "ask", "--prompt", "go"];
+    let said = real.lab.run(&begun);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let asked = question(&real);
+    assert_eq!((&asked["kind"], &asked["answers"][0]), (&"permission".into(), &"yes".into()), "{asked}");
+    let input: Value = serde_json::from_str(asked["input"].as_str().unwrap()).unwrap();
+    assert_eq!(input["command"], first, "all of the input is there");
+    assert!(asked["until"].is_string(), "{asked}");
+    let id = asked["id"].as_str().unwrap();
+    // Whoever looks sees the same.
+    assert_eq!(real.lab.json(&["answer", &id[..6]])["input"], asked["input"]);
+    assert!(!real.file("one.txt").exists());
+    let said = real.lab.run(&["answer", &id[..6], "yes"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    // Once: it is answered, and then it is gone.
+    let again = real.lab.run(&["answer", id, "no"]);
+    assert_eq!(again.code, Some(5), "{}", again.stderr);
+    assert!(again.stderr.contains(&format!("no question {id} waits")), "{}", again.stderr);
+    let next = question(&real);
+    let next = next["id"].as_str().unwrap();
+    assert_ne!(next, id, "another input is another question");
+    let said = real.lab.run(&["answer", next, "use", "make"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    until("the run ends", || (real.lab.state()["run"]["outcome"] == "completed").then_some(()));
+    assert_eq!(answers(&real), [given("allow", "person", None), given("deny", "person", Some("use make"))]);
+    assert_eq!(std::fs::read_to_string(real.file("one.txt")).unwrap(), "one\n");
+    assert!(!real.file("two.txt").exists());
+    let told = real.model.requests().iter().any(|request| request.conversation.contains("use make"));
+    assert!(told, "the model reads why");
+    let by: Vec<Value> =
+        real.lab.journal(Some("question_answered")).iter().map(|event| event["body"]["by"].clone()).collect();
+    assert_eq!(by, ["segno answer", "segno answer"]);
+    assert_eq!(real.lab.journal(Some("question_closed")).len(), 2);
+    let notices = until("somebody was told", || std::fs::read_to_string(real.file("told.txt")).ok());
+    assert!(notices.contains(&format!("question may it use Bash? segno answer {id}")), "{notices}");
+}
+
+#[test]
+fn without_a_terminal_silence_is_a_no() {
     let Some(real) = strict([Turn::sh("echo one > one.txt"), "The end.".into()]) else { return };
+    real.lab.config("[run]\nask_seconds = 1");
     let said = real.run(&["--permissions", "ask"]);
     assert!(said.stderr.contains("no terminal to ask at"), "{}", said.stderr);
-    assert_eq!(answers(&real), [given("deny", "policy", Some("segno: nobody is there to be asked"))]);
+    assert_eq!(answers(&real), [given("deny", "nobody", Some("segno: nobody answered in time"))]);
     assert!(!real.file("one.txt").exists());
+    assert_eq!(real.lab.json(&["answer"])["questions"], Value::Array(Vec::new()));
     real.lab.assert_nothing_left();
+}
+
+#[test]
+fn a_question_at_a_terminal_can_be_answered_from_another() {
+    let Some(real) = strict([Turn::sh("echo one > one.txt"), "The end.".into()]) else { return };
+    let terminal = Terminal::open(&real.lab);
+    terminal.type_keys(&format!("$SEGNO run --agent claude --permissions ask --prompt go{ENTER}"));
+    terminal.wait_for(0, "no and why");
+    let asked = question(&real);
+    let said = real.lab.run(&["answer", asked["id"].as_str().unwrap(), "yes"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    until("the run ends", || (real.lab.state()["run"]["outcome"] == "completed").then_some(()));
+    assert_eq!(answers(&real), [given("allow", "person", None)]);
+    assert_eq!(std::fs::read_to_string(real.file("one.txt")).unwrap(), "one\n");
 }
 
 #[test]
