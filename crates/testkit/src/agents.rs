@@ -88,13 +88,21 @@ pub fn find_or_skip(name: &str) -> Option<PathBuf> {
     match find(name, |variable| std::env::var_os(variable)) {
         Ok(program) => Some(program),
         Err(missing) => {
-            let required = std::env::var_os(REQUIRE).is_some_and(|value| value == "1");
-            assert!(!required, "{missing} ({REQUIRE}=1 asks for it)");
-            // With stderr gone there is nobody to tell.
-            let _ = writeln!(std::io::stderr(), "skipped: {missing}");
+            skip(&missing.to_string());
             None
         }
     }
+}
+
+/// Says why a test is skipped.
+///
+/// # Panics
+/// What it needs is asked for: [`REQUIRE`] is set to `1`.
+pub fn skip(why: &str) {
+    let required = std::env::var_os(REQUIRE).is_some_and(|value| value == "1");
+    assert!(!required, "{why} ({REQUIRE}=1 asks for it)");
+    // With stderr gone there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use clap::Args as ClapArgs;
 use segno_engine::core::Command as Act;
+use segno_engine::core::Status;
 use segno_engine::core::Summary;
 use segno_engine::core::event::QuestionAnswered;
 use segno_engine::core::looping::LoopCommand;
@@ -197,7 +198,7 @@ fn give(ctx: &CommandContext<'_>, question: &Waiting, said: &str, by: &str) -> O
     let acted = ctx.act(session, [act])?;
     let word = if question.kind == WaitingKind::Permission && !yes { "no" } else { "yes" };
     ctx.report(&acted, format!("{word} to {id}"))?;
-    if question.kind != WaitingKind::Permission && acted.state.driver.is_none() {
+    if question.kind != WaitingKind::Permission && acted.state.status != Status::Active {
         ctx.context.printer.hint(format!("segno resume {tail}"));
     }
     Ok(())

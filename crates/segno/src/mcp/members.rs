@@ -1,225 +1,129 @@
-//! What the tools take. A member that a tool does not know is refused, so that nobody believes that it was heeded.
+//! What the tools take, written once: the schema that a client is sent and the reader of what it sends are made of the same
+//! line. A member that a tool does not know is refused, so that nobody believes that it was heeded.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::json;
 
 use crate::commands::new;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct New {
-    pub(super) topic: String,
-    pub(super) intent: Option<String>,
-    pub(super) file: Option<PathBuf>,
-    pub(super) workflow: Option<String>,
-    #[serde(default)]
-    pub(super) phases: Vec<String>,
-    pub(super) budget: Option<u64>,
-    #[serde(default)]
-    pub(super) parallel: bool,
+/// One member of a tool.
+pub(super) struct Member {
+    pub(super) name: &'static str,
+    pub(super) needed: bool,
+    kind: Kind,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Named {
-    pub(super) session: String,
+impl Member {
+    /// Its type, as a client is told.
+    pub(super) fn schema(&self) -> Value {
+        match self.kind {
+            Kind::Text => json!({ "type": "string" }),
+            Kind::Count => json!({ "type": "integer" }),
+            Kind::Yes => json!({ "type": "boolean" }),
+            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::Any => json!({}),
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MaybeNamed {
-    pub(super) session: Option<String>,
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Count,
+    Yes,
+    Texts,
+    Any,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListWanted {
-    pub(super) status: Option<String>,
-    #[serde(default)]
-    pub(super) everywhere: bool,
-    pub(super) limit: Option<u32>,
+/// A type that a member can have.
+trait Typed {
+    const KIND: Kind;
+    const NEEDED: bool = true;
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Show {
-    pub(super) part: String,
-    pub(super) limit: Option<u32>,
-    pub(super) after: Option<u64>,
-    pub(super) session: Option<String>,
+impl<T: Typed> Typed for Option<T> {
+    const KIND: Kind = T::KIND;
+    const NEEDED: bool = false;
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Reason {
-    pub(super) reason: Option<String>,
+macro_rules! typed {
+    ($($kind:ident: $($name:ty),*;)*) => {
+        $($(impl Typed for $name {
+            const KIND: Kind = Kind::$kind;
+        })*)*
+    };
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Summary {
-    pub(super) summary: Option<String>,
+typed! {
+    Text: String, PathBuf;
+    Count: u64, u32, u8;
+    Yes: bool;
+    Texts: Vec<String>, Vec<PathBuf>;
+    Any: Value;
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Phase {
-    pub(super) name: String,
-    pub(super) step: Option<u32>,
-    pub(super) of: Option<u32>,
-    pub(super) verify: Option<String>,
-    pub(super) details: Option<String>,
+macro_rules! members {
+    ($name:ident { $($member:ident: $kind:ty),* }) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $(pub(super) $member: $kind,)*
+        }
+
+        impl $name {
+            pub(super) const LIST: &'static [Member] = &[$(Member {
+                name: stringify!($member),
+                needed: <$kind as Typed>::NEEDED,
+                kind: <$kind as Typed>::KIND,
+            }),*];
+        }
+    };
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Percent {
-    pub(super) percent: u8,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Words {
-    pub(super) text: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Tokens {
-    pub(super) total: Option<u64>,
-    pub(super) input: Option<u64>,
-    pub(super) output: Option<u64>,
-    pub(super) cache_read: Option<u64>,
-    pub(super) cache_write: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Fits {
-    pub(super) tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Decide {
-    pub(super) question: String,
-    pub(super) choice: String,
-    pub(super) because: Option<String>,
-    #[serde(default)]
-    pub(super) alternatives: Vec<String>,
-    pub(super) parent: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Artifact {
-    pub(super) path: String,
-    pub(super) change: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Output {
-    pub(super) name: String,
-    pub(super) content: Option<String>,
-    pub(super) kind: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Metric {
-    pub(super) name: String,
-    pub(super) value: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Milestone {
-    pub(super) name: String,
-    pub(super) details: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Name {
-    pub(super) name: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Failure {
-    pub(super) message: String,
-    pub(super) kind: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Memory {
-    pub(super) query: String,
-    pub(super) result: Option<String>,
-    pub(super) source: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Task {
-    pub(super) add: Option<String>,
-    pub(super) done: Option<u64>,
-    pub(super) drop: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Checkpoint {
-    pub(super) name: Option<String>,
-    pub(super) reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Diff {
-    pub(super) since: Option<String>,
-    pub(super) until: Option<String>,
-    #[serde(default)]
-    pub(super) paths: Vec<PathBuf>,
-    #[serde(default)]
-    pub(super) stat: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Restore {
-    pub(super) checkpoint: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Run {
-    pub(super) prompt: String,
-    pub(super) agent: Option<String>,
-    pub(super) model: Option<String>,
-    pub(super) budget: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+members!(New { topic: String, intent: Option<String>, file: Option<PathBuf>, workflow: Option<String>, phases: Option<Vec<String>>, budget: Option<u64>, parallel: Option<bool> });
+members!(Named { session: String });
+members!(MaybeNamed { session: Option<String> });
+members!(ListWanted { status: Option<String>, everywhere: Option<bool>, limit: Option<u32> });
+members!(Show { part: String, limit: Option<u32>, after: Option<u64>, session: Option<String> });
+members!(Reason { reason: Option<String> });
+members!(Summary { summary: Option<String> });
+members!(Phase { name: String, step: Option<u32>, of: Option<u32>, verify: Option<String>, details: Option<String> });
+members!(Percent { percent: u8 });
+members!(Words { text: String });
+members!(Tokens { total: Option<u64>, input: Option<u64>, output: Option<u64>, cache_read: Option<u64>, cache_write: Option<u64> });
+members!(Fits { tokens: Option<u64> });
+members!(Decide { question: String, choice: String, because: Option<String>, alternatives: Option<Vec<String>>, parent: Option<u64> });
+members!(Artifact { path: String, change: String });
+members!(Output { name: String, content: Option<String>, kind: Option<String> });
+members!(Metric { name: String, value: Value });
+members!(Milestone { name: String, details: Option<String> });
+members!(Name { name: String });
+members!(Failure { message: String, kind: Option<String> });
+members!(Memory { query: String, result: Option<String>, source: Option<String> });
+members!(Task { add: Option<String>, done: Option<u64>, drop: Option<u64> });
+members!(Checkpoint { name: Option<String>, reason: Option<String> });
+members!(Diff { since: Option<String>, until: Option<String>, paths: Option<Vec<PathBuf>>, stat: Option<bool> });
+members!(Restore { checkpoint: String });
+members!(Answer { question: Option<String>, answer: Option<String> });
+members!(Run { prompt: String, agent: Option<String>, model: Option<String>, budget: Option<u64> });
+members!(Nothing {});
 
 impl From<New> for new::Args {
     fn from(wanted: New) -> Self {
         Self {
             topic: Some(wanted.topic),
             workflow: wanted.workflow,
-            phases: wanted.phases,
+            phases: wanted.phases.unwrap_or_default(),
             phase: None,
             budget: wanted.budget,
             advisory: false,
             cost: None,
             file: wanted.file,
             intent: wanted.intent,
-            parallel: wanted.parallel,
+            parallel: wanted.parallel.unwrap_or_default(),
             branch: None,
         }
     }

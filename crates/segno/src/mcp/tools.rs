@@ -10,8 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::json;
 
+use super::confirm;
 use super::members::*;
 use crate::cli::Command;
+use crate::commands::answer;
 use crate::commands::args::OneSession;
 use crate::commands::args::Page;
 use crate::commands::args::SessionRef;
@@ -45,8 +47,9 @@ pub(super) enum Wanted {
     Resume(Box<Command>),
     /// Pause or end the session: what its holder does, and the command of anybody else.
     End(Box<Act>, Box<Command>),
-    /// Put files back, if a person confirms it; `instead` is what the person can type.
-    GoBack { preview: Box<Command>, apply: Box<Command>, instead: String },
+    /// Something that only a person decides: done if they confirm what `ask` makes of the preview's document. `instead` is
+    /// what they can type.
+    Confirm { preview: Box<Command>, apply: Box<Command>, ask: Asks, instead: String },
     /// Start an agent in the background: the words of the command line.
     Start(Vec<String>),
     /// Pause the loop of this project, for this reason.
@@ -55,215 +58,145 @@ pub(super) enum Wanted {
     ResumeLoop,
 }
 
+/// What a person is asked, made of the document of a preview.
+pub(super) type Asks = Box<dyn Fn(&Value) -> String>;
+
 type Make = fn(JsonObject) -> Result<Wanted, String>;
 
-/// A tool: name, what it does, its members (`!` marks those it needs), and what it comes to.
-struct Spec(&'static str, &'static str, &'static [(&'static str, &'static str)], Make);
+/// A tool: its name, what it does, its members, and what it comes to.
+struct Spec(&'static str, &'static str, &'static [Member], Make);
 
-const TEXT: &str = "string";
-const COUNT: &str = "integer";
-const TEXTS: &str = "array";
-const YES: &str = "boolean";
+/// A tool whose members are those of a type, which reads them too.
+macro_rules! tool {
+    ($name:literal, $does:expr, $members:ident, |$it:ident| $wanted:expr $(,)?) => {
+        Spec($name, $does, $members::LIST, |arguments| {
+            let $it: $members = read(arguments)?;
+            $wanted
+        })
+    };
+}
 
 const TOOLS: &[Spec] = &[
-    Spec(
-        "new",
-        "Begin a durable session for this work",
-        &[
-            ("topic!", TEXT),
-            ("intent", TEXT),
-            ("file", TEXT),
-            ("workflow", TEXT),
-            ("phases", TEXTS),
-            ("budget", COUNT),
-            ("parallel", YES),
-        ],
-        |it| {
-            let it: New = read(it)?;
-            Ok(Wanted::New(Box::new(Command::New(it.into()))))
-        },
-    ),
-    Spec("load", "Work with this session from now on", &[("session!", TEXT)], |it| {
-        let it: Named = read(it)?;
+    tool!("new", "Begin a durable session for this work", New, |it| {
+        Ok(Wanted::New(Box::new(Command::New(it.into()))))
+    }),
+    tool!("load", "Work with this session from now on", Named, |it| {
         Ok(Wanted::Load(it.session.parse()?))
     }),
-    Spec(
-        "list",
-        "List sessions of this project, open ones first",
-        &[("status", TEXT), ("everywhere", YES), ("limit", COUNT)],
-        |it| {
-            let it: ListWanted = read(it)?;
-            let status = it.status.map(|name| choice(&name)).transpose()?;
-            let (everywhere, limit) = (it.everywhere, it.limit.or(Some(20)));
-            command(Command::Ls(ls::Args {
-                status: status.into_iter().collect(),
-                all: false,
-                open: false,
-                everywhere,
-                project_filter: None,
-                since: None,
-                limit,
-            }))
-        },
-    ),
-    Spec("status", "Where the session stands", &[("session", TEXT)], |it| {
-        let it: MaybeNamed = read(it)?;
+    tool!("list", "List sessions of this project, open ones first", ListWanted, |it| {
+        let status = it.status.map(|name| choice(&name)).transpose()?;
+        let (everywhere, limit) = (it.everywhere.unwrap_or_default(), it.limit.or(Some(20)));
+        command(Command::Ls(ls::Args {
+            status: status.into_iter().collect(),
+            all: false,
+            open: false,
+            everywhere,
+            project_filter: None,
+            since: None,
+            limit,
+        }))
+    }),
+    tool!("status", "Where the session stands", MaybeNamed, |it| {
         Ok(Wanted::Command(Box::new(status(it.session.map(|it| it.parse()).transpose()?))))
     }),
-    Spec(
-        "brief",
-        "What to know before going on: done, in doubt, changed, open",
-        &[("session", TEXT)],
-        |it| {
-            let it: MaybeNamed = read(it)?;
-            let args = resume::Args { session: one(it.session)?, show_brief: true, ..Default::default() };
-            command(Command::Resume(args))
-        },
-    ),
-    Spec(
+    tool!("brief", "What to know before going on: done, in doubt, changed, open", MaybeNamed, |it| {
+        let args = resume::Args { session: one(it.session)?, show_brief: true, ..Default::default() };
+        command(Command::Resume(args))
+    }),
+    tool!(
         "show",
         "Read one list of the session: conversation, tools, history, decisions, files, errors, memory, artifacts, \
          outputs, tasks, checkpoints, milestones, verifications or runs",
-        &[("part!", TEXT), ("limit", COUNT), ("after", COUNT), ("session", TEXT)],
+        Show,
         |it| {
-            let it: Show = read(it)?;
             let page = Page { limit: it.limit.or(Some(30)), after: it.after, full: false };
             command(Command::Show(show::Args { session: one(it.session)?, part: part(&it.part)?, page }))
         },
     ),
-    Spec("pause", "Pause the session; another context window can resume it", &[("reason", TEXT)], |it| {
-        let it: Reason = read(it)?;
+    tool!("pause", "Pause the session; another context window can resume it", Reason, |it| {
         let act = Act::Pause { reason: PauseReason::Asked, details: it.reason.as_deref().map(Into::into) };
         let args = lifecycle::PauseArgs { session: OneSession::default(), reason: it.reason };
         Ok(Wanted::End(Box::new(act), Box::new(Command::Pause(args))))
     }),
-    Spec("resume", "Go on with a session that waits", &[("session", TEXT)], |it| {
-        let it: MaybeNamed = read(it)?;
+    tool!("resume", "Go on with a session that waits", MaybeNamed, |it| {
         let args = resume::Args { session: one(it.session)?, no_run: true, yes: true, ..Default::default() };
         Ok(Wanted::Resume(Box::new(Command::Resume(args))))
     }),
-    Spec("complete", "Finish the session for good", &[("summary", TEXT)], |it| {
-        let it: Summary = read(it)?;
+    tool!("complete", "Finish the session for good", Summary, |it| {
         let act = Act::Complete { summary: it.summary.as_deref().map(Into::into) };
         let args = lifecycle::CompleteArgs { session: OneSession::default(), summary: it.summary };
         Ok(Wanted::End(Box::new(act), Box::new(Command::Complete(args))))
     }),
-    Spec("abort", "Give the session up; its record stays", &[("reason", TEXT)], |it| {
-        let it: Reason = read(it)?;
+    tool!("abort", "Give the session up; its record stays", Reason, |it| {
         let act = Act::Abort { reason: it.reason.as_deref().map(Into::into) };
         let args =
             lifecycle::AbortArgs { session: OneSession::default(), reason: it.reason, remove_files: false };
         Ok(Wanted::End(Box::new(act), Box::new(Command::Abort(args))))
     }),
-    Spec(
-        "phase",
-        "Go on to a phase; verify: pass, fail or skip for the one that is left",
-        &[("name!", TEXT), ("step", COUNT), ("of", COUNT), ("verify", TEXT), ("details", TEXT)],
-        |it| {
-            let it: Phase = read(it)?;
-            command(Command::Phase(phase::Args {
-                name: Some(it.name),
-                step: it.step,
-                of: it.of,
-                verify: it.verify.map(|name| choice(&name)).transpose()?,
-                check: "phase".to_owned(),
-                details: it.details,
-            }))
-        },
-    ),
-    Spec("progress", "How far the work is, in per cent", &[("percent!", COUNT)], |it| {
-        let it: Percent = read(it)?;
+    tool!("phase", "Go on to a phase; verify: pass, fail or skip for the one that is left", Phase, |it| {
+        command(Command::Phase(phase::Args {
+            name: Some(it.name),
+            step: it.step,
+            of: it.of,
+            verify: it.verify.map(|name| choice(&name)).transpose()?,
+            check: "phase".to_owned(),
+            details: it.details,
+        }))
+    }),
+    tool!("progress", "How far the work is, in per cent", Percent, |it| {
         if it.percent > 100 {
             return Err("percent is from 0 to 100".to_owned());
         }
         command(Command::Progress(phase::ProgressArgs { percent: it.percent }))
     }),
-    Spec("intent", "What should be true when the work is done", &[("text!", TEXT)], |it| {
-        command(Command::Intent(phase::IntentArgs { text: read::<Words>(it)?.text }))
+    tool!("intent", "What should be true when the work is done", Words, |it| {
+        command(Command::Intent(phase::IntentArgs { text: it.text }))
     }),
-    Spec(
-        "tokens",
-        "Record tokens that were used",
-        &[
-            ("total", COUNT),
-            ("input", COUNT),
-            ("output", COUNT),
-            ("cache_read", COUNT),
-            ("cache_write", COUNT),
-        ],
-        |it| {
-            let it: Tokens = read(it)?;
-            let apart = [it.input, it.output, it.cache_read, it.cache_write].iter().any(Option::is_some);
-            match (it.total, apart) {
-                (Some(_), true) => return Err("give total, or the others, not both".to_owned()),
-                (None, false) => return Err("how many? give total, or input and output".to_owned()),
-                _ => {}
-            }
-            command(Command::Tokens(tokens::Args {
-                total: it.total,
-                input: it.input,
-                output: it.output,
-                cache_read: it.cache_read,
-                cache_write: it.cache_write,
-                estimate: None,
-                cost: None,
-            }))
-        },
-    ),
-    Spec("budget_check", "Whether so many more tokens fit", &[("tokens", COUNT)], |it| {
-        let it: Fits = read(it)?;
+    tool!("tokens", "Record tokens that were used", Tokens, |it| {
+        let apart = [it.input, it.output, it.cache_read, it.cache_write].iter().any(Option::is_some);
+        match (it.total, apart) {
+            (Some(_), true) => return Err("give total, or the others, not both".to_owned()),
+            (None, false) => return Err("how many? give total, or input and output".to_owned()),
+            _ => {}
+        }
+        command(Command::Tokens(tokens::Args {
+            total: it.total,
+            input: it.input,
+            output: it.output,
+            cache_read: it.cache_read,
+            cache_write: it.cache_write,
+            estimate: None,
+            cost: None,
+        }))
+    }),
+    tool!("budget_check", "Whether so many more tokens fit", Fits, |it| {
         let check = budget::Command::Check { tokens: it.tokens };
         command(Command::Budget(budget::Args { command: Some(check) }))
     }),
-    Spec(
-        "decide",
-        "Record a decision and why",
-        &[
-            ("question!", TEXT),
-            ("choice!", TEXT),
-            ("because", TEXT),
-            ("alternatives", TEXTS),
-            ("parent", COUNT),
-        ],
-        |it| {
-            let it: Decide = read(it)?;
-            command(Command::Decide(decide::Args {
-                question: it.question,
-                choice: it.choice,
-                because: it.because,
-                alternative: it.alternatives,
-                parent: it.parent,
-                branch: None,
-            }))
-        },
-    ),
-    Spec(
-        "artifact",
-        "Record a file that was created, modified or deleted",
-        &[("path!", TEXT), ("change!", TEXT)],
-        |it| {
-            let it: Artifact = read(it)?;
-            let add = artifact::Command::Add { path: it.path, change: choice(&it.change)?, phase: None };
-            command(Command::Artifact(artifact::Args { command: Some(add) }))
-        },
-    ),
-    Spec(
-        "output",
-        "Keep a result under a name; without content: read it",
-        &[("name!", TEXT), ("content", TEXT), ("kind", TEXT)],
-        |it| {
-            let it: Output = read(it)?;
-            let kind = it.kind.map(|name| choice(&name)).transpose()?.unwrap_or_default();
-            let wanted = match it.content {
-                // As it is: a text that begins with @ names no file here.
-                Some(text) => output::Command::Set { name: it.name, content: TextSource::Inline(text), kind },
-                None => output::Command::Get { name: it.name },
-            };
-            command(Command::Output(output::Args { command: Some(wanted) }))
-        },
-    ),
-    Spec("metric", "Keep a number, true or false", &[("name!", TEXT), ("value!", "")], |it| {
-        let it: Metric = read(it)?;
+    tool!("decide", "Record a decision and why", Decide, |it| {
+        command(Command::Decide(decide::Args {
+            question: it.question,
+            choice: it.choice,
+            because: it.because,
+            alternative: it.alternatives.unwrap_or_default(),
+            parent: it.parent,
+            branch: None,
+        }))
+    }),
+    tool!("artifact", "Record a file that was created, modified or deleted", Artifact, |it| {
+        let add = artifact::Command::Add { path: it.path, change: choice(&it.change)?, phase: None };
+        command(Command::Artifact(artifact::Args { command: Some(add) }))
+    }),
+    tool!("output", "Keep a result under a name; without content: read it", Output, |it| {
+        let kind = it.kind.map(|name| choice(&name)).transpose()?.unwrap_or_default();
+        let wanted = match it.content {
+            // As it is: a text that begins with @ names no file here.
+            Some(text) => output::Command::Set { name: it.name, content: TextSource::Inline(text), kind },
+            None => output::Command::Get { name: it.name },
+        };
+        command(Command::Output(output::Args { command: Some(wanted) }))
+    }),
+    tool!("metric", "Keep a number, true or false", Metric, |it| {
         let value = match it.value {
             Value::String(text) => text,
             other => other.to_string(),
@@ -271,69 +204,69 @@ const TOOLS: &[Spec] = &[
         let set = metric::Command::Set { name: it.name, value };
         command(Command::Metric(metric::Args { command: Some(set) }))
     }),
-    Spec("milestone", "A milestone was reached", &[("name!", TEXT), ("details", TEXT)], |it| {
-        let it: Milestone = read(it)?;
+    tool!("milestone", "A milestone was reached", Milestone, |it| {
         command(Command::Milestone(mark::MilestoneArgs { name: it.name, details: it.details }))
     }),
-    Spec("breakpoint", "Wait for the person here; only they let it go on", &[("name!", TEXT)], |it| {
-        let wait = mark::BreakpointCommand::Wait { name: read::<Name>(it)?.name };
+    tool!("breakpoint", "Wait for the person here; only they let it go on", Name, |it| {
+        let wait = mark::BreakpointCommand::Wait { name: it.name };
         command(Command::Breakpoint(mark::BreakpointArgs { command: Some(wait) }))
     }),
-    Spec("note", "Add a note to the history", &[("text!", TEXT)], |it| {
-        let text = read::<Words>(it)?.text;
+    tool!(
+        "answer",
+        "What waits for the person; with question and answer: ask them to confirm it",
+        Answer,
+        |it| {
+            let answer = |id: &str, said: Vec<String>| {
+                let (id, confirmed_through) = (Some(id.to_owned()), Some("segno mcp"));
+                Box::new(Command::Answer(answer::Args { id, answer: said, confirmed_through }))
+            };
+            match (it.question, it.answer) {
+                (None, None) => command(Command::Answer(answer::Args::default())),
+                (Some(id), None) => Ok(Wanted::Command(answer(&id, Vec::new()))),
+                (Some(id), Some(said)) => {
+                    let (preview, apply) = (answer(&id, Vec::new()), answer(&id, vec![said.clone()]));
+                    let instead = format!("segno answer {id}");
+                    let ask = Box::new(move |question: &Value| confirm::answer(question, &said));
+                    Ok(Wanted::Confirm { preview, apply, ask, instead })
+                }
+                (None, Some(_)) => Err("which question?".to_owned()),
+            }
+        }
+    ),
+    tool!("note", "Add a note to the history", Words, |it| {
+        let text = it.text;
         command(Command::Note(mark::NoteArgs { text, action: "note".to_owned() }))
     }),
-    Spec("error", "Record an error", &[("message!", TEXT), ("kind", TEXT)], |it| {
-        let it: Failure = read(it)?;
+    tool!("error", "Record an error", Failure, |it| {
         command(Command::Error(mark::ErrorArgs { message: it.message, kind: it.kind }))
     }),
-    Spec(
-        "memory",
-        "Record what was asked of a memory, and what it said",
-        &[("query!", TEXT), ("result", TEXT), ("source", TEXT)],
-        |it| {
-            let it: Memory = read(it)?;
-            let result = it.result.map(TextSource::Inline);
-            let used = memory::Use { query: it.query, result, source: it.source };
-            command(Command::Memory(memory::Args { command: Some(memory::Command::Query(used)) }))
-        },
-    ),
-    Spec(
-        "task",
-        "Add a task (text), or mark one as done or dropped (its number)",
-        &[("add", TEXT), ("done", COUNT), ("drop", COUNT)],
-        |it| {
-            let it: Task = read(it)?;
-            let wanted = match (it.add, it.done, it.drop) {
-                (Some(text), None, None) => task::Command::Add { text },
-                (None, Some(id), None) => task::Command::Done { id },
-                (None, None, Some(id)) => task::Command::Drop { id },
-                _ => return Err("give one of add, done and drop".to_owned()),
-            };
-            command(Command::Task(task::Args { command: Some(wanted) }))
-        },
-    ),
-    Spec("checkpoint", "Keep files and state as they are now", &[("name", TEXT), ("reason", TEXT)], |it| {
-        let it: Checkpoint = read(it)?;
+    tool!("memory", "Record what was asked of a memory, and what it said", Memory, |it| {
+        let result = it.result.map(TextSource::Inline);
+        let used = memory::Use { query: it.query, result, source: it.source };
+        command(Command::Memory(memory::Args { command: Some(memory::Command::Query(used)) }))
+    }),
+    tool!("task", "Add a task (text), or mark one as done or dropped (its number)", Task, |it| {
+        let wanted = match (it.add, it.done, it.drop) {
+            (Some(text), None, None) => task::Command::Add { text },
+            (None, Some(id), None) => task::Command::Done { id },
+            (None, None, Some(id)) => task::Command::Drop { id },
+            _ => return Err("give one of add, done and drop".to_owned()),
+        };
+        command(Command::Task(task::Args { command: Some(wanted) }))
+    }),
+    tool!("checkpoint", "Keep files and state as they are now", Checkpoint, |it| {
         let create = checkpoint::Command::Create { name: it.name, reason: it.reason };
         command(Command::Checkpoint(checkpoint::Args { command: Some(create) }))
     }),
-    Spec(
-        "diff",
-        "What changed in the files since a checkpoint",
-        &[("since", TEXT), ("until", TEXT), ("paths", TEXTS), ("stat", YES)],
-        |it| {
-            let it: Diff = read(it)?;
-            command(Command::Diff(crate::commands::diff::DiffArgs {
-                paths: it.paths,
-                since: it.since,
-                until: it.until,
-                stat: it.stat,
-            }))
-        },
-    ),
-    Spec("restore", "Put files back to a checkpoint; the person is asked", &[("checkpoint!", TEXT)], |it| {
-        let it: Restore = read(it)?;
+    tool!("diff", "What changed in the files since a checkpoint", Diff, |it| {
+        command(Command::Diff(crate::commands::diff::DiffArgs {
+            paths: it.paths.unwrap_or_default(),
+            since: it.since,
+            until: it.until,
+            stat: it.stat.unwrap_or_default(),
+        }))
+    }),
+    tool!("restore", "Put files back to a checkpoint; the person is asked", Restore, |it| {
         let restore = |flags: undo::RestoreFlags| {
             let restore = checkpoint::Command::Restore {
                 name: it.checkpoint.clone(),
@@ -345,28 +278,23 @@ const TOOLS: &[Spec] = &[
             Box::new(Command::Checkpoint(checkpoint::Args { command: Some(restore) }))
         };
         let (preview, apply) = (restore(only_look()), restore(without_question()));
-        Ok(Wanted::GoBack { preview, apply, instead: format!("segno checkpoint restore {}", it.checkpoint) })
+        let instead = format!("segno checkpoint restore {}", it.checkpoint);
+        Ok(Wanted::Confirm { preview, apply, ask: Box::new(confirm::files), instead })
     }),
-    Spec(
-        "rollback",
-        "Put plan and files back to a checkpoint; the person is asked",
-        &[("checkpoint!", TEXT)],
-        |it| {
-            let it: Restore = read(it)?;
-            let roll = |flags| {
-                let to = vec![it.checkpoint.clone()];
-                Box::new(Command::Rollback(undo::RollbackArgs { to, git: false, flags }))
-            };
-            let (preview, apply) = (roll(only_look()), roll(without_question()));
-            Ok(Wanted::GoBack { preview, apply, instead: format!("segno rollback {}", it.checkpoint) })
-        },
-    ),
-    Spec(
+    tool!("rollback", "Put plan and files back to a checkpoint; the person is asked", Restore, |it| {
+        let roll = |flags| {
+            let to = vec![it.checkpoint.clone()];
+            Box::new(Command::Rollback(undo::RollbackArgs { to, git: false, flags }))
+        };
+        let (preview, apply) = (roll(only_look()), roll(without_question()));
+        let instead = format!("segno rollback {}", it.checkpoint);
+        Ok(Wanted::Confirm { preview, apply, ask: Box::new(confirm::files), instead })
+    }),
+    tool!(
         "run",
         "Have an agent (claude, codex, gemini, opencode) do something in a durable session of its own",
-        &[("prompt!", TEXT), ("agent", TEXT), ("model", TEXT), ("budget", COUNT)],
+        Run,
         |it| {
-            let it: Run = read(it)?;
             let mut words = vec!["run".to_owned(), "--detach".to_owned(), format!("--prompt={}", it.prompt)];
             words.extend(it.agent.map(|name| format!("--agent={name}")));
             words.extend(it.model.map(|name| format!("--model={name}")));
@@ -374,11 +302,8 @@ const TOOLS: &[Spec] = &[
             Ok(Wanted::Start(words))
         },
     ),
-    Spec("pause-loop", "Pause the loop of this project", &[("reason", TEXT)], |it| {
-        Ok(Wanted::PauseLoop(read::<Reason>(it)?.reason))
-    }),
-    Spec("resume-loop", "Go on with the loop of this project", &[], |it| {
-        read::<Nothing>(it)?;
+    tool!("pause-loop", "Pause the loop of this project", Reason, |it| Ok(Wanted::PauseLoop(it.reason))),
+    tool!("resume-loop", "Go on with the loop of this project", Nothing, |_nothing| {
         Ok(Wanted::ResumeLoop)
     }),
 ];
@@ -388,17 +313,11 @@ pub(super) fn list() -> Vec<Tool> {
     let tool = |Spec(name, does, members, _): &Spec| {
         let mut properties = JsonObject::new();
         let mut required = Vec::new();
-        for (member, kind) in *members {
-            let name = member.trim_end_matches('!');
-            if member.ends_with('!') {
-                required.push(name);
+        for member in *members {
+            if member.needed {
+                required.push(member.name);
             }
-            let schema = match *kind {
-                "" => json!({}),
-                TEXTS => json!({ "type": TEXTS, "items": { "type": TEXT } }),
-                kind => json!({ "type": kind }),
-            };
-            properties.insert(name.to_owned(), schema);
+            properties.insert(member.name.to_owned(), member.schema());
         }
         let mut schema = JsonObject::new();
         schema.insert("type".to_owned(), "object".into());

@@ -25,6 +25,7 @@ use signal_hook::iterator::Handle;
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 
+use super::confirm;
 use super::documents;
 use super::start;
 use super::tools;
@@ -169,8 +170,8 @@ impl<'c> Worker<'c, '_> {
             Wanted::Load(session) => self.load(&session),
             Wanted::Resume(command) => self.resume(&command),
             Wanted::End(act, command) => self.end(*act, &command),
-            Wanted::GoBack { preview, apply, instead } => {
-                return self.go_back(&preview, &apply, instead, confirmed);
+            Wanted::Confirm { preview, apply, ask, instead } => {
+                return self.confirm(&preview, &apply, &ask, instead, confirmed);
             }
             Wanted::Start(arguments) => {
                 return match start::begin(self, &arguments) {
@@ -270,11 +271,12 @@ impl<'c> Worker<'c, '_> {
         Ok(json!({ "session_id": acted.state.session_id, "status": acted.state.status, "seq": acted.seq }))
     }
 
-    /// Shows what would change, and does it only if a person confirmed exactly that.
-    fn go_back(
+    /// Shows what it is about, and does it only if a person confirmed exactly that.
+    fn confirm(
         &mut self,
         preview: &cli::Command,
         apply: &cli::Command,
+        ask: &tools::Asks,
         instead: String,
         confirmed: Option<&str>,
     ) -> Answer {
@@ -282,11 +284,15 @@ impl<'c> Worker<'c, '_> {
             Ok(plan) => plan,
             Err(error) => return Answer::Failed(self.words(error)),
         };
-        let mark = mark(&plan, &self.context.project.root);
+        if plan.get("cut").is_some() {
+            let why = format!("this is too long to be confirmed here; nothing was done\nhint: {instead}");
+            return Answer::Failed(why);
+        }
+        let mark = confirm::mark(&plan, &ask(&plan), &self.context.project.root);
         let asked = self.asked.take();
         if confirmed.is_none() || confirmed != asked.as_deref() || confirmed != Some(mark.as_str()) {
             self.asked = Some(mark.clone());
-            return Answer::Ask { question: question(&plan), mark, instead };
+            return Answer::Ask { question: ask(&plan), mark, instead };
         }
         match self.perform_unheld(apply) {
             Ok(value) => Answer::Done(value),
@@ -411,46 +417,6 @@ fn short(document: Value) -> Value {
 
 fn session_of(document: &Value) -> Option<SessionId> {
     document.get("session_id")?.as_str()?.parse().ok()
-}
-
-/// Equal for the same plan while the files that it is about are as they were.
-fn mark(plan: &Value, root: &std::path::Path) -> String {
-    use std::os::unix::fs::MetadataExt as _;
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(plan.to_string().as_bytes());
-    for name in ["writes", "removes"] {
-        let paths = plan.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        for path in paths {
-            let there = std::fs::symlink_metadata(root.join(path)).ok();
-            let seen = there
-                .map(|it| (it.ino(), it.size(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()));
-            hasher.update(format!("{path:?} {seen:?}").as_bytes());
-        }
-    }
-    hasher.finalize().to_hex().to_string()
-}
-
-/// What a person is asked before files are put back.
-fn question(plan: &Value) -> String {
-    let list = |name: &str| -> Vec<&str> {
-        plan.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
-    };
-    let (writes, removes) = (list("writes"), list("removes"));
-    let to = plan.get("to").and_then(Value::as_str).unwrap_or("a checkpoint");
-    let mut text = format!(
-        "Put the files of this project back to {to}? {} would be written, {} removed. What is there now is kept first.",
-        writes.len(),
-        removes.len()
-    );
-    for (verb, paths) in [("write", writes), ("remove", removes)] {
-        for path in paths.iter().take(20) {
-            text.push_str(&format!("\n{verb} {}", path.escape_debug()));
-        }
-        if paths.len() > 20 {
-            text.push_str(&format!("\n… and {} more to {verb}", paths.len() - 20));
-        }
-    }
-    text
 }
 
 /// Where a command's words go that nobody reads at a terminal.

@@ -239,6 +239,50 @@ fn files_go_back_only_if_a_person_confirms() {
 }
 
 #[test]
+fn only_a_person_answers() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env, json!({}));
+    let id = client.ok("new", json!({ "topic": "shop" }))["session_id"].as_str().unwrap().to_owned();
+    client.ok("breakpoint", json!({ "name": "look at the plan" }));
+    let waiting = env.json(&["answer"])["questions"].clone();
+    let question = waiting[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!((&waiting[0]["kind"], &waiting[0]["session_id"]), (&"breakpoint".into(), &id.as_str().into()));
+    assert_eq!(client.ok("answer", json!({}))["questions"], waiting);
+    // Whoever started the server that holds the session may be its agent, and so may be whatever it starts.
+    let said = env.run(&["answer", &question, "yes"]);
+    assert_eq!(said.code, 5, "{}", said.stderr);
+    assert!(said.stderr.contains("an agent cannot answer for you"), "{}", said.stderr);
+    let words = client.refused("answer", json!({ "question": question, "answer": "yes" }));
+    assert!(words.contains(&format!("segno answer {question}")), "{words}");
+    client.leave();
+
+    let mut asked = Client::start(&env, json!({ "elicitation": {} }));
+    asked.ok("load", json!({ "session": id }));
+    asked.answers = json!({ "action": "decline" });
+    let answer = json!({ "question": question, "answer": "yes" });
+    let words = asked.refused("answer", answer.clone());
+    assert_eq!(words, "the person did not confirm it; nothing was changed");
+    assert_eq!(env.json(&["answer"])["questions"], waiting);
+    asked.answers = json!({ "action": "accept", "content": { "confirm": true } });
+    asked.ok("answer", answer.clone());
+    assert_eq!(env.json(&["answer"])["questions"], json!([]));
+    let gone = asked.refused("answer", answer);
+    assert!(gone.contains("no question"), "{gone}");
+    asked.leave();
+
+    // A person at a terminal of their own.
+    env.ok(&["resume", &id, "--no-run"]);
+    env.ok(&["breakpoint", "wait", "again"]);
+    let next = env.json(&["answer"])["questions"][0]["id"].as_str().unwrap().to_owned();
+    assert_ne!(next, question, "another breakpoint is another question");
+    let no = env.run(&["answer", &next, "no"]);
+    assert_eq!(no.code, 5, "{}", no.stderr);
+    assert!(no.stderr.contains("segno abort"), "{}", no.stderr);
+    env.ok(&["answer", &next, "looks", "fine"]);
+    assert_eq!(env.json(&["breakpoint"])["breakpoint"], Value::Null);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_in_words() {
     let env = TestEnv::new();
     let mut client = Client::start(&env, json!({}));
@@ -282,6 +326,7 @@ fn the_list_of_tools_is_small_and_whole() {
         "abort",
         "status",
         "brief",
+        "answer",
         "phase",
         "tokens",
         "budget_check",

@@ -8,6 +8,7 @@ mod drivers;
 mod evidence;
 mod interactive;
 mod limits;
+mod mcp;
 mod more;
 mod permissions;
 mod record;
