@@ -31,7 +31,8 @@ impl Real {
                 let config = json!({ "mcpServers": { "segno": { "command": SEGNO, "args": ["mcp"] } } });
                 let file = self.file("../mcp.json");
                 std::fs::write(&file, config.to_string()).unwrap();
-                command.args(["-p", prompt, "--strict-mcp-config", "--mcp-config"]).arg(file);
+                command.args(["-p", prompt, "--allowedTools", "mcp__segno"]);
+                command.args(["--strict-mcp-config", "--mcp-config"]).arg(file);
             }
             "codex" => {
                 let own = |name: &str| name.starts_with("XDG_") || name == "HOME" || name == "PATH";
