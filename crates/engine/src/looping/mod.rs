@@ -29,6 +29,7 @@ pub use notify::Message;
 pub use notify::Occasion;
 pub use notify::Recipients;
 pub use notify::Webhook;
+pub use notify::tell_once;
 pub use observe::measure::TreeDelta;
 pub use plan::begin::NewLoop;
 pub use plan::dry::first_prompt;

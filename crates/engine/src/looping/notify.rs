@@ -262,6 +262,19 @@ impl<'a> Post<'a> {
     }
 }
 
+/// Tells one message in every way that somebody wants, and waits until it is told. Answers with what went wrong.
+pub fn tell_once(
+    recipients: &Recipients,
+    environment: &[(OsString, OsString)],
+    directory: &Path,
+    redactor: Arc<Redactor>,
+    message: &Message,
+) -> Vec<String> {
+    let message = fit(message, &redactor);
+    let post = Post::new(recipients.clone(), environment, directory, redactor);
+    post.ways().filter_map(|way| post.send(way, &message).err()).collect()
+}
+
 impl Message {
     /// What it is about, in a few words.
     pub fn title(&self) -> String {

@@ -10,9 +10,9 @@ use segno_engine::agents::Agent;
 use segno_engine::agents::PermissionRule;
 use segno_engine::core::text::shorten;
 use segno_engine::looping::Message;
-use segno_engine::looping::Notifier;
 use segno_engine::looping::Occasion;
 use segno_engine::looping::Recipients;
+use segno_engine::looping::tell_once;
 use segno_engine::run::permission::Permissions;
 use segno_engine::run::permission::Question;
 use segno_engine::run::permission::Reply;
@@ -137,8 +137,7 @@ fn teller(ctx: &CommandContext<'_>) -> Outcome<Option<TellPerson>> {
             text: format!("may it use {}?  segno answer {id}", question.tool),
             at: question.at,
         };
-        let mut notifier = Notifier::new(recipients.clone(), &environment, &directory);
-        for problem in notifier.tell(&message, &redactor) {
+        for problem in tell_once(&recipients, &environment, &directory, redactor.clone(), &message) {
             warn(&problem);
         }
     })))
