@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::bounds::excerpt;
 use crate::bounds::is_short;
+use crate::bounds::short_name;
 use crate::event::AgentEvent;
 use crate::limit::Limit;
 use crate::limit::Windows;
@@ -253,7 +254,7 @@ impl Tally {
 
     fn denied(&mut self, call_id: &str, tool: Option<&str>, reason: &str) {
         let closed = self.close(call_id);
-        let call_id = excerpt(call_id);
+        let call_id = short_name(call_id);
         if self.denials.iter().any(|denial| denial.call_id == call_id) {
             // Agents tell a refusal up to three times: when it happens, as the call's result, and at the end.
             return;
@@ -263,7 +264,7 @@ impl Tally {
             let (call, input) = closed.map_or((None, None), |(call, input)| (Some(call), input));
             self.denials.push(Denial {
                 call_id: call_id.to_owned(),
-                tool: tool.map(|tool| excerpt(tool).to_owned()).or(call.map(|call| call.tool)),
+                tool: tool.map(|tool| short_name(tool).to_owned()).or(call.map(|call| call.tool)),
                 input,
                 reason: (!reason.is_empty()).then(|| excerpt(reason).to_owned()),
             });

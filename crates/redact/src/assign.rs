@@ -30,8 +30,12 @@ pub(crate) enum Sign {
     Comma,
     /// `>` after a tag name.
     Angle,
-    /// Only white space, as after a command line option.
+    /// `(` before a quoted argument: `password("value")`.
+    Call,
+    /// Only white space after a command line option.
     Space,
+    /// Only white space between two words.
+    Word,
 }
 
 const NAME_MOST: usize = 48;
@@ -45,6 +49,9 @@ pub(crate) fn assigned(text: &[u8], keyword: Range<usize>) -> Option<Assigned> {
     let name = keyword.start - back..keyword.end + ahead;
     let option = text[name.clone()].starts_with(b"-") || text[..name.start].ends_with(b"-");
     let mut at = name.end;
+    if let Some((range, quoted)) = argument(text, &name) {
+        return Some(Assigned { name, value: range, quoted, sign: Sign::Comma });
+    }
     // Words and types between name and sign: `var apiToken string = …`, `access token: …`.
     let words = text[at..].iter().take(32).take_while(|b| in_name(**b) || matches!(b, b' ' | b'\t')).count();
     let after_words = at + words;
@@ -59,26 +66,29 @@ pub(crate) fn assigned(text: &[u8], keyword: Range<usize>) -> Option<Assigned> {
         }
         at += 1;
     }
+    if at == name.end && text.get(at) == Some(&b'(') && matches!(text.get(at + 1), Some(b'"' | b'\'' | b'`'))
+    {
+        let (range, quoted) = value(text, at + 1, Sign::Call)?;
+        return Some(Assigned { name, value: range, quoted, sign: Sign::Call });
+    }
     let Some((sign, after)) = sign(text, at, closed) else {
-        return (option && words > 0).then(|| spaced(text, name)).flatten();
+        return (words > 0).then(|| spaced(text, name, option)).flatten();
     };
+    if sign == Sign::Colon
+        && let Some((range, quoted)) = after_type(text, after)
+    {
+        return Some(Assigned { name, value: range, quoted, sign: Sign::Equals });
+    }
     let value = value(text, after, sign)?;
     // A number in JSON; anything in its place would have to be quoted.
     let number = |b: &u8| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E');
     if closed && sign == Sign::Colon && !value.1 && text[value.0.clone()].iter().all(number) {
         return None;
     }
-    // `password: string = "value"`: what looked like the value was a type.
-    if !value.1 && sign == Sign::Colon {
-        let gap = text[value.0.end..].iter().take(3).take_while(|b| **b == b' ').count();
-        let at = value.0.end + gap;
-        if gap > 0
-            && text.get(at) == Some(&b'=')
-            && !matches!(text.get(at + 1), Some(b'=' | b'>'))
-            && let Some((range, quoted)) = self::value(text, at + 1, Sign::Equals)
-        {
-            return Some(Assigned { name, value: range, quoted, sign: Sign::Equals });
-        }
+    if !value.1
+        && let Some((range, quoted)) = otherwise(text, value.0.end)
+    {
+        return Some(Assigned { name, value: range, quoted, sign: Sign::Equals });
     }
     Some(Assigned { name, value: value.0, quoted: value.1, sign })
 }
@@ -87,10 +97,43 @@ fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-fn spaced(text: &[u8], name: Range<usize>) -> Option<Assigned> {
-    let gap = text[name.end..].iter().take_while(|b| **b == b' ').count();
-    let (range, quoted) = value(text, name.end + gap, Sign::Space)?;
-    (gap > 0).then_some(Assigned { name, value: range, quoted, sign: Sign::Space })
+/// `password: &str = "value"`: what looks like the value is a type.
+fn after_type(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
+    let is_type = |b: &u8| b.is_ascii_alphanumeric() || b" &_<>[].?|".contains(b);
+    let length = text[at..].iter().take(48).take_while(|b| is_type(b)).count();
+    let at = at + length;
+    let assigns = length > 1 && text[at - 1] == b' ' && text.get(at) == Some(&b'=');
+    (assigns && !matches!(text.get(at + 1), Some(b'=' | b'>')))
+        .then(|| value(text, at + 1, Sign::Equals))
+        .flatten()
+}
+
+/// `secret = process.env.SECRET || "value"`: what is taken when there is nothing else.
+fn otherwise(text: &[u8], at: usize) -> Option<(Range<usize>, bool)> {
+    let gap = text[at..].iter().take(3).take_while(|b| **b == b' ').count();
+    let rest = &text[at + gap..];
+    let sign = [&b"|| "[..], b"?? ", b"or ", b"?: "].into_iter().find(|sign| rest.starts_with(sign))?;
+    let from = at + gap + sign.len();
+    (gap > 0 && matches!(text.get(from), Some(b'"' | b'\'' | b'`')))
+        .then(|| value(text, from, Sign::Equals))
+        .flatten()
+}
+
+/// The argument after a quoted name, or after one in capitals: `"Stripe:ApiKey" "value"`, `OPT_PASSWORD, "value"`.
+fn argument(text: &[u8], name: &Range<usize>) -> Option<(Range<usize>, bool)> {
+    let is_quote = |at: usize| matches!(text.get(at), Some(b'"' | b'\''));
+    let loud = text[name.clone()].iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_');
+    let joined = is_quote(name.end) || loud && text.get(name.end) == Some(&b',');
+    let gap = text[(name.end + 1).min(text.len())..].iter().take(4).take_while(|b| **b == b' ').count();
+    let at = name.end + 1 + gap;
+    (joined && gap > 0 && is_quote(at)).then(|| value(text, at, Sign::Comma)).flatten()
+}
+
+fn spaced(text: &[u8], name: Range<usize>, option: bool) -> Option<Assigned> {
+    let gap = text[name.end..].iter().take(32).take_while(|b| matches!(b, b' ' | b'\t')).count();
+    let sign = if option { Sign::Space } else { Sign::Word };
+    let (range, quoted) = value(text, name.end + gap, sign)?;
+    (gap > 0).then_some(Assigned { name, value: range, quoted, sign })
 }
 
 fn sign(text: &[u8], at: usize, closed: bool) -> Option<(Sign, usize)> {
@@ -98,7 +141,8 @@ fn sign(text: &[u8], at: usize, closed: bool) -> Option<(Sign, usize)> {
         text[at..].iter().take(4).take_while(|b| matches!(b, b'=' | b':' | b'>' | b'?' | b'~')).count();
     match &text[at..at + length] {
         b"" if closed && text.get(at) == Some(&b',') => Some((Sign::Comma, at + 1)),
-        b"" | b"?" | b"~" => None,
+        b"" if text[at..].starts_with("→".as_bytes()) => Some((Sign::Colon, at + "→".len())),
+        b"" | b"?" | b"~" | b"::" => None,
         b">" => Some((Sign::Angle, at + 1)),
         b":" | b"=>" | b"?:" => Some((Sign::Colon, at + length)),
         _ => Some((Sign::Equals, at + length)),
@@ -143,8 +187,10 @@ fn value(text: &[u8], mut at: usize, sign: Sign) -> Option<(Range<usize>, bool)>
         return None;
     }
     at += space;
-    // String prefixes of several languages: b"…", f'…', @"…".
-    if matches!(first, b'b' | b'f' | b'r' | b'u' | b'@') && matches!(text.get(at + 1), Some(b'"' | b'\'')) {
+    // String prefixes of several languages: b"…", f'…', @"…", and the beginning of a list.
+    if matches!(first, b'b' | b'f' | b'r' | b'u' | b'@' | b'N' | b'L' | b'[')
+        && matches!(text.get(at + 1), Some(b'"' | b'\''))
+    {
         at += 1;
     }
     if matches!(text[at], b'"' | b'\'' | b'`') {
@@ -174,9 +220,14 @@ fn value(text: &[u8], mut at: usize, sign: Sign) -> Option<(Range<usize>, bool)>
     };
     let mut length = text[at..].iter().take(VALUE_MOST).take_while(|b| !ends(b)).count();
     // A sign that ends a command is part of a value in a file of settings, where nothing follows but more of it.
-    if length > 0 && sign == Sign::Equals && text.get(at + length) == Some(&b';') {
+    let joins: &[u8] = if sign == Sign::Equals { b";,&|<>)]}" } else { b";,&|<>" };
+    let goes_on = text.get(at + length).is_some_and(|b| joins.contains(b));
+    if length > 0 && goes_on && matches!(sign, Sign::Equals | Sign::Colon) {
+        // In JSON, brackets after a number end what is around it.
         let stops = |b: &u8| {
-            b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b'=' | b'<' | b'>' | b'&' | b'|')
+            b.is_ascii_whitespace()
+                || matches!(b, b'"' | b'\'' | b'`' | b'=' | b':' | b'{' | b'\\')
+                || sign == Sign::Colon && matches!(b, b']' | b'}' | b'[')
         };
         let rest = text[at + length..].iter().take(256).take_while(|b| !stops(b)).count();
         if rest > 2 && matches!(text.get(at + length + rest), None | Some(b'\n' | b'\r' | b'"')) {
@@ -217,6 +268,16 @@ mod tests {
             "token: string = 'VALUE';",
             "?token=VALUE&more=1",
             "{\"token\": \"VALUE\"}",
+            "builder.with_token(\"VALUE\")",
+            "new token → VALUE",
+            "set token VALUE",
+            "secrets set \"My:Token\" \"VALUE\"",
+            "setopt(c, OPT_TOKEN, \"VALUE\")",
+            "TOKEN = N'VALUE'",
+            "let token: &str = \"VALUE\";",
+            "token: process.env.T || 'VALUE'",
+            "token = token or 'VALUE'",
+            "TOKEN=[\"VALUE\"]",
         ] {
             assert_eq!(value(text), Some("VALUE"), "{text}");
         }
@@ -225,7 +286,7 @@ mod tests {
     #[test]
     fn no_value_is_borrowed_from_elsewhere() {
         assert_eq!(value("A_TOKEN=\nB_NAME=x"), None);
-        assert_eq!(value("a token of thanks"), None);
+        assert_eq!(value("a token\nof thanks"), None);
         assert_eq!(value("token = \"\""), None);
         assert_eq!(value("[\"token = \",null]"), None);
         assert_eq!(value("{\"token\":1234567890123456}"), None);

@@ -170,6 +170,142 @@ static MARKS: &[&str] = &[
     "abcdefg",
 ];
 
+/// Words that talk of secrets, forms and settings instead of being a secret.
+static TALK: &[&str] = &[
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "pass",
+    "pwd",
+    "secret",
+    "secrets",
+    "token",
+    "tokens",
+    "key",
+    "keys",
+    "credential",
+    "credentials",
+    "auth",
+    "login",
+    "user",
+    "username",
+    "name",
+    "email",
+    "reset",
+    "forgot",
+    "forgotten",
+    "change",
+    "confirm",
+    "enter",
+    "your",
+    "please",
+    "required",
+    "optional",
+    "invalid",
+    "must",
+    "should",
+    "field",
+    "input",
+    "label",
+    "form",
+    "error",
+    "hash",
+    "hashed",
+    "the",
+    "for",
+    "is",
+    "not",
+    "no",
+    "to",
+    "from",
+    "use",
+    "with",
+    "file",
+    "path",
+    "env",
+    "type",
+    "value",
+    "string",
+    "new",
+    "old",
+    "current",
+    "this",
+    "or",
+    "and",
+    "of",
+    "in",
+];
+
+/// What a field for a password is called, and what stands in its place, in one word.
+static LABELS: &[&str] = &[
+    "passwort",
+    "kennwort",
+    "wachtwoord",
+    "lozinka",
+    "jelszo",
+    "contrasena",
+    "losenord",
+    "adgangskode",
+    "salasana",
+    "parola",
+    "passphrase",
+    "passcode",
+    "passwords",
+    "username",
+    "required",
+    "optional",
+    "disabled",
+    "encrypted",
+    "plaintext",
+    "undefined",
+    "anything",
+    "whatever",
+    "something",
+    "testpassword",
+    "invalidpassword",
+    "wrongpassword",
+    "newpassword",
+    "oldpassword",
+    "yourpassword",
+    "incorrect",
+    "keychain",
+    "keyring",
+    "external",
+    "internal",
+    "platform",
+    "database",
+    "integrated",
+    "identity",
+    "generated",
+    "managed",
+    "interactive",
+    "prompted",
+    "visible",
+    "userpassword",
+    "resetpassword",
+    "forgotpassword",
+    "changepassword",
+    "confirmpassword",
+    "minlength",
+    "maxlength",
+    "validate",
+    "autocomplete",
+    "textfield",
+    "inputpassword",
+    "fieldpassword",
+    "strength",
+    "password",
+];
+
+static ALGORITHMS: &[&str] = &[
+    "sha", "sha3", "hmac", "md", "base", "utf", "ed", "rsa", "aes", "ecdsa", "blake", "bcrypt", "scrypt",
+    "argon", "pbkdf", "curve", "x", "crc", "rs", "es", "hs", "ps", "secp", "chacha", "version", "v",
+    "python", "oauth", "http", "ipv", "int", "uint", "float", "char", "varchar", "nvarchar", "string", "str",
+    "bytes", "byte", "min", "max", "level", "line", "step", "part", "column", "issue", "chapter", "section",
+    "page", "test", "item", "arg", "param",
+];
+
 /// Whether what a pattern found, quoted or not, can be a secret of this kind.
 pub(crate) fn fits(guess: Guess, value: &str) -> bool {
     match guess {
@@ -182,7 +318,13 @@ pub(crate) fn fits(guess: Guess, value: &str) -> bool {
 ///
 /// `setting` says that it was written as in a file of settings (`DB_PASSWORD=value`), where even a plain word counts.
 pub(crate) fn password(value: &str, quoted: bool, setting: bool) -> bool {
-    if value.len() < 6 || value.len() > 256 || code(value, quoted) || placeholder(value) {
+    if value.len() < 6 || value.len() > 256 || placeholder(value) {
+        return false;
+    }
+    if setting && quoted && spoken(value) {
+        return true;
+    }
+    if code(value, quoted || setting) {
         return false;
     }
     let bytes = value.as_bytes();
@@ -190,12 +332,72 @@ pub(crate) fn password(value: &str, quoted: bool, setting: bool) -> bool {
     let letter = bytes.iter().any(u8::is_ascii_alphabetic);
     let sign = bytes.iter().any(|b| b.is_ascii_punctuation() && !b"_-./:".contains(b));
     // A single plain word in quotes is as often a label as a password; without quotes, in code, it is a variable.
-    if setting && !wordy_phrase(value) {
+    if setting && !(wordy_phrase(value) && about_secrets(value)) {
         return letter || digit;
     }
     // Signs that no label, rule or expression has in the middle of a word.
     let odd = bytes.iter().any(|b| b"$!#~^".contains(b));
-    letter && (digit || sign && (odd || !wordy(value))) && entropy::bits(bytes) >= 2.2
+    letter && (digit || sign && (odd || !wordy(value))) && entropy::bits(bytes) >= 2.2 && !algorithm(value)
+}
+
+/// Whether a word in quotes that a password's name is given can be a password: long, of small letters, and no label.
+pub(crate) fn plain_word(value: &str) -> bool {
+    (8..=64).contains(&value.len())
+        && value.bytes().all(|b| b.is_ascii_lowercase())
+        && !placeholder(value)
+        && !LABELS.contains(&value)
+}
+
+/// Whether a word that only stands beside a password's name can be one: of more than small letters and a number.
+pub(crate) fn told_password(value: &str, quoted: bool) -> bool {
+    let bytes = value.as_bytes();
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let mixed = bytes.iter().any(|b| b.is_ascii_uppercase() || b"!#$@%^&*+~".contains(b));
+    digits > 0
+        && (mixed || digits >= 3 || quoted)
+        && !value.contains(['/', '\\', '=', '('])
+        && password(value, quoted, false)
+}
+
+/// `user:password`, as settings about logging in have it.
+pub(crate) fn login_pair(value: &str) -> bool {
+    let simple = |user: &str| {
+        (1..=64).contains(&user.len())
+            && user.bytes().all(|b| b.is_ascii_alphanumeric() || b"._@+-".contains(&b))
+    };
+    let is_pair =
+        |(user, secret): (&str, &str)| simple(user) && !secret.contains(':') && password(secret, true, false);
+    !code(value, true) && value.split_once(':').is_some_and(is_pair)
+}
+
+/// Whether the value is several words that somebody thought of, and no label or request.
+pub(crate) fn spoken(value: &str) -> bool {
+    let words: Vec<&str> = value.split(' ').collect();
+    let word =
+        |word: &&str| (2..=16).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    (2..=12).contains(&words.len()) && value.len() >= 10 && words.iter().all(word) && !about_secrets(value)
+}
+
+/// Whether words of the value talk of secrets and forms, as names and labels do.
+fn about_secrets(value: &str) -> bool {
+    value
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| TALK.contains(&word.to_ascii_lowercase().as_str()))
+}
+
+/// `sha256`, `ed25519`, `base64`, `md5-crypt`, `utf8`: words with a number that mean a way of doing things.
+fn algorithm(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let known = |prefix: &str| {
+        lower.strip_prefix(prefix).is_some_and(|rest| {
+            let rest = rest.trim_start_matches(['-', '_']);
+            let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            after.len() < rest.len()
+                && after.len() <= 12
+                && (after.is_empty() || after.starts_with(['-', '_']))
+        })
+    };
+    ALGORITHMS.iter().any(|prefix| known(prefix))
 }
 
 /// Whether a value with a token's name can be a generated token.
@@ -212,6 +414,32 @@ pub(crate) fn token(value: &str, quoted: bool) -> bool {
     }
     let least = if bytes.len() < 20 { 3.0 } else { 3.3 };
     entropy::bits(bytes) >= least || bytes.iter().all(u8::is_ascii_hexdigit) && entropy::bits(bytes) >= 2.8
+}
+
+/// Whether the value is a longer number to the base of sixteen, as keys and hashes are.
+pub(crate) fn hex(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    (32..=128).contains(&value.len())
+        && bytes.iter().all(u8::is_ascii_hexdigit)
+        && (4..value.len() - 3).contains(&digits)
+        && entropy::bits(bytes) >= 3.0
+        && !placeholder(value)
+}
+
+/// Whether the value looks generated whatever it is called: long, of letters and digits that follow no rule. Hashes and
+/// ids look so too, and are left to names that promise more.
+pub(crate) fn random(value: &str, quoted: bool) -> bool {
+    let bytes = value.as_bytes();
+    let upper = bytes.iter().any(u8::is_ascii_uppercase);
+    let lower = bytes.iter().any(u8::is_ascii_lowercase);
+    let hex = bytes.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-');
+    value.len() >= 20
+        && !hex
+        && (upper && lower || value.len() >= 28)
+        && !value.contains(['/', ':', '@', '%'])
+        && token(value, quoted)
+        && entropy::bits(bytes) >= 3.6
 }
 
 /// Whether the value is an expression, a path or an address rather than a value.
@@ -244,13 +472,14 @@ fn number(value: &str) -> bool {
 }
 
 /// Whether the value is several words joined, as the name of something is.
-fn wordy_phrase(value: &str) -> bool {
+pub(crate) fn wordy_phrase(value: &str) -> bool {
     wordy(value) && value.contains(['_', '-', '.', '/'])
 }
 
 /// Whether the value mostly consists of words, as identifiers, file names and sentences do.
 fn wordy(value: &str) -> bool {
     let bytes = value.as_bytes();
+    let mixed = bytes.iter().any(u8::is_ascii_lowercase) && bytes.iter().any(u8::is_ascii_digit);
     let mut in_words = 0;
     let mut at = 0;
     while at < bytes.len() {
@@ -267,7 +496,14 @@ fn wordy(value: &str) -> bool {
             continue;
         }
         let run = run.max(1);
-        if run >= 3 && sayable(&bytes[at..at + run]) {
+        // Capitals in the middle of a word of both cases are no word of their own.
+        let apart = |byte: Option<&u8>| byte.is_none_or(|b| !b.is_ascii_alphanumeric());
+        let shout = lower == 0
+            && mixed
+            && !(apart(at.checked_sub(1).map(|i| &bytes[i])) && apart(bytes.get(at + run)));
+        // Nobody has words of so many capitals.
+        let long = lower == 0 && run > 12;
+        if run >= 3 && !shout && !long && sayable(&bytes[at..at + run]) {
             in_words += run;
         } else if matches!(bytes[at], b'_' | b'-' | b'.' | b'/' | b' ' | b':') {
             in_words += 1;

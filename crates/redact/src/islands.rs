@@ -31,8 +31,8 @@ fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len())
 }
 
-/// Base64 runs of the text that decode to a text, with that text.
-pub(crate) fn base64_texts(text: &str) -> Vec<(Range<usize>, String)> {
+/// The longer runs of base64 digits in the text, without their padding.
+pub(crate) fn base64_runs(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
@@ -50,14 +50,17 @@ pub(crate) fn base64_texts(text: &str) -> Vec<(Range<usize>, String)> {
         let start = probe - back;
         let end = run_end(bytes, probe);
         at = end;
-        if end - start >= BASE64_LEAST
-            && let Some(decoded) = decode(&bytes[start..end])
-        {
-            let padding = bytes[end..].iter().take(2).take_while(|&&b| b == b'=').count();
-            found.push((start..end + padding, decoded));
+        if end - start >= BASE64_LEAST {
+            found.push(start..end);
         }
     }
     found
+}
+
+/// The run together with the padding after it.
+pub(crate) fn padded(text: &str, run: &Range<usize>) -> Range<usize> {
+    let padding = text.as_bytes()[run.end..].iter().take(2).take_while(|&&b| b == b'=').count();
+    run.start..run.end + padding
 }
 
 /// Base64 is often broken into lines of equal length; such lines are one run.
@@ -77,7 +80,8 @@ fn run_end(bytes: &[u8], from: usize) -> usize {
     }
 }
 
-fn decode(run: &[u8]) -> Option<String> {
+/// What the run says, when it is a text.
+pub(crate) fn decode(run: &[u8]) -> Option<String> {
     let mut out = Vec::with_capacity(run.len() * 3 / 4 + 3);
     let mut bits = 0u32;
     let mut count = 0u32;
@@ -127,9 +131,18 @@ pub(crate) use base64_for_tests::base64 as encode;
 
 #[cfg(test)]
 mod tests {
-    use super::base64_texts;
+    use std::ops::Range;
+
+    use super::base64_runs;
+    use super::decode;
     use super::encode;
+    use super::padded;
     use super::percent_words;
+
+    fn base64_texts(text: &str) -> Vec<(Range<usize>, String)> {
+        let inner = |run: Range<usize>| Some((padded(text, &run), decode(&text.as_bytes()[run])?));
+        base64_runs(text).into_iter().filter_map(inner).collect()
+    }
 
     #[test]
     fn base64_of_text_is_found_wherever_it_stands() {

@@ -78,6 +78,8 @@ fn secret_member(text: &str, promise: Promise) -> bool {
         // Header values have a scheme before the secret.
         Promise::Token => text.len() >= 8 && text.split_whitespace().count() <= 2,
         Promise::Key => guess::token(text, true),
+        Promise::Perhaps => guess::random(text, true),
+        Promise::Short => guess::told_password(text, true),
     }
 }
 
@@ -103,14 +105,14 @@ mod tests {
         let redactor = Redactor::new(Options::default());
         let mut value = json!({
             "password": "hunter2!", "token_count": 12345, "max_tokens": "4096", "key": "ArrowDown",
-            "public_key": "ssh-ed25519 AAAA", "monkey": "see monkey do", "api_key": "${API_KEY}",
+            "public_key": "ssh-ed25519 AAAA", "pwd": "/home/ann/work2", "pass": "yes", "monkey": "see monkey do", "api_key": "${API_KEY}",
             "env": [{"name": "DB_PASSWORD", "value": "swordfish"}, {"name": "EDITOR", "value": "vi"}],
             "headers": {"authorization": "Custom q8zt4lm2pw"},
         });
         let before = value.clone();
         assert!(redactor.json(&mut value));
         assert!(!redactor.json(&mut value.clone()), "a second pass changes nothing");
-        for kept in ["token_count", "max_tokens", "key", "public_key", "monkey", "api_key"] {
+        for kept in ["token_count", "max_tokens", "key", "public_key", "monkey", "api_key", "pwd", "pass"] {
             assert_eq!(value[kept], before[kept], "{kept}");
         }
         assert_eq!(value["env"][1], before["env"][1]);

@@ -12,6 +12,7 @@
 //!
 //! The crate is pure: no files, no environment, no clock.
 
+mod announced;
 mod assign;
 mod entropy;
 mod exact;

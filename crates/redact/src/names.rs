@@ -9,13 +9,17 @@ pub(crate) enum Promise {
     Token,
     /// A name such as `STRIPE_KEY` that may mean many things.
     Key,
+    /// A name such as `stripeKey` that mostly means other things: only what looks generated beyond doubt counts.
+    Perhaps,
+    /// `pwd` is a directory as often, `pass` a result: only what looks like a password counts.
+    Short,
 }
 
 /// Whether an environment variable of this name is likely to hold a secret.
 ///
 /// `GITHUB_TOKEN`, `DB_PASSWORD`, `STRIPE_KEY` are; `SSH_AUTH_SOCK`, `PWD`, `TOKENIZERS_PARALLELISM` are not.
 pub fn is_secret_name(name: &str) -> bool {
-    promise(name).is_some()
+    promise(name).is_some_and(|promise| !matches!(promise, Promise::Perhaps | Promise::Short))
 }
 
 /// Whether the value of a setting is likely to be a secret: its name says so, or it looks generated.
@@ -28,7 +32,9 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
     if name.len() > 120 || !hinted(name.as_bytes()) {
         return None;
     }
-    let words = words(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'));
+    let mut words = words(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'));
+    // The version of a key says nothing about what it is.
+    words.pop_if(|word| word == "v");
     let last = words.last()?.as_str();
     let joined: String = words.concat();
     // At the border of a word: `isPassword` says whether, `REDIS_PASSWORD` is one.
@@ -38,12 +44,34 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
     {
         return None;
     }
-    if matches!(joined.as_str(), "pwd" | "oldpwd" | "key" | "keys" | "pass") {
+    if matches!(joined.as_str(), "oldpwd" | "key" | "keys") {
         return None;
     }
+    let before = words.len().checked_sub(2).map(|i| words[i].as_str());
+    if matches!(joined.as_str(), "pwd" | "pass" | "pw" | "psw") {
+        return Some(Promise::Short);
+    }
     let ends = |list: &[&str]| list.iter().any(|end| joined.ends_with(end));
-    if ends(&["password", "passwd", "passphrase", "passcode", "userpass", "dbpass", "passwort", "kennwort"])
-        || matches!(last, "pwd" | "pass" | "pw") && words.len() > 1
+    if ends(&[
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "userpass",
+        "dbpass",
+        "passwort",
+        "kennwort",
+        "passw",
+        "pswd",
+        "dbpwd",
+        "userpwd",
+        "adminpwd",
+        "rootpwd",
+        "dbpw",
+        "motdepasse",
+        "contrasena",
+        "wachtwoord",
+    ]) || matches!(last, "pwd" | "pass" | "pw" | "psw")
     {
         return Some(Promise::Password);
     }
@@ -84,13 +112,49 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
         "connectionuri",
         "connectionurl",
         "privatekeyid",
+        "secretkeybase",
         "dsn",
         "otpseed",
         "totpseed",
     ]) {
         return Some(Promise::Token);
     }
-    let before = words.len().checked_sub(2).map(|i| words[i].as_str());
+    if ends(&[
+        "privkey",
+        "sshkey",
+        "aeskey",
+        "rsakey",
+        "hmackey",
+        "jwtkey",
+        "cipherkey",
+        "clientkey",
+        "appkey",
+        "applicationkey",
+        "consumerkey",
+        "serverkey",
+        "adminkey",
+        "rootkey",
+        "writekey",
+        "integrationkey",
+        "functionkey",
+        "unsealkey",
+        "decryptionkey",
+        "sessionkey",
+        "cookiekey",
+        "hashkey",
+        "authcode",
+        "authorizationcode",
+        "accesscode",
+        "bearer",
+        "webhookurl",
+        "clientsecrets",
+        "apisecrets",
+        "authbasic",
+        "basicauth",
+    ]) || matches!(last, "jwt" | "psk" | "hmac" | "otp" | "totp" | "salt" | "pepper") && words.len() > 1
+    {
+        return Some(Promise::Key);
+    }
     let harmless = [
         "public",
         "pub",
@@ -105,13 +169,39 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
         "map",
         "object",
         "unique",
+        "idempotency",
+        "query",
+        "index",
+        "lookup",
+        "translation",
+        "locale",
+        "node",
+        "file",
+        "asset",
+        "bucket",
+        "entity",
+        "field",
+        "column",
+        "site",
+        "publishable",
+        "host",
+        "known",
+        "artifact",
+        "dedupe",
+        "routing",
+        "state",
+        "issue",
+        "project",
+        "ssm",
+        "kms",
     ];
     match (last, before) {
-        ("key", Some(before))
-            if !harmless.contains(&before) && name.bytes().all(|b| !b.is_ascii_lowercase()) =>
-        {
+        ("keys" | "secrets" | "passwords", Some(_)) if name.bytes().all(|b| !b.is_ascii_lowercase()) => {
             Some(Promise::Key)
         }
+        ("key", Some(before)) if harmless.contains(&before) => None,
+        ("key", Some(_)) if name.bytes().all(|b| !b.is_ascii_lowercase()) => Some(Promise::Key),
+        ("key", Some(_)) => Some(Promise::Perhaps),
         ("pat", Some(_)) => Some(Promise::Token),
         ("auth", Some(_)) => Some(Promise::Key),
         _ => None,
@@ -120,7 +210,7 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
 
 /// Whether the end of the name has any part that could matter: most names are settled here, without allocation.
 fn hinted(name: &[u8]) -> bool {
-    const HINTS: [&[u8]; 14] = [
+    const HINTS: [&[u8]; 23] = [
         b"pass",
         b"secret",
         b"token",
@@ -135,6 +225,15 @@ fn hinted(name: &[u8]) -> bool {
         b"dsn",
         b"seed",
         b"kennwort",
+        b"psw",
+        b"jwt",
+        b"psk",
+        b"hmac",
+        b"otp",
+        b"salt",
+        b"pepper",
+        b"bearer",
+        b"motdepasse",
     ];
     let end = &name[name.len().saturating_sub(24)..];
     (0..end.len()).any(|at| {
@@ -198,7 +297,6 @@ static OTHER_TOKENS: &[&str] = &[
     "imagepullsecret",
     "imagepullsecrets",
     "usepassword",
-    "withpassword",
     "needspassword",
 ];
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use crate::announced;
 use crate::assign::Sign;
 use crate::assign::{self};
 use crate::exact;
@@ -120,7 +121,12 @@ impl Redactor {
             || islands::percent_words(text)
                 .into_iter()
                 .any(|r| self.keyword_in(&View::percent_decoded(&text[r]).text))
-            || islands::base64_texts(text).iter().any(|(_, inner)| self.keyword_in(inner))
+            || islands::base64_runs(text).into_iter().any(|run| {
+                match islands::decode(&text.as_bytes()[run.clone()]) {
+                    Some(inner) => self.keyword_in(&inner),
+                    None => announced::token(text, run).is_some(),
+                }
+            })
     }
 
     /// The text with a tag in place of each secret; everything else stays byte for byte.
@@ -197,13 +203,18 @@ impl Redactor {
                 }
             }
         }
-        for (range, inner) in islands::base64_texts(seen) {
-            let mut found = Vec::new();
-            self.scan(&inner, &mut found);
-            if let Some(best) = found.into_iter().min_by_key(|span| (span.rank, span.range.start))
-                && !touches(&tags, &range)
-            {
-                spans.push(Span { range, ..best });
+        for run in islands::base64_runs(seen) {
+            if touches(&tags, &run) {
+                continue;
+            }
+            if let Some(inner) = islands::decode(&seen.as_bytes()[run.clone()]) {
+                let mut found = Vec::new();
+                self.scan(&inner, &mut found);
+                let best = found.into_iter().min_by_key(|span| (span.rank, span.range.start));
+                spans.extend(best.map(|best| Span { range: islands::padded(seen, &run), ..best }));
+            } else if let Some(range) = announced::token(seen, run) {
+                let tag = self.tag_for(announced::ID, &seen[range.clone()]);
+                spans.push(Span { range, rank: usize::MAX, tag });
             }
         }
         for span in &mut spans {
@@ -309,18 +320,18 @@ impl Redactor {
                 range = captures.and_then(|c| c.get(rule.terms.group).map(|g| g.range())).unwrap_or(range);
             }
             at = range.end.max(found.start() + 1);
-            if range.is_empty() || !rule.accepts(&bytes[range.clone()]) {
+            if range.is_empty() {
                 continue;
             }
-            match rule.each() {
-                None => self.found(index, text, range, spans),
-                Some(each) => {
-                    let parts =
-                        each.captures_iter(&bytes[range.clone()]).filter_map(|c| c.get(1).map(|g| g.range()));
-                    for part in parts {
-                        self.found(index, text, range.start + part.start..range.start + part.end, spans);
-                    }
-                }
+            let parts: Vec<Range<usize>> = match rule.each() {
+                None => vec![range],
+                Some(each) => each
+                    .captures_iter(&bytes[range.clone()])
+                    .filter_map(|c| c.get(1).map(|g| range.start + g.start()..range.start + g.end()))
+                    .collect(),
+            };
+            for part in parts.into_iter().filter(|part| rule.accepts(&bytes[part.clone()])) {
+                self.found(index, text, part, spans);
             }
         }
     }
@@ -380,22 +391,51 @@ fn named_value(rule: &Rule, text: &str, keyword: Range<usize>) -> Option<Range<u
     let wanted = match rule.terms.guess {
         None => rule.is_whole(value.as_bytes()),
         Some(guess) => {
-            let promise = names::promise(text.get(found.name.clone())?)?;
-            // Two arguments of a call, or an option, say less than an assignment: only what looks generated counts.
-            let sure = matches!(found.sign, Sign::Equals | Sign::Colon);
+            let name = text.get(found.name.clone())?;
+            let promise = names::promise(name).or_else(|| names::promise(&two_words(text, &found)?))?;
+            let password = |setting: bool| guess::password(value, found.quoted, setting);
             match (guess, promise) {
-                (Guess::Password, names::Promise::Password) if sure => {
-                    guess::password(value, found.quoted, setting(bytes, &found))
-                }
-                (Guess::Password, names::Promise::Password) => guess::token(value, found.quoted),
-                (Guess::Token, names::Promise::Token | names::Promise::Key) => {
-                    guess::token(value, found.quoted)
+                (Guess::Password, names::Promise::Password) => match found.sign {
+                    Sign::Equals | Sign::Colon => {
+                        password(setting(bytes, &found)) || found.quoted && guess::plain_word(value)
+                    }
+                    // Two arguments of a call, or an option, say less than an assignment.
+                    Sign::Comma | Sign::Call | Sign::Angle | Sign::Space => password(false),
+                    Sign::Word => {
+                        guess::told_password(value, found.quoted)
+                            || found.quoted && name.ends_with("phrase") && guess::spoken(value)
+                    }
+                },
+                (Guess::Password, names::Promise::Short) => guess::told_password(value, found.quoted),
+                (Guess::Token, names::Promise::Token | names::Promise::Key) => match found.sign {
+                    Sign::Word => {
+                        guess::random(value, found.quoted)
+                            || promise == names::Promise::Token && guess::hex(value)
+                    }
+                    // `APP_SECRET=value`: somebody may have thought of it.
+                    Sign::Equals if name.ends_with("SECRET") && setting(bytes, &found) => password(true),
+                    Sign::Equals | Sign::Colon if found.quoted && name.ends_with("ecret") => {
+                        guess::token(value, true) || password(false) && !guess::wordy_phrase(value)
+                    }
+                    _ => guess::token(value, found.quoted) || guess::login_pair(value),
+                },
+                (Guess::Token, names::Promise::Perhaps) => {
+                    let generated = guess::random(value, found.quoted) || guess::hex(value);
+                    matches!(found.sign, Sign::Equals | Sign::Colon) && generated
                 }
                 _ => false,
             }
         }
     };
     (wanted && rule.accepts(value.as_bytes())).then_some(found.value)
+}
+
+/// The name with the word before it, where it is one word of two: `Access Key: value`.
+fn two_words(text: &str, found: &assign::Assigned) -> Option<String> {
+    let before = text[..found.name.start].strip_suffix(' ')?;
+    let length = before.bytes().rev().take(16).take_while(u8::is_ascii_alphabetic).count();
+    (length > 1 && found.sign != Sign::Word && text[found.name.clone()].eq_ignore_ascii_case("key"))
+        .then(|| format!("{} {}", &before[before.len() - length..], &text[found.name.clone()]))
 }
 
 /// `DB_PASSWORD=value`, as in a file of settings.
