@@ -250,12 +250,21 @@ struct Leak {
 /// Made-up texts of agents, shells, logs, settings and chats, and look-alikes that have to stay.
 #[test]
 fn leaks_are_gone_and_look_alikes_stay() {
+    check_leaks(include_str!("leaks.jsonl"), (387, 60), 5);
+}
+
+/// Texts of somebody who had not seen the rules: 20 of the 220 secrets stayed when they were tried first.
+#[test]
+fn leaks_that_nobody_tuned_for() {
+    check_leaks(include_str!("independent.jsonl"), (220, 60), 10);
+}
+
+fn check_leaks(lines: &str, expected: (usize, usize), most_left_in_percent: usize) {
     let redactor = redactor();
-    let leaks: Vec<Leak> =
-        include_str!("leaks.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let leaks: Vec<Leak> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (secrets, alike): (Vec<Leak>, Vec<Leak>) =
         leaks.into_iter().partition(|leak| !leak.secret.is_empty());
-    assert_eq!((secrets.len(), alike.len()), (387, 60));
+    assert_eq!((secrets.len(), alike.len()), expected);
     let touched: Vec<&str> =
         alike.iter().map(|leak| leak.text.as_str()).filter(|text| redactor.text(text) != *text).collect();
     assert!(touched.is_empty(), "{touched:#?}");
@@ -264,5 +273,10 @@ fn leaks_are_gone_and_look_alikes_stay() {
         .filter(|leak| stands(&redactor.text(&leak.text), &leak.secret))
         .map(|leak| leak.text.as_str())
         .collect();
-    assert!(left.len() * 100 <= secrets.len() * 5, "{} of {} left\n{left:#?}", left.len(), secrets.len());
+    assert!(
+        left.len() * 100 <= secrets.len() * most_left_in_percent,
+        "{} of {} left\n{left:#?}",
+        left.len(),
+        secrets.len()
+    );
 }
