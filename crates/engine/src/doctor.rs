@@ -76,7 +76,8 @@ pub fn examine(
     if !engine.is_copy() {
         diagnosis.stale_captures = engine.stale_captures();
     }
-    diagnosis.report = verify::verify(engine.store(), deep, progress)?;
+    // A repair that does not look at everything would leave something as it is and say that all is well.
+    diagnosis.report = verify::verify(engine.store(), deep || repair, progress)?;
     // What was set apart before is known: it is counted, and does not make a store unwell for ever.
     let known: BTreeSet<(String, u64)> = engine
         .store()

@@ -184,6 +184,39 @@ promise!(
 );
 
 promise!(
+    /// Damage in an index, which nothing but a deep look sees and the next new session may stumble on, is mended too.
+    fn a_damaged_index_is_mended() {
+        let env = TestEnv::new();
+        let sessions = three_sessions(&env);
+        let before = counts(&env, &sessions);
+        let whole = fs::read(store(&env)).unwrap();
+        // What was acknowledged then, and nothing of what is made between.
+        let heads = env.path("data/segno/segno.db.heads");
+        let acknowledged = fs::read(&heads).unwrap();
+        let db = rusqlite::Connection::open(env.path("copy.db")).unwrap();
+        let mut ask = db.prepare("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'").unwrap();
+        let rows = ask.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, usize>(1)?))).unwrap();
+        let indexes: Vec<(String, usize)> = rows.map(Result::unwrap).collect();
+        assert!(indexes.iter().any(|(name, _)| name == "sqlite_autoindex_sessions_2"), "{indexes:?}");
+        let mut named = 0;
+        for (name, page) in indexes {
+            let mut damaged = whole.clone();
+            // In the entry that was made first; a page that has none has nothing to damage there.
+            damaged[page * 4096 - 22] ^= 0x1f;
+            plant(&env, &damaged);
+            fs::write(&heads, &acknowledged).unwrap();
+            named += usize::from(env.run(&["doctor", "--deep", "--json"]).code == 10);
+            let said = env.run(&["doctor", "--repair", "--json"]);
+            assert_eq!(said.code, 0, "{name}: {}{}", said.stdout, said.stderr);
+            assert_eq!(env.run(&["doctor", "--deep", "--json"]).code, 0, "{name}: {}", said.stdout);
+            assert_eq!(counts(&env, &sessions), before, "{name}");
+            env.start(&["life goes on", "--parallel"]);
+        }
+        assert!(named >= 3, "only {named} were damaged");
+    }
+);
+
+promise!(
     /// A store that says that it has more events than there can be is looked at and repaired like any other.
     fn a_number_that_was_made_up_keeps_nobody_busy() {
         let env = TestEnv::new();
