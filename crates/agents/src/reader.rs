@@ -104,6 +104,12 @@ pub(crate) trait StreamParser: Send + std::fmt::Debug {
         false
     }
 
+    /// Whether a reader that begins in the middle says who speaks beside what its first line says. The other events of that
+    /// line then have the same numbers as without it, so that they are known again.
+    fn introduces(&self) -> bool {
+        false
+    }
+
     /// Nothing follows: tells what was held.
     fn end(&mut self, _out: &mut Vec<AgentEvent>) {}
 }
@@ -259,19 +265,26 @@ impl Inner {
         if let Some(id) = &meta.session_id {
             self.tally.saw_session(id);
         }
+        let introduces = self.parser.introduces();
+        let says_who = |event: &AgentEvent| introduces && matches!(event, AgentEvent::SessionStarted { .. });
+        let others = self.scratch.iter().filter(|event| !says_who(event)).count();
+        let place = *position;
+        let mut after = position.index + u32::try_from(others).unwrap_or(u32::MAX);
         for event in self.scratch.drain(..) {
             self.tally.observe(&event);
+            let next = if says_who(&event) { &mut after } else { &mut position.index };
             out(Envelope {
-                offset: position.offset,
-                line: position.line,
-                index: position.index,
-                lossy: position.lossy,
+                offset: place.offset,
+                line: place.line,
+                index: *next,
+                lossy: place.lossy,
                 native_event_id: meta.event_id.clone(),
                 at: meta.at.clone(),
                 event,
             });
-            position.index += 1;
+            *next += 1;
         }
+        position.index = after;
         self.last = Some(*position);
     }
 

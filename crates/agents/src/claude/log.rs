@@ -412,6 +412,10 @@ impl StreamParser for Transcript {
         LineMeta { event_id: meta.event_id.filter(|_| said && !sub_agent), ..meta }
     }
 
+    fn introduces(&self) -> bool {
+        true
+    }
+
     fn knows(&self, _event_type: &str) -> bool {
         false
     }

@@ -342,3 +342,56 @@ fn whoever_ended_it_is_who_is_named() {
     assert_eq!(judge(code(0).because(segno_agents::EndCause::Stopped)), OutcomeKind::Stopped);
     assert_eq!(judge(code(0).because(segno_agents::EndCause::Budget)), OutcomeKind::Budget);
 }
+
+#[test]
+fn wherever_a_reader_begins_events_have_the_same_keys() {
+    let at = |second: u32| format!("2026-11-16T10:00:{second:02}.000Z");
+    let lines = [
+        claude("user", &at(1), json!({ "message": { "role": "user", "content": "mend the door" } })),
+        claude(
+            "assistant",
+            &at(2),
+            message(
+                "m-1",
+                10,
+                json!({ "type": "tool_use", "id": "c1", "name": "Bash", "input": { "command": "ls" } }),
+            ),
+        ),
+        claude(
+            "user",
+            &at(3),
+            json!({ "message": { "content": [{ "type": "tool_result", "tool_use_id": "c1", "content": "a" }] } }),
+        ),
+        claude("assistant", &at(4), message("m-2", 20, json!({ "type": "text", "text": "done" }))),
+        claude("user", &at(5), json!({ "message": { "role": "user", "content": "and the window" } })),
+        claude(
+            "assistant",
+            &at(6),
+            message(
+                "m-3",
+                30,
+                json!({ "type": "tool_use", "id": "c2", "name": "Bash", "input": { "command": "ls" } }),
+            ),
+        ),
+    ];
+    let lines: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+    let keys = |from: usize| -> Vec<(String, String)> {
+        let start_offset = lines[..from].iter().map(|line| line.len() as u64).sum();
+        let options = ReaderOptions { start_offset, ..ReaderOptions::default() };
+        let mut reader = interactive_reader(&*by_name("claude").unwrap(), &options, Some(SINCE));
+        let mut keys = Vec::new();
+        reader.feed(lines[from..].concat().as_bytes(), &mut |envelope| {
+            let kind = json!(envelope.event)["kind"].as_str().unwrap().to_owned();
+            if kind != "session_started" {
+                keys.push((kind, envelope.key()));
+            }
+        });
+        keys
+    };
+    let whole = keys(0);
+    assert!(whole.len() >= 8, "{whole:?}");
+    for from in 1..lines.len() {
+        let part = keys(from);
+        assert_eq!(part, whole[whole.len() - part.len()..], "from line {from}");
+    }
+}
