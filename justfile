@@ -9,8 +9,8 @@ check:
     ./.ci/run
 
 # hot paths beside their floor or limit, in one run
-bench:
-    ./scripts/bench
+bench *PARTS:
+    ./scripts/bench {{PARTS}}
 
 # the small and statically linked program that is shipped and measured
 release:

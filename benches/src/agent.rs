@@ -38,7 +38,7 @@ use crate::ratio;
 /// How often each hook takes turns with its floor.
 const HOOKS: usize = 200;
 /// How many hooks run at once.
-const AT_ONCE: usize = 8;
+const AT_ONCE: [usize; 3] = [1, 8, 32];
 /// How many pairs of real runs there are.
 const PAIRS: usize = 30;
 /// How much an agent prints, in bytes.
@@ -46,6 +46,11 @@ const STREAM: usize = 200 << 20;
 
 /// How long what hooks bring is.
 const PAYLOADS: [(&str, usize); 2] = [("2 KB", 2_000), ("200 KB", 200_000)];
+
+/// How many rounds warm the caches up.
+const WARM: usize = 10;
+/// The conversation of an agent that was started by hand.
+const WATCHED: &str = "5f0c0f0e-7c00-4000-8000-00805f9b34fb";
 
 /// What a hook is called with.
 #[derive(Clone)]
@@ -78,7 +83,7 @@ impl Bench {
                 let _porter = door.serve(scope, &driver, RunIdentity { session, actor });
                 let hook = Hook { door: Some(self.home.join(hook_server::NAME)), ..hook.clone() };
                 for (name, size) in PAYLOADS {
-                    for at_once in [1, AT_ONCE] {
+                    for at_once in AT_ONCE {
                         self.hook(&project, &hook, (name, size), at_once, &end);
                     }
                 }
@@ -89,11 +94,64 @@ impl Bench {
         ok(detach(&path, session));
         // As whoever drove it does in the end.
         ok(open(&path).and_then(|store| store.maintain()));
-        println!("  without a driver: each process reads the log anew");
+        println!("  without a driver: each process opens the store alone");
         let end = |calls: &[String]| ok(open(&path).and_then(|store| end_calls(&store, session, calls)));
         self.hook(&project, &hook, PAYLOADS[0], 1, &end);
-        let spooled = std::fs::read_dir(&spool).map_or(0, Iterator::count);
+        self.watched_hooks(&project, &path);
+        self.node();
+        let watched = self.home.join(".local/state/segno/spool");
+        let spooled: usize =
+            [&spool, &watched].iter().map(|dir| std::fs::read_dir(dir).map_or(0, Iterator::count)).sum();
         println!("  spooled because the store was busy: {spooled}");
+    }
+
+    /// The hooks of `segno init`, called by an agent that nobody here started: this process.
+    fn watched_hooks(&self, project: &Path, store: &Path) {
+        println!("  started by hand (segno hook --watch): nobody has the store open");
+        let url = format!("sqlite:{}", store.display());
+        let command = || {
+            let mut command = self.segno(project, &["hook", "--watch", "claude"]);
+            command.env("SEGNO_STORE", &url);
+            command
+        };
+        let told = |event: &str, more: serde_json::Value| {
+            let mut payload =
+                serde_json::json!({ "session_id": WATCHED, "cwd": project, "hook_event_name": event });
+            if let (Some(all), serde_json::Value::Object(more)) = (payload.as_object_mut(), more) {
+                all.extend(more);
+            }
+            together(1, &mut command.clone(), |_| payload.to_string().into_bytes());
+        };
+        told("SessionStart", serde_json::json!({ "source": "startup" }));
+        told("UserPromptSubmit", serde_json::json!({ "prompt": "go" }));
+        let end = |calls: &[String]| {
+            for call in calls {
+                let more = serde_json::json!({
+                    "tool_name": "Write", "tool_use_id": call, "tool_input": {}, "tool_response": "done",
+                });
+                told("PostToolUse", more);
+            }
+        };
+        for (name, size) in PAYLOADS {
+            for at_once in AT_ONCE {
+                self.beside_floor((name, size), at_once, &command, &end);
+            }
+        }
+    }
+
+    /// What a hook in JavaScript would take at least.
+    fn node(&self) {
+        let mut times = Times::default();
+        for _ in 0..40 {
+            let started = Instant::now();
+            let ended = Command::new("node").args(["-e", "0"]).stdin(Stdio::null()).status();
+            if !ended.is_ok_and(|status| status.success()) {
+                println!("  node is not installed");
+                return;
+            }
+            times.push(started.elapsed());
+        }
+        println!("  node -e 0, beside                 {}", times.line());
     }
 
     /// Calls that were begun are ended by `end`, not measured: a session with hundreds of open calls is none of ours.
@@ -101,13 +159,31 @@ impl Bench {
         &self,
         project: &Path,
         hook: &Hook,
+        payload: (&str, usize),
+        at_once: usize,
+        end: &dyn Fn(&[String]),
+    ) {
+        let hooked = || {
+            let mut command = self.segno(project, &["hook", "claude"]);
+            command.env("SEGNO_SESSION", &hook.session).env("SEGNO_RUN", "bench");
+            command.env("SEGNO_HOOK", &hook.file);
+            command.envs(hook.door.iter().map(|door| (hook_server::VARIABLE, door)));
+            command
+        };
+        self.beside_floor(payload, at_once, &hooked, end);
+    }
+
+    /// One kind of hook, taking turns with its floor.
+    fn beside_floor(
+        &self,
         (name, size): (&str, usize),
         at_once: usize,
+        hooked: &dyn Fn() -> Command,
         end: &dyn Fn(&[String]),
     ) {
         let (mut ours, mut floors) = (Times::default(), Times::default());
         let log = self.home.join("hook-floor.log");
-        for round in 0..HOOKS / at_once.min(4) + 10 {
+        for round in 0..HOOKS / at_once.min(8) + WARM {
             let call = format!("{}-{round}", self.fresh());
             let payload = payload(&call, size);
             let mut floor = || {
@@ -115,16 +191,9 @@ impl Bench {
                 command.arg(&log).arg("-");
                 command
             };
-            let mut hooked = || {
-                let mut command = self.segno(project, &["hook", "claude"]);
-                command.env("SEGNO_SESSION", &hook.session).env("SEGNO_RUN", "bench");
-                command.env("SEGNO_HOOK", &hook.file);
-                command.envs(hook.door.iter().map(|door| (hook_server::VARIABLE, door)));
-                command
-            };
             let floor = together(at_once, &mut floor, |index| numbered(&payload, index));
-            let taken = together(at_once, &mut hooked, |index| numbered(&payload, index));
-            if round >= 10 {
+            let taken = together(at_once, &mut || hooked(), |index| numbered(&payload, index));
+            if round >= WARM {
                 floor.into_iter().for_each(|time| floors.push(time));
                 taken.into_iter().for_each(|time| ours.push(time));
             }
@@ -134,7 +203,8 @@ impl Bench {
         println!("  {name:>6}, {at_once} at once: C floor    {}", floors.line());
         println!("  {name:>6}, {at_once} at once: segno hook {}", ours.line());
         ratio("    hook / C floor", ours.median().as_secs_f64() / floors.median().as_secs_f64(), 2.0);
-        println!("    p99 {:.1} ms (aim: at most 10 ms)", ours.at(0.99).as_secs_f64() * 1e3);
+        let aim = if at_once > 8 { 50 } else { 10 };
+        println!("    p99 {:.1} ms (aim: at most {aim} ms)", ours.at(0.99).as_secs_f64() * 1e3);
     }
 
     /// Everything a long run prints, recorded by segno, against a program that only parses each line and inserts it.
@@ -218,9 +288,9 @@ pub(crate) fn payload(round: &str, size: usize) -> String {
         "let total = items.iter().map(|item| item.price).sum();\n".chars().cycle().take(size).collect();
     let call = format!("toolu_{round}_");
     serde_json::json!({
-        "session_id": "5f0c0f0e-7c00-4000-8000-00805f9b34fb", "transcript_path": "/tmp/t.jsonl", "cwd": "/tmp",
+        "session_id": WATCHED, "transcript_path": "t.jsonl",
         "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Write",
-        "tool_input": { "file_path": "/tmp/a.rs", "content": text }, "tool_use_id": call,
+        "tool_input": { "file_path": "a.rs", "content": text }, "tool_use_id": call,
     })
     .to_string()
 }

@@ -14,7 +14,7 @@ const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "bu
 
 /// The nearest ancestor of this process that is no shell running the hook. None where the system does not tell.
 pub fn caller() -> Option<Member> {
-    let mut pid = tree::parent_of(std::process::id())?;
+    let mut pid = rustix::process::getppid().and_then(|pid| u32::try_from(pid.as_raw_pid()).ok())?;
     for _ in 0..MOST {
         if pid <= 1 {
             return None;

@@ -49,3 +49,28 @@ fn rules_add_up() {
     let ids: Vec<String> = layers.config().unwrap().redact.rules.into_iter().map(|rule| rule.id).collect();
     assert_eq!(ids, ["a", "b"]);
 }
+
+#[test]
+fn the_defaults_are_plain_and_mean_what_they_say() {
+    let whole: Table = toml::from_str(DEFAULT).unwrap();
+    assert_eq!(plain(DEFAULT), Some(whole));
+}
+
+#[test]
+fn what_is_not_plain_is_left_to_the_language() {
+    let odd = [
+        "a = 1_000",
+        "a = -1",
+        "a = 'x'",
+        "a = \"\\n\"",
+        "a = [1]",
+        "a.b = 1",
+        "[a.b]",
+        "a = 01",
+        "a = 1 # x",
+    ];
+    for text in odd {
+        assert_eq!(plain(text), None, "{text}");
+    }
+    assert_eq!(plain("a = 1\na = 2"), None, "one that is there twice is an error");
+}

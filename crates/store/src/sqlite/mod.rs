@@ -157,7 +157,7 @@ impl SqliteStore {
         let reader = Direct::open(path, options.clone())?;
         let writer = match purpose {
             Purpose::LongLived => Some(Writer::start(Direct::open(path, options)?)?),
-            Purpose::OneShot | Purpose::Inspect => None,
+            Purpose::OneShot | Purpose::Recurring | Purpose::Inspect => None,
         };
         let location = path.display().to_string();
         let identity = Mutex::new(reader.file.identity().clone());

@@ -30,7 +30,7 @@ const SMALLEST_DATABASE: u64 = 512;
 
 /// How many pages the log may hold before a process that stays copies them into the database: 16 MiB.
 const LOG_PAGES: u32 = 4_096;
-/// How much of the database such a process keeps in memory, in KiB; SQLite wants it negative.
+/// How much of the database a process that stays keeps in memory, in KiB; SQLite wants it negative.
 const CACHE_KIB: i32 = -8_192;
 
 /// File systems on which locks or shared memory cannot be relied on.
@@ -222,33 +222,45 @@ fn settle(connection: &mut Connection, location: &str, purpose: Purpose) -> Resu
             return Err(bad(format!("the journal mode is {mode}, and write-ahead logging cannot be had")));
         }
     }
-    connection
-        .execute_batch(
-            "PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON;
-             PRAGMA trusted_schema=OFF; PRAGMA mmap_size=0; PRAGMA cell_size_check=ON;",
-        )
-        .map_err(sql)?;
-    for (pragma, wanted) in [("synchronous", 2), ("trusted_schema", 0), ("mmap_size", 0)] {
-        let got: i64 =
-            connection.pragma_query_value(None, pragma, |row| row.get(0)).or_else(|e| match e {
-                // Where memory mapping is compiled out the question has no answer.
-                rusqlite::Error::QueryReturnedNoRows => Ok(0),
-                e => Err(sql(e)),
-            })?;
+    // Each statement takes as long as it takes to compile it: what is so already is only looked at.
+    if cfg!(target_os = "macos") {
+        connection.execute_batch("PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON;").map_err(sql)?;
+    }
+    for (pragma, wanted) in [("synchronous", 2), ("mmap_size", 0)] {
+        if number_of(connection, pragma).map_err(sql)? == wanted {
+            continue;
+        }
+        connection.pragma_update(None, pragma, wanted).map_err(sql)?;
+        let got = number_of(connection, pragma).map_err(sql)?;
         if got != wanted {
             return Err(bad(format!("{pragma} is {got}, not {wanted}")));
         }
     }
+    if connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(sql)? {
+        return Err(bad("trusted_schema cannot be switched off".to_owned()));
+    }
+    connection.pragma_update(None, "cell_size_check", true).map_err(sql)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(sql)?;
-    if purpose == Purpose::OneShot {
-        connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(sql)?;
-    } else {
+    let pages = match purpose {
+        // Nobody would know afterwards what was copied: only a log that is cut is short for whoever opens the store next.
+        Purpose::OneShot | Purpose::Recurring | Purpose::Inspect => 0,
         // A process that stays writes the same pages again and again: it copies them to their place less often.
-        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES).map_err(sql)?;
+        Purpose::LongLived => LOG_PAGES,
+    };
+    connection.pragma_update(None, "wal_autocheckpoint", pages).map_err(sql)?;
+    if purpose == Purpose::LongLived {
         connection.pragma_update(None, "cache_size", CACHE_KIB).map_err(sql)?;
     }
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
+}
+
+/// What a pragma says. Where memory mapping is compiled out the question has no answer.
+fn number_of(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    match connection.pragma_query_value(None, pragma, |row| row.get(0)) {
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(0),
+        other => other,
+    }
 }
 
 /// An older database is copied before its form changes, and is left alone while somebody works with it.

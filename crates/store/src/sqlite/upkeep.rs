@@ -36,8 +36,9 @@ pub(super) fn maintain(direct: &mut Direct, path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     let location = direct.location.clone();
+    let is_hasty = direct.options.purpose == super::Purpose::Recurring;
     let (connection, _, _) = direct.connection()?;
-    super::busy::patience(TEND_PATIENCE);
+    super::busy::patience(if is_hasty { Duration::ZERO } else { TEND_PATIENCE });
     // Truncating gives the room back; if somebody reads or writes just now, the next command does it.
     match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         Ok(()) => Ok(()),
