@@ -374,7 +374,15 @@ impl Engine {
         let run = self.options.actor.run.clone();
         crate::spool::put(
             &dir,
-            &crate::spool::Origin { store: Some(self.store_id()), session, key: key.clone(), at, run, epoch },
+            &crate::spool::Origin {
+                store: Some(self.store_id()),
+                session,
+                key: key.clone(),
+                at,
+                run,
+                epoch,
+                begins: None,
+            },
             &fit,
         )?;
         Ok(Acted {

@@ -50,6 +50,16 @@ pub(crate) enum Beside {
     Untold,
 }
 
+/// Where something is kept that the store could not take.
+pub(crate) struct SpoolPlace<'a> {
+    /// The directory.
+    pub(crate) dir: &'a std::path::Path,
+    /// The store it is for; none if nobody can tell.
+    pub(crate) store: Option<StoreId>,
+    /// How the conversation began, if no store knows it yet.
+    pub(crate) begins: Option<Box<crate::watch::Beginning>>,
+}
+
 /// A payload, understood, with what is to be recorded of it.
 pub struct HookCall {
     report: HookReport,
@@ -104,31 +114,28 @@ impl HookCall {
     ///
     /// # Errors
     /// If the spool cannot be written either.
-    pub fn spool(
+    pub(crate) fn spool(
         self,
         redactor: &Redactor,
-        dir: &std::path::Path,
+        place: SpoolPlace<'_>,
         at: segno_core::Timestamp,
         session: SessionId,
         actor: &Actor,
-        store: Option<StoreId>,
     ) -> Result<HookAnswer, Error> {
-        let is_bound = actor.epoch.is_some() || crate::capped::is_noted(dir, session);
+        let is_bound = actor.epoch.is_some() || crate::capped::is_noted(place.dir, session);
         let denial = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
-        self.keep(redactor, dir, at, session, actor, store, denial.as_ref())?;
+        self.keep(redactor, place, at, session, actor, denial.as_ref())?;
         Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })
     }
 
     /// Keeps what it tells in the spool, and that its call was denied, if it was.
-    #[expect(clippy::too_many_arguments, reason = "all of it is written down together")]
     fn keep(
         self,
         redactor: &Redactor,
-        dir: &std::path::Path,
+        place: SpoolPlace<'_>,
         at: segno_core::Timestamp,
         session: SessionId,
         actor: &Actor,
-        store: Option<StoreId>,
         denial: Option<&Denial>,
     ) -> Result<(), Error> {
         let (run, epoch) = (actor.run.clone(), actor.epoch);
@@ -141,7 +148,8 @@ impl HookCall {
         }
         let (event, is_denied) = (&self.report.event, denial.is_some());
         tracing::warn!(%session, event, is_denied, "the store cannot take what a hook told: it is spooled");
-        spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch }, &facts)
+        let SpoolPlace { dir, store, begins } = place;
+        spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch, begins }, &facts)
     }
 }
 
@@ -317,8 +325,9 @@ impl Engine {
                 });
                 let denial = reason.and_then(|reason| deny(&report, reason));
                 let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
-                let (call, store) = (HookCall { report, facts, key, visit }, Some(self.store_id()));
-                call.keep(&self.redactor(), &dir, self.now(), session, actor, store, denial.as_ref())?;
+                let call = HookCall { report, facts, key, visit };
+                let place = SpoolPlace { dir: &dir, store: Some(self.store_id()), begins: None };
+                call.keep(&self.redactor(), place, self.now(), session, actor, denial.as_ref())?;
                 let _ = recorded();
                 Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })
             }

@@ -23,6 +23,7 @@ use crate::SystemClock;
 use crate::fresh_key;
 use crate::hook::HookAnswer;
 use crate::hook::HookCall;
+use crate::hook::SpoolPlace;
 use crate::redaction::Redaction;
 use crate::redaction::Rule;
 use crate::run::hook_server;
@@ -144,7 +145,8 @@ impl HookVisit {
             }
             Err(why) => {
                 let at = SystemClock.now();
-                let spooled = call.spool(&redactor, &file.spool, at, session, &actor, file.store_id);
+                let place = SpoolPlace { dir: &file.spool, store: file.store_id, begins: None };
+                let spooled = call.spool(&redactor, place, at, session, &actor);
                 spooled.map_err(|failed| format!("{why}; and the spool: {failed}"))
             }
         }

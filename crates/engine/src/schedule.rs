@@ -1,4 +1,5 @@
-//! A timer of the system that goes on with loops that are due, when nobody waits for them.
+//! What the system does for a store when nobody waits for it: a timer that goes on with loops that are due, and a service that
+//! follows agents which were started by hand.
 //!
 //! One timer serves all loops of a store: it looks every few minutes, and goes on with whatever is due. So there is
 //! nothing to arm anew when a loop is parked, and after a night in which the machine slept it fires once.
@@ -38,7 +39,19 @@ impl TimerKeeper {
     }
 }
 
-/// A timer for one store.
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Something short, again and again.
+    Due {
+        /// How often it looks.
+        every: Duration,
+    },
+    /// Something that stays, and is started again if it fails.
+    Follow,
+}
+
+/// A timer or a service for one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Who keeps it.
@@ -51,26 +64,33 @@ pub struct Schedule {
     pub command: Vec<String>,
     /// The variables that the command needs. They are written down: none may be a secret.
     pub environment: Vec<(String, String)>,
-    /// How often it looks.
-    pub every: Duration,
+    /// What is done.
+    pub job: Job,
 }
 
 impl Schedule {
     /// What it is called.
     pub fn name(&self) -> String {
         let id: String = self.store.to_string().chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+        let job = match self.job {
+            Job::Due { .. } => "due",
+            Job::Follow => "watch",
+        };
         match self.keeper {
-            TimerKeeper::Systemd => format!("segno-due-{id}"),
-            TimerKeeper::Launchd => format!("segno.due.{id}"),
+            TimerKeeper::Systemd => format!("segno-{job}-{id}"),
+            TimerKeeper::Launchd => format!("segno.{job}.{id}"),
         }
     }
 
     /// Its files, with what is in them.
     pub fn files(&self) -> Vec<(PathBuf, String)> {
         let file = |ending: &str| self.directory.join(format!("{}.{ending}", self.name()));
-        match self.keeper {
-            TimerKeeper::Systemd => vec![(file("service"), self.service()), (file("timer"), self.timer())],
-            TimerKeeper::Launchd => vec![(file("plist"), self.plist())],
+        match (self.keeper, self.job) {
+            (TimerKeeper::Systemd, Job::Due { every }) => {
+                vec![(file("service"), self.service()), (file("timer"), timer(every))]
+            }
+            (TimerKeeper::Systemd, Job::Follow) => vec![(file("service"), self.service())],
+            (TimerKeeper::Launchd, _) => vec![(file("plist"), self.plist())],
         }
     }
 
@@ -81,20 +101,20 @@ impl Schedule {
             .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"), false)))
             .collect();
         let command: Vec<String> = self.command.iter().map(|word| quoted(word, true)).collect();
-        // A loop may work for hours, and is not to be killed for that.
+        let (what, kind, end) = match self.job {
+            // A loop may work for hours, and is not to be killed for that.
+            Job::Due { .. } => {
+                ("Goes on with the loops of segno that are due", "oneshot\nTimeoutStartSec=infinity", "")
+            }
+            Job::Follow => (
+                "Follows agents that were started by hand, for segno",
+                "simple\nRestart=on-failure\nRestartSec=10s\nNice=10",
+                "\n[Install]\nWantedBy=default.target\n",
+            ),
+        };
         format!(
-            "[Unit]\nDescription=Goes on with the loops of segno that are due\n\n[Service]\nType=oneshot\n\
-             TimeoutStartSec=infinity\n{environment}ExecStart={}\n",
+            "[Unit]\nDescription={what}\n\n[Service]\nType={kind}\n{environment}ExecStart={}\n{end}",
             command.join(" ")
-        )
-    }
-
-    fn timer(&self) -> String {
-        let every = self.every.as_secs().max(1);
-        format!(
-            "[Unit]\nDescription=Looks every {every} s for loops of segno that are due\n\n[Timer]\n\
-             OnActiveSec={every}s\nOnStartupSec=60s\nOnUnitInactiveSec={every}s\nAccuracySec=10s\n\n\
-             [Install]\nWantedBy=timers.target\n"
         )
     }
 
@@ -106,14 +126,20 @@ impl Schedule {
             .iter()
             .map(|(name, value)| format!("    <key>{}</key>\n{}", escaped(name), string(value)))
             .collect();
+        let when = match self.job {
+            Job::Due { every } => {
+                format!("<key>StartInterval</key>\n  <integer>{}</integer>", every.as_secs().max(1))
+            }
+            Job::Follow => "<key>RunAtLoad</key>\n  <true/>\n  <key>KeepAlive</key>\n  <dict>\n    \
+                            <key>SuccessfulExit</key>\n    <false/>\n  </dict>"
+                .to_owned(),
+        };
         format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
              \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  \
              <string>{}</string>\n  <key>ProgramArguments</key>\n  <array>\n{command}  </array>\n  \
-             <key>EnvironmentVariables</key>\n  <dict>\n{environment}  </dict>\n  <key>StartInterval</key>\n  \
-             <integer>{}</integer>\n</dict>\n</plist>\n",
+             <key>EnvironmentVariables</key>\n  <dict>\n{environment}  </dict>\n  {when}\n</dict>\n</plist>\n",
             escaped(&self.name()),
-            self.every.as_secs().max(1),
         )
     }
 
@@ -136,7 +162,7 @@ impl Schedule {
     }
 
     fn systemctl(&self, what: &str) -> Vec<String> {
-        words(&format!("systemctl --user {what} {}.timer", self.name()))
+        words(&format!("systemctl --user {what} {}.{}", self.name(), self.unit()))
     }
 
     fn launchctl(&self, what: &str) -> Vec<String> {
@@ -149,9 +175,21 @@ impl Schedule {
         self.files().iter().all(|(path, _)| path.is_file())
     }
 
-    /// Whether it fires, as far as its files tell: a timer of systemd is linked from where it is wanted.
+    /// The kind of unit of systemd that is armed.
+    fn unit(&self) -> &'static str {
+        match self.job {
+            Job::Due { .. } => "timer",
+            Job::Follow => "service",
+        }
+    }
+
+    /// Whether it fires, as far as its files tell: a unit of systemd is linked from where it is wanted.
     pub fn is_armed(&self) -> bool {
-        let wanted = self.directory.join("timers.target.wants").join(format!("{}.timer", self.name()));
+        let target = match self.job {
+            Job::Due { .. } => "timers.target.wants",
+            Job::Follow => "default.target.wants",
+        };
+        let wanted = self.directory.join(target).join(format!("{}.{}", self.name(), self.unit()));
         self.is_written() && (self.keeper == TimerKeeper::Launchd || wanted.symlink_metadata().is_ok())
     }
 
@@ -183,6 +221,15 @@ impl Schedule {
         }
         Ok(there)
     }
+}
+
+fn timer(every: Duration) -> String {
+    let every = every.as_secs().max(1);
+    format!(
+        "[Unit]\nDescription=Looks every {every} s for loops of segno that are due\n\n[Timer]\n\
+         OnActiveSec={every}s\nOnStartupSec=60s\nOnUnitInactiveSec={every}s\nAccuracySec=10s\n\n\
+         [Install]\nWantedBy=timers.target\n"
+    )
 }
 
 /// Runs commands one after the other, until one fails.
@@ -242,7 +289,7 @@ mod tests {
                 .map(Into::into)
                 .into(),
             environment: vec![("PATH".into(), "/usr/bin:/opt/100%".into())],
-            every: Duration::from_secs(600),
+            job: Job::Due { every: Duration::from_secs(600) },
         }
     }
 
@@ -271,5 +318,24 @@ mod tests {
         assert!(path.ends_with("segno.due.01234567.plist"));
         assert!(text.contains("<string>/opt/my tools/segno</string>"), "{text}");
         assert!(text.contains("<key>PATH</key>") && text.contains("<integer>600</integer>"), "{text}");
+    }
+
+    #[test]
+    fn a_service_that_stays() {
+        let follow = Schedule { job: Job::Follow, ..schedule(TimerKeeper::Systemd) };
+        let files = follow.files();
+        let [(path, text)] = &files[..] else { panic!() };
+        assert!(path.ends_with("segno-watch-01234567.service"));
+        assert!(text.contains("Type=simple\nRestart=on-failure\n"), "{text}");
+        assert!(text.ends_with("\"loop\"\n\n[Install]\nWantedBy=default.target\n"), "{text}");
+        assert_eq!(
+            follow.arming()[1].join(" "),
+            "systemctl --user enable --now segno-watch-01234567.service"
+        );
+        let text = Schedule { job: Job::Follow, ..schedule(TimerKeeper::Launchd) }.files()[0].1.clone();
+        assert!(
+            text.contains("<key>RunAtLoad</key>\n  <true/>") && !text.contains("StartInterval"),
+            "{text}"
+        );
     }
 }

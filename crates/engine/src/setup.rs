@@ -15,6 +15,7 @@ use segno_core::day::DayCaps;
 use segno_files::Access;
 use segno_files::Links;
 use segno_redact::Redactor;
+use segno_store::Patience;
 pub use segno_store::Purpose;
 use segno_store::Standing;
 
@@ -74,6 +75,8 @@ pub struct Opening {
     pub actor: Actor,
     /// For whoever begins something: the store is waited for, however long somebody else writes to it, and this says so.
     pub waits: Option<TellWaiting>,
+    /// However often the store is waited for, all of it together takes at most this long.
+    pub at_most: Option<Duration>,
 }
 
 impl Setup {
@@ -83,8 +86,8 @@ impl Setup {
     /// If somebody else may write to our directories, a rule is not right, or the store cannot be opened.
     pub fn open(&self, opening: Opening) -> Result<Engine, Error> {
         self.check_directories()?;
-        let Opening { purpose, create, actor, waits } = opening;
-        let patience = segno_store::Patience::default();
+        let Opening { purpose, create, actor, waits, at_most } = opening;
+        let patience = at_most.map_or_else(Patience::default, Patience::at_most);
         let at_start = waits.map(|tell| BusyStart::new(patience.clone(), tell));
         let store =
             self.store.open(segno_store::OpenOptions { purpose, create, busy: self.busy, patience })?;

@@ -26,6 +26,7 @@ use crate::fault::Guard;
 use crate::fault::broken;
 use crate::files::Access;
 use crate::files::Draft;
+use crate::watch::Beginning;
 use line::Entry;
 pub(crate) use line::Line;
 
@@ -44,6 +45,8 @@ pub struct Origin {
     pub run: Option<String>,
     /// The driver's epoch they came with.
     pub epoch: Option<u64>,
+    /// How the conversation began, if no store knows it yet.
+    pub(crate) begins: Option<Box<Beginning>>,
 }
 
 /// What taking the spool in brought.
@@ -100,6 +103,7 @@ pub fn put(dir: &Path, origin: &Origin, facts: &[FitFact]) -> Result<(), Error> 
         // A run that is none of ours is not worth losing the fact for.
         run: origin.run.as_deref().and_then(|run| run.parse().ok()),
         epoch: origin.epoch,
+        begins: origin.begins.clone(),
         events: entries,
     };
     let text = line.to_bytes().map_err(|why| Error::file(dir, why))?;
@@ -163,6 +167,9 @@ impl Engine {
         if let Some(store) = line.store {
             return Ok(store == self.store_id() || broken(Guard::Spool));
         }
+        if let Some(beginning) = &line.begins {
+            return Ok(self.is_beginning_ours(beginning));
+        }
         let known = match &line.run {
             Some(run) => self.is_recorded(line.session, run.as_str()),
             None => self.load(line.session).map(|_| true),
@@ -201,8 +208,12 @@ impl Engine {
             events.push(FitFact::new(&self.redactor(), fact).map_err(|why| corrupted(why.to_string()))?.0);
         }
         let facts = events.len() as u64;
+        let run = match &line.begins {
+            Some(beginning) => self.make_spooled(line.session, beginning)?,
+            None => line.run,
+        };
         let append = Append {
-            run: line.run.map(|run| run.to_string()),
+            run: run.map(|run| run.to_string()),
             epoch: line.epoch,
             // Its driver may have been replaced while it waited here.
             if_late: line.epoch.map(|_| late),

@@ -83,6 +83,7 @@ pub enum Command {
     Loop(commands::looping::Args),
     Workflow(commands::workflow::Args),
     Schedule(commands::schedule::Args),
+    Watch(commands::watch::Args),
     Gate(commands::gate::Args),
     Breaker(commands::breaker::Args),
     Answer(commands::answer::Args),
@@ -171,8 +172,8 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
     (
         "Run",
         &[
-            "run", "loop", "schedule", "workflow", "gate", "breaker", "answer", "demo", "attach", "stop",
-            "kill",
+            "run", "loop", "schedule", "watch", "workflow", "gate", "breaker", "answer", "demo", "attach",
+            "stop", "kill",
         ],
     ),
     (

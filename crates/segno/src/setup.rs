@@ -113,7 +113,7 @@ impl Context {
             }
             None => Actor::default(),
         };
-        Ok(Opening { purpose, create, actor, waits: None })
+        Ok(Opening { purpose, create, actor, waits: None, at_most: None })
     }
 
     /// Where the store is: as configured, or in the data directory.

@@ -4,15 +4,20 @@
 //! stays when the agent removes its own. What was copied from where is written down before a byte of it is copied,
 //! so whoever takes the run over goes on at the right place.
 
+use std::collections::HashSet;
 use std::fs::File;
+use std::io::BufRead;
+use std::io::BufReader;
 use std::io::Read;
 use std::io::Seek;
 use std::io::SeekFrom;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 use std::time::Instant;
+use std::time::SystemTime;
 
 use segno_agents::Agent;
 use segno_agents::ConversationLog;
@@ -30,6 +35,8 @@ use super::tree::Tree;
 const LOOK: Duration = Duration::from_millis(250);
 /// How much of a record is read to tell whose it is.
 const HEAD: u64 = 1024 * 1024;
+/// How much of what was copied last is compared with the record.
+const COMPARED: u64 = 4_096;
 /// The file with what was copied from where.
 const PARTS: &str = "records.json";
 
@@ -84,7 +91,11 @@ impl LogCopy {
         if let Some(part) = parts.last() {
             end_line(&mut copy, part.at).ok()?;
         }
-        let source = parts.last().and_then(|part| LogTail::open(&part.path, part.start).ok());
+        // One that is shorter than it was by now was written anew.
+        let from_start = |part: &Part| LogTail::open(&part.path, 0).ok();
+        let source = parts
+            .last()
+            .and_then(|part| LogTail::open(&part.path, part.start).ok().or_else(|| from_start(part)));
         let dir = dir.to_owned();
         Some(Self {
             log,
@@ -104,15 +115,67 @@ impl LogCopy {
     pub(super) fn pump(&mut self, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
             self.look(native_id, tree)?;
+            self.mind_rewriting()?;
             self.looked = Some(Instant::now());
         }
         self.copy_news(1)
     }
 
-    /// Copies all there is: the agent has ended.
+    /// Copies all there is by now.
     pub(super) fn finish(&mut self, native_id: Option<&str>, tree: &Tree) -> std::io::Result<()> {
         self.look(native_id, tree)?;
+        self.mind_rewriting()?;
         self.copy_news(usize::MAX)
+    }
+
+    /// Agents may write a record anew, and shorter.
+    fn mind_rewriting(&mut self) -> std::io::Result<()> {
+        if self.is_rewritten()? { self.copy_unknown_lines() } else { Ok(()) }
+    }
+
+    /// Whether the record does not hold any more what was copied of it last.
+    fn is_rewritten(&mut self) -> std::io::Result<bool> {
+        let (Some(source), Some(part)) = (&self.source, self.parts.last()) else { return Ok(false) };
+        let length = self.copy.metadata()?.len();
+        let copied = length.saturating_sub(part.at);
+        if source.length()? < part.start + copied {
+            return Ok(true);
+        }
+        let mut ours = vec![0; usize::try_from(copied.min(COMPARED)).unwrap_or(0)];
+        let from = copied - ours.len() as u64;
+        let mut theirs = ours.clone();
+        File::open(self.dir.join("stdout"))?.read_exact_at(&mut ours, part.at + from)?;
+        source.read_exact_at(part.start + from, &mut theirs)?;
+        Ok(ours != theirs)
+    }
+
+    /// Takes what a record that was written anew says and the copy does not, line by line, and goes on at its end. Done
+    /// twice it is done once: what was copied before is known.
+    fn copy_unknown_lines(&mut self) -> std::io::Result<()> {
+        let Some(path) = self.parts.last().map(|part| part.path.clone()) else { return Ok(()) };
+        let mut known = HashSet::new();
+        each_line(&self.dir.join("stdout"), |line| {
+            known.insert(blake3::hash(line.trim_ascii_end()));
+            Ok(())
+        })?;
+        let at = self.copy.metadata()?.len();
+        let torn = torn(&self.dir.join("stdout"), 0, at)?;
+        end_line(&mut self.copy, at + u64::from(torn > 0))?;
+        let copy = &mut self.copy;
+        let end = each_line(&path, |line| match line.ends_with(b"\n") {
+            true if !known.contains(&blake3::hash(line.trim_ascii_end())) => copy.write_all(line),
+            _ => Ok(()),
+        })?;
+        tracing::info!(record = %path.display(), "an agent's record was written anew");
+        let at = self.copy.metadata()?.len();
+        self.source = Some(LogTail::open(&path, end)?);
+        self.parts.push(Part { path, start: end, at, left: None });
+        self.write_parts()
+    }
+
+    fn write_parts(&self) -> std::io::Result<()> {
+        let text = serde_json::to_vec(&self.parts)?;
+        capture::write_private(&self.dir, PARTS, &text).map(drop).map_err(std::io::Error::other)
     }
 
     /// Turns to another record if the agent did.
@@ -181,8 +244,7 @@ impl LogCopy {
         let start = known.and_then(|part| part.left).unwrap_or(0);
         let source = LogTail::open(&path, start)?;
         self.parts.push(Part { path, start, at, left: None });
-        let text = serde_json::to_vec(&self.parts)?;
-        capture::write_private(&self.dir, PARTS, &text).map_err(std::io::Error::other)?;
+        self.write_parts()?;
         end_line(&mut self.copy, at)?;
         self.source = Some(source);
         Ok(())
@@ -202,6 +264,31 @@ impl LogCopy {
             self.copy.write_all(&self.buffer[..count])?;
         }
         Ok(())
+    }
+}
+
+/// The log that is followed into a capture, how long it is and when it was last written; none if none was found yet.
+pub(crate) fn followed_log(dir: &Path) -> Option<(PathBuf, u64, SystemTime)> {
+    let parts: Vec<Part> = serde_json::from_slice(&std::fs::read(dir.join(PARTS)).ok()?).ok()?;
+    let path = parts.last()?.path.clone();
+    let meta = std::fs::metadata(&path).ok()?;
+    Some((path, meta.len(), meta.modified().ok()?))
+}
+
+/// Hands out each line of a file; says where the last whole one ends.
+fn each_line(path: &Path, mut take: impl FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<u64> {
+    let mut reader = BufReader::new(File::open(path)?);
+    let (mut line, mut end) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let count = reader.read_until(b'\n', &mut line)?;
+        if count == 0 {
+            return Ok(end);
+        }
+        if line.ends_with(b"\n") {
+            end += count as u64;
+        }
+        take(&line)?;
     }
 }
 
@@ -307,5 +394,27 @@ mod tests {
         assert_eq!(world.finish(&mut copy, "a"), "a1\nhal\nb1\nhalf\na3\n");
         world.write("b", "b2\n");
         assert_eq!(world.finish(&mut copy, "b"), "a1\nhal\nb1\nhalf\na3\nb2\n");
+    }
+
+    #[test]
+    fn a_record_that_is_written_anew_and_shorter() {
+        let world = world();
+        let path = world.records.join("-work/a.jsonl");
+        let mut copy = world.open();
+        world.write("a", "a1\na2\na3\n");
+        world.finish(&mut copy, "a");
+        // Two lines fewer, and a new one.
+        std::fs::write(&path, "a1\nb1\n").unwrap();
+        assert_eq!(world.finish(&mut copy, "a"), "a1\na2\na3\nb1\n");
+        world.write("a", "b2\n");
+        assert_eq!(world.finish(&mut world.open(), "a"), "a1\na2\na3\nb1\nb2\n");
+        // By the time somebody looks it may be as long as it was, or longer.
+        std::fs::write(&path, "a1\nc1\nc2 is a long line\nc3\nhal").unwrap();
+        assert_eq!(
+            world.finish(&mut world.open(), "a"),
+            "a1\na2\na3\nb1\nb2\nc1\nc2 is a long line\nc3\nhal"
+        );
+        world.write("a", "f\n");
+        assert!(world.finish(&mut world.open(), "a").ends_with("c3\nhalf\n"));
     }
 }

@@ -65,6 +65,16 @@ impl LogTail {
         Ok(count)
     }
 
+    /// How long it is now.
+    pub(super) fn length(&self) -> std::io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// What stands at a place, all of it; how far it was read stays.
+    pub(super) fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, buffer, offset)
+    }
+
     /// A file that was removed or replaced stays open and never grows again.
     fn check(&self) -> std::io::Result<()> {
         let there = std::fs::metadata(&self.path)?;

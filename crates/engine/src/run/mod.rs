@@ -62,6 +62,7 @@ pub(crate) use heartbeat::Heartbeat;
 pub use interactive::Terminal;
 pub(crate) use journal::token_use;
 pub use keeper::keep_output;
+pub(crate) use log_copy::followed_log;
 pub use program::ask_version;
 pub use program::find_program;
 pub use program::start_background;

@@ -19,6 +19,8 @@ use segno_core::State;
 use segno_core::event::Holder;
 use segno_core::event::Ledger;
 use segno_core::event::RunStarted;
+use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Feed;
@@ -60,7 +62,8 @@ pub(crate) struct WatchedRun<'a> {
 }
 
 /// What is known of a watched run whose agent may be gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum WatchedStanding {
     /// It was at work.
     Works,
@@ -122,14 +125,34 @@ impl Engine {
         }
     }
 
-    /// Takes in what the agent's own log tells by now. Somebody else who does it already does it for us.
+    /// Takes in what the agent's own log tells by now, at a turn's beginning or end.
     pub(crate) fn follow_watched(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        if let Some((dir, read)) = self.read_watched(session, epoch)? {
+            remember_turn(&dir, read);
+        }
+        Ok(())
+    }
+
+    /// The same in the middle of a turn.
+    pub(crate) fn follow_between(&self, session: SessionId, epoch: u64) -> Result<(), Error> {
+        self.read_watched(session, epoch).map(drop)
+    }
+
+    /// The capture of the run that goes on in a session, if it is watched.
+    pub(crate) fn watched_capture(&self, session: SessionId) -> Option<PathBuf> {
+        let run = self.store().load(session).ok()?.state.run.filter(|run| run.is_running())?;
+        self.own_capture(session, &run).ok().filter(|own| own.note.watched).map(|own| own.dir)
+    }
+
+    /// Takes in what the log tells; says where the capture is, and how far it was read. Somebody else who does it already
+    /// does it for us.
+    fn read_watched(&self, session: SessionId, epoch: u64) -> Result<Option<(PathBuf, u64)>, Error> {
         let state = self.store().load(session)?.state;
-        let Some(run) = state.run.clone().filter(|run| run.is_running()) else { return Ok(()) };
+        let Some(run) = state.run.clone().filter(|run| run.is_running()) else { return Ok(None) };
         let own = self.own_capture(session, &run)?;
-        let Ok(dir) = File::open(&own.dir) else { return Ok(()) };
+        let Ok(dir) = File::open(&own.dir) else { return Ok(None) };
         if !own.note.watched || dir.try_lock().is_err() {
-            return Ok(());
+            return Ok(None);
         }
         let (dir, tree) = (own.dir.clone(), Tree::new(&own.run, NOBODY, false, None));
         let mut open = self.open_run(Opening::found(own)?, state, epoch, Feed::default());
@@ -139,8 +162,7 @@ impl Engine {
         open.read_all()?;
         open.recorder.give_texts();
         open.recorder.flush()?;
-        remember_turn(&dir, open.capture.offset());
-        Ok(())
+        Ok(Some((dir, open.capture.offset())))
     }
 
     /// Notes that a watched agent is at work, waits for a person, or left its conversation.

@@ -8,6 +8,8 @@ use segno_core::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::watch::Beginning;
+
 /// How a file with a checksum begins. The checksum is over everything behind it but the last line break. Programs that
 /// know of none skip it as a member that they do not know.
 const BEFORE: &str = "{\"checksum\":\"";
@@ -25,6 +27,9 @@ pub(crate) struct Line {
     pub(super) at: Timestamp,
     pub(crate) run: Option<RunId>,
     pub(super) epoch: Option<u64>,
+    /// How the conversation began, if no store knew it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) begins: Option<Box<Beginning>>,
     pub(super) events: Vec<Entry>,
 }
 
@@ -84,6 +89,7 @@ mod tests {
             at: Timestamp::EPOCH,
             run: None,
             epoch: None,
+            begins: None,
             events: vec![Entry {
                 kind: "tokens_recorded".to_owned(),
                 version: 1,

@@ -35,12 +35,31 @@ pub(super) struct Entry {
     /// The model is to be told what became of the work, when it next listens.
     #[serde(default)]
     pub(super) brief_due: bool,
+    /// The conversation was shortened, and the model has not been told since what it was about.
+    #[serde(default)]
+    pub(super) shortened: bool,
     /// What the conversation was told to have used, for an agent whose log is read whole.
     #[serde(default)]
     pub(super) used: TokenCounts,
 }
 
 impl Entry {
+    /// Of a conversation whose session has this name, whether it is made yet or not.
+    pub(super) fn new(native_id: &str, session: SessionId) -> Self {
+        Self {
+            native_id: native_id.to_owned(),
+            session,
+            store: None,
+            run: None,
+            epoch: None,
+            pid: 0,
+            start: 0,
+            brief_due: false,
+            shortened: false,
+            used: TokenCounts::default(),
+        }
+    }
+
     pub(super) fn is_of(&self, caller: Option<Member>, store: StoreId) -> bool {
         let process = Some(Member { pid: self.pid, start: self.start });
         self.store == Some(store) && self.epoch.is_some() && self.run.is_some() && process == caller

@@ -1,9 +1,6 @@
 //! The session of a conversation: known, taken up again, or made.
 
-use std::path::PathBuf;
-
 use segno_agents::TokenCounts;
-use segno_core::Command;
 use segno_core::RunId;
 use segno_core::SessionId;
 use segno_core::State;
@@ -14,14 +11,14 @@ use segno_store::Filter;
 use super::Entries;
 use super::Entry;
 use super::WatchVisit;
+use super::begin::Conversation;
+use super::begin::logs_of;
 use super::caller::holder;
 use super::caller::is_interactive;
 use crate::Actor;
 use crate::Engine;
 use crate::Error;
 use crate::NewSession;
-use crate::act::Acting;
-use crate::run::WatchedRun;
 use crate::tree::At;
 
 /// How many of the newest sessions of a project are looked through for a conversation that nobody remembers.
@@ -62,15 +59,12 @@ impl WatchVisit {
         let known = known.filter(|entry| entry.store.is_none_or(|known| known == store));
         let (state, found) = self.session(engine, known.as_ref(), native_id)?;
         let mut entry = Entry {
-            native_id: native_id.to_owned(),
-            session: state.session_id,
             store: Some(store),
-            run: None,
-            epoch: None,
             pid: self.caller.map_or(0, |caller| caller.pid),
             start: self.caller.map_or(0, |caller| caller.start),
             brief_due: state.status == Status::Interrupted && self.brief,
             used: known.as_ref().map_or(TokenCounts::default(), |known| known.used),
+            ..Entry::new(native_id, state.session_id)
         };
         if let Some((run, epoch)) = self.begin(engine, &state, native_id, found)? {
             (entry.run, entry.epoch) = (Some(run.to_string()), Some(epoch));
@@ -130,72 +124,15 @@ impl WatchVisit {
         found: bool,
     ) -> Result<Option<(RunId, u64)>, Error> {
         let Some(caller) = self.caller else { return Ok(None) };
-        let session = state.session_id;
-        let holder = holder(caller, self.agent.name());
-        let epoch = match engine.store().acquire(session, &holder, None) {
-            Err(segno_store::Error::Held(_)) => return self.held(engine, state, &holder),
-            lease => lease?.epoch,
-        };
-        let run = RunId::new(uuid::Uuid::now_v7());
-        let begun = self.begin_as(engine, state, native_id, found, &holder, epoch, &run);
-        if let Err(why) = begun {
-            engine.store().release(session, epoch)?;
-            tracing::warn!(%session, %why, "a run that is watched could not begin: it is only recorded");
-            return match why {
-                Error::Refused(_) => Ok(None),
-                other => Err(other),
-            };
-        }
-        Ok(Some((run, epoch)))
-    }
-
-    /// The run that goes on already, if this agent holds the session: only the note of it was lost.
-    fn held(
-        &self,
-        engine: &Engine,
-        state: &State,
-        holder: &segno_core::event::Holder,
-    ) -> Result<Option<(RunId, u64)>, Error> {
-        let lease = engine.store().lease(state.session_id)?.filter(|lease| lease.holder == *holder);
-        let run = state.run.as_ref().filter(|run| run.is_running()).and_then(|run| run.id.parse().ok());
-        Ok(run.zip(lease.map(|lease| lease.epoch)))
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "all of it is written down together")]
-    fn begin_as(
-        &self,
-        engine: &Engine,
-        state: &State,
-        native_id: &str,
-        found: bool,
-        holder: &segno_core::event::Holder,
-        epoch: u64,
-        run: &RunId,
-    ) -> Result<(), Error> {
-        let mut commands = Vec::new();
-        if matches!(state.status, Status::Paused | Status::Interrupted) {
-            let details = Some(format!("{} was started by hand", self.agent.name()).into());
-            commands.push(Command::Resume { reset_breaker: false, details });
-        }
-        commands.push(Command::AttachDriver { epoch, holder: holder.clone() });
-        let acting = Acting::driver(&Actor::default(), Some(epoch), None);
-        engine.act_as(state.session_id, commands, acting)?;
-        let variables = &engine.options.variables;
-        let variable = |name: &str| variables.get(name).cloned();
-        let location = self.agent.conversation_log().and_then(|log| log.location());
-        let logs = location.and_then(|location| location.root(&variable)).map(PathBuf::from);
-        engine.begin_watched(&WatchedRun {
-            session: state.session_id,
-            run,
-            epoch,
-            agent: self.agent.as_ref(),
-            holder,
+        let agent = self.agent.as_ref();
+        let talk = Conversation {
+            agent,
             native_id,
-            resumed: found,
+            holder: &holder(caller, agent.name()),
             directory: &self.directory,
-            logs,
-            interactive: self.caller.is_some_and(is_interactive),
-        })?;
-        Ok(())
+            logs: logs_of(agent, &engine.options.variables),
+            interactive: is_interactive(caller),
+        };
+        engine.begin_conversation(state, &talk, found)
     }
 }

@@ -3,8 +3,10 @@
 //! There is a session for each conversation of the agent. The agent's process holds its lease, so that its death is found
 //! like that of any driver. Whatever goes wrong here, the agent goes on: what the store cannot take now waits in the spool.
 
+mod begin;
 mod caller;
 mod entry;
+mod follow;
 mod join;
 
 use std::path::PathBuf;
@@ -16,7 +18,6 @@ use std::time::Duration;
 
 use segno_agents::Agent;
 use segno_agents::HookReport;
-use segno_agents::TokenCounts;
 use segno_agents::hook::Moment;
 use segno_core::Fact;
 use segno_core::SessionId;
@@ -34,24 +35,30 @@ use crate::fresh_key;
 use crate::hook::Beside;
 use crate::hook::HookAnswer;
 use crate::hook::HookCall;
+use crate::hook::SpoolPlace;
 use crate::resume::BriefLimits;
 use crate::run::WatchedStanding;
 use crate::run::tree::Member;
 use crate::setup::Opening;
 use crate::setup::Purpose;
 use crate::setup::Setup;
+use crate::spool;
 use crate::tree::At;
 
+pub(crate) use begin::Beginning;
 pub use caller::caller;
 pub use caller::is_driven;
 use entry::Entries;
 use entry::Entry;
+pub use follow::Follower;
 use join::Joined;
 
-/// How long a store that somebody else writes to is waited for: the agent waits for us.
+/// How long a store that somebody else writes to is waited for, all in all: the agent waits for us.
 const BUSY: Duration = Duration::from_millis(100);
 /// How long a checkpoint may take that the agent waits for.
 pub(crate) const CHECKPOINT: Duration = Duration::from_secs(5);
+/// What the model is told after its conversation was shortened: it knows the rest from the summary.
+const SHORT: BriefLimits = BriefLimits { tokens: 500, entries: 4 };
 /// Largest log that is read whole.
 const LARGEST_LOG: u64 = 64 * 1024 * 1024;
 
@@ -96,8 +103,13 @@ impl WatchVisit {
     }
 
     fn open(&self) -> Result<Engine, Error> {
-        let opening =
-            Opening { purpose: Purpose::OneShot, create: true, actor: Actor::default(), waits: None };
+        let opening = Opening {
+            purpose: Purpose::Recurring,
+            create: true,
+            actor: Actor::default(),
+            waits: None,
+            at_most: Some(BUSY),
+        };
         let mut engine = self.setup.open(opening)?;
         engine.options.watching = true;
         Ok(engine)
@@ -108,6 +120,10 @@ impl WatchVisit {
         if engine.is_copy() {
             return Ok(HookAnswer::default());
         }
+        // What was told while the store could not take it comes before what is told now.
+        if !spool::waiting(&self.setup.spool()).is_empty() {
+            let _ = engine.take_in_spool();
+        }
         let joined = self.join(&engine, entries, native_id)?;
         let beside = if self.has_log() { Beside::Told } else { Beside::Untold };
         let call = HookCall::of(self.report.clone(), joined.actor.run.as_deref(), beside, fresh_key());
@@ -116,18 +132,39 @@ impl WatchVisit {
             engine.note_watched(run, WatchedStanding::Works);
         }
         let mut answer = engine.hear_hook_of(joined.session, call, &joined.actor, &mut || true)?;
+        if answer.spooled {
+            // The rest needs the store too, and the agent has waited long enough.
+            self.note_standing(&engine, &joined);
+            return Ok(answer);
+        }
         if let Err(why) = self.after(&engine, &joined, entries) {
             tracing::warn!(session = %joined.session, %why, "a part of what a hook stands for was not done");
         }
         if answer.print.is_none() {
             answer.print = self.tell(&engine, &joined, entries);
         }
+        // Nobody else may come for days who would look after the log, and each hook reads all of it.
+        if let Err(why) = engine.tend_store() {
+            tracing::warn!(%why, "the store's log could not be cut");
+        }
         Ok(answer)
+    }
+
+    /// Whether the agent waits for a person is not in the store.
+    fn note_standing(&self, engine: &Engine, joined: &Joined) {
+        let standing = match self.report.moment {
+            Some(Moment::Waits) => WatchedStanding::Waits,
+            Some(Moment::Left) => WatchedStanding::Left,
+            _ => return,
+        };
+        if let Some(run) = &joined.actor.run {
+            engine.note_watched(run, standing);
+        }
     }
 
     /// What is done besides recording it.
     fn after(&self, engine: &Engine, joined: &Joined, entries: &Entries) -> Result<(), Error> {
-        let (Some(moment), Some(run), Some(epoch)) =
+        let (Some(moment), Some(_), Some(epoch)) =
             (&self.report.moment, &joined.actor.run, joined.actor.epoch)
         else {
             return Ok(());
@@ -139,13 +176,16 @@ impl WatchVisit {
                 self.follow(engine, joined, entries, epoch)?;
                 self.checkpoint(engine, joined, "turn", CheckpointReason::Turn)
             }
-            Moment::Shortens => self.checkpoint(engine, joined, "before compaction", CheckpointReason::Risky),
-            Moment::Waits => {
-                engine.note_watched(run, WatchedStanding::Waits);
-                self.follow(engine, joined, entries, epoch)
+            Moment::Shortens => {
+                let _alone = entries.lock();
+                if let Some(entry) = entries.read(&joined.native_id) {
+                    let entry = Entry { shortened: true, ..entry };
+                    entries.write(&entry).map_err(|why| Error::file(&self.setup.state, why))?;
+                }
+                self.checkpoint(engine, joined, "before compaction", CheckpointReason::Risky)
             }
-            Moment::Left => {
-                engine.note_watched(run, WatchedStanding::Left);
+            Moment::Waits | Moment::Left => {
+                self.note_standing(engine, joined);
                 self.follow(engine, joined, entries, epoch)
             }
         }
@@ -211,16 +251,20 @@ impl WatchVisit {
         let opens = *moment == Moment::Opened && joined.is_new_run;
         let person = opens.then(|| self.waiting(engine, joined.session)).flatten();
         let listens = matches!(moment, Moment::Opened | Moment::Asked) && self.report.answers.context;
-        let model = (listens && self.brief).then(|| self.brief_due(engine, joined, entries)).flatten();
+        let model = listens.then(|| self.brief_due(engine, joined, entries)).flatten();
         self.report.tell(person.as_deref(), model.as_deref())
     }
 
     fn brief_due(&self, engine: &Engine, joined: &Joined, entries: &Entries) -> Option<String> {
         let _alone = entries.lock();
-        let entry = entries.read(&joined.native_id).filter(|entry| entry.brief_due)?;
-        let limits = BriefLimits::default();
+        let entry = entries.read(&joined.native_id)?;
+        let limits = match entry.brief_due && self.brief {
+            true => BriefLimits::default(),
+            false if entry.shortened => SHORT,
+            false => return None,
+        };
         let text = engine.brief(joined.session, limits).ok()?.text(limits);
-        entries.write(&Entry { brief_due: false, ..entry }).ok()?;
+        entries.write(&Entry { brief_due: false, shortened: false, ..entry }).ok()?;
         Some(text)
     }
 
@@ -254,24 +298,17 @@ impl WatchVisit {
     fn spool(&self, entries: &Entries, native_id: &str) -> Result<HookAnswer, Error> {
         let at = crate::Clock::now(&crate::SystemClock);
         let known = entries.read(native_id);
-        let entry = known.clone().unwrap_or_else(|| Entry {
-            native_id: native_id.to_owned(),
-            session: SessionId::at(at),
-            store: None,
-            run: None,
-            epoch: None,
-            pid: 0,
-            start: 0,
-            brief_due: false,
-            used: TokenCounts::default(),
-        });
+        let entry = known.clone().unwrap_or_else(|| Entry::new(native_id, SessionId::at(at)));
         if known.is_none() {
             entries.write(&entry).map_err(|why| Error::file(&self.setup.state, why))?;
         }
         let beside = if self.has_log() { Beside::Told } else { Beside::Untold };
         let call = HookCall::of(self.report.clone(), entry.run.as_deref(), beside, fresh_key());
         let actor = Actor { run: entry.run.clone(), epoch: None, ..Actor::default() };
-        call.spool(&self.setup.redactor()?, &self.setup.spool(), at, entry.session, &actor, entry.store)
+        // A conversation that no store knows yet: whoever takes this in makes its session.
+        let begins = entry.store.is_none().then(|| Box::new(Beginning::of(self, native_id)));
+        let place = SpoolPlace { dir: &self.setup.spool(), store: entry.store, begins };
+        call.spool(&self.setup.redactor()?, place, at, entry.session, &actor)
     }
 }
 

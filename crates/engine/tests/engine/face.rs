@@ -104,7 +104,13 @@ impl Face {
     }
 
     fn open_with(&self, waits: Option<TellWaiting>) -> Engine {
-        let opening = Opening { purpose: Purpose::LongLived, create: true, actor: Actor::default(), waits };
+        let opening = Opening {
+            purpose: Purpose::LongLived,
+            create: true,
+            actor: Actor::default(),
+            waits,
+            at_most: None,
+        };
         let engine = self.setup.open(opening).unwrap();
         assert!(engine.catch_up(CatchUp::Whole).interrupted.unwrap().is_empty());
         engine

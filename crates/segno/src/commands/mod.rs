@@ -57,6 +57,7 @@ pub mod task;
 pub mod tokens;
 pub mod trust;
 pub mod undo;
+pub mod watch;
 pub mod workflow;
 pub mod workflow_state;
 
@@ -88,6 +89,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Loop(args) => looping::run(context, args),
         Command::Workflow(args) => workflow::run(context, args),
         Command::Schedule(args) => schedule::run(context, args),
+        Command::Watch(args) => watch::run(context, args),
         Command::Gate(args) => gate::run(context, args),
         Command::Breaker(args) => breaker::run(context, args),
         Command::Answer(args) => answer::run(context, args),
@@ -186,6 +188,7 @@ fn records(command: &Command) -> bool {
             | Command::Loop(_)
             | Command::Workflow(_)
             | Command::Schedule(_)
+            | Command::Watch(_)
             | Command::Gate(_)
             | Command::Breaker(_)
             | Command::Answer(_)

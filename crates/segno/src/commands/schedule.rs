@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use clap::Subcommand;
+use segno_engine::schedule::Job;
 use segno_engine::schedule::Schedule;
 use segno_engine::schedule::TimerKeeper;
 use segno_engine::schedule::run_all;
@@ -53,7 +54,7 @@ pub enum Command {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open_or_make(context)?;
-    let schedule = of(&ctx, args.every)?;
+    let schedule = timer(&ctx, args.every)?;
     match args.command {
         None => arm(&ctx, &schedule, args.dry_run),
         Some(Command::List) => list(&ctx, &schedule),
@@ -62,7 +63,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 /// The timer of the store that is open.
-pub(super) fn of(ctx: &CommandContext<'_>, every: Duration) -> Outcome<Schedule> {
+pub(super) fn timer(ctx: &CommandContext<'_>, every: Duration) -> Outcome<Schedule> {
+    of(ctx, Job::Due { every }, &["loop", "resume", "--due", super::looping::BY, "timer"])
+}
+
+/// What the system does with this program and these words for the store that is open.
+pub(super) fn of(ctx: &CommandContext<'_>, job: Job, words: &[&str]) -> Outcome<Schedule> {
     let context = ctx.context;
     let own = std::env::current_exe().map_err(|why| CommandError::io("cannot find this program", why))?;
     let store = context.store_location()?.absolute().url().into_string().map_err(|_| {
@@ -72,15 +78,14 @@ pub(super) fn of(ctx: &CommandContext<'_>, every: Duration) -> Outcome<Schedule>
     let keeper = TimerKeeper::here();
     let config = context.environment.non_empty("XDG_CONFIG_HOME").filter(|path| path.starts_with('/'));
     let config = config.map_or_else(|| context.paths.home.join(".config"), Into::into);
-    let words =
-        ["--store", &store, "loop", "resume", "--due", super::looping::BY, "timer"].map(ToOwned::to_owned);
+    let words = ["--store", &store].into_iter().chain(words.iter().copied()).map(ToOwned::to_owned);
     Ok(Schedule {
         keeper,
         directory: keeper.directory(&context.paths.home, &config),
         store: ctx.engine.store_id(),
         command: [own.display().to_string()].into_iter().chain(words).collect(),
         environment: environment(context),
-        every,
+        job,
     })
 }
 
@@ -96,7 +101,7 @@ fn environment(context: &Context) -> Vec<(String, String)> {
     names.into_iter().filter_map(set).collect()
 }
 
-fn arm(ctx: &CommandContext<'_>, schedule: &Schedule, dry_run: bool) -> Outcome {
+pub(super) fn arm(ctx: &CommandContext<'_>, schedule: &Schedule, dry_run: bool) -> Outcome {
     let printer = &ctx.context.printer;
     if dry_run {
         if printer.is_json() {
@@ -111,21 +116,32 @@ fn arm(ctx: &CommandContext<'_>, schedule: &Schedule, dry_run: bool) -> Outcome 
         }
         return Ok(());
     }
-    ctx.context.refuse_below_run("arm a timer")?;
+    ctx.context.refuse_below_run(match schedule.job {
+        Job::Due { .. } => "arm a timer",
+        Job::Follow => "install a service",
+    })?;
     schedule.write()?;
     let armed = run_all(&schedule.arming());
     if printer.is_json() {
         printer.json(&document(schedule))?;
     } else if armed.is_ok() {
-        printer.talk(format!(
-            "armed: it looks every {} for loops that are due",
-            units::duration(schedule.every)
-        ));
-        printer.hint("segno schedule list   segno schedule remove");
+        match schedule.job {
+            Job::Due { every } => {
+                printer
+                    .talk(format!("armed: it looks every {} for loops that are due", units::duration(every)));
+                printer.hint("segno schedule list   segno schedule remove");
+            }
+            Job::Follow => {
+                printer.talk("started: it follows agents that were started by hand");
+                printer.hint("segno watch list   segno watch remove");
+            }
+        }
     }
     armed.map_err(|why| {
-        let mut error =
-            CommandError::failure("not_armed", format!("the timer is written, but not armed: {why}"));
+        let mut error = CommandError::failure(
+            "not_armed",
+            format!("{} is written, but not armed: {why}", noun(schedule)),
+        );
         for words in schedule.arming() {
             error = error.hint(words.join(" "));
         }
@@ -148,8 +164,11 @@ fn list(ctx: &CommandContext<'_>, schedule: &Schedule) -> Outcome {
     printer.data(format!("{} due", units::things(due as u64, "loop")))
 }
 
-fn remove(ctx: &CommandContext<'_>, schedule: &Schedule) -> Outcome {
-    ctx.context.refuse_below_run("remove a timer")?;
+pub(super) fn remove(ctx: &CommandContext<'_>, schedule: &Schedule) -> Outcome {
+    ctx.context.refuse_below_run(match schedule.job {
+        Job::Due { .. } => "remove a timer",
+        Job::Follow => "remove a service",
+    })?;
     let printer = &ctx.context.printer;
     // One that was never armed, or a manager that is not there, is no reason to keep the files.
     let disarmed = run_all(&schedule.disarming());
@@ -158,14 +177,21 @@ fn remove(ctx: &CommandContext<'_>, schedule: &Schedule) -> Outcome {
         return printer.json(&json!({ "removed": there }));
     }
     match (there, disarmed) {
-        (false, _) => printer.talk("there is no timer"),
-        (true, Ok(())) => printer.talk("the timer is gone"),
+        (false, _) => printer.talk(format!("{} is not there", noun(schedule))),
+        (true, Ok(())) => printer.talk(format!("{} is gone", noun(schedule))),
         (true, Err(why)) => printer.warn(format!("its files are removed; it could not be disarmed: {why}")),
     }
     Ok(())
 }
 
-fn document(schedule: &Schedule) -> serde_json::Value {
+fn noun(schedule: &Schedule) -> &'static str {
+    match schedule.job {
+        Job::Due { .. } => "the timer",
+        Job::Follow => "the service",
+    }
+}
+
+pub(super) fn document(schedule: &Schedule) -> serde_json::Value {
     let files = schedule.files().into_iter().map(|(path, text)| json!({ "path": path, "text": text }));
     json!({
         "name": schedule.name(),

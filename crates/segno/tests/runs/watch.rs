@@ -23,8 +23,8 @@ const STAND_IN: &str = "while IFS= read -r line; do\n\
                         done\n";
 
 /// An agent that a person started: a shell that calls the hook as Claude Code does.
-struct Agent {
-    child: Child,
+pub(crate) struct Agent {
+    pub(crate) child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     answer: String,
@@ -33,7 +33,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(lab: &Lab, native: &str) -> Self {
+    pub(crate) fn start(lab: &Lab, native: &str) -> Self {
         let script = lab.path("agent.sh");
         std::fs::write(&script, STAND_IN).unwrap();
         let answer = lab.path(&format!("answer-{native}-{}", std::process::id()));
@@ -47,7 +47,7 @@ impl Agent {
     }
 
     /// Calls the hook; answers with what it printed. It always ends with 0.
-    fn hook(&mut self, event: &str, more: Value) -> Value {
+    pub(crate) fn hook(&mut self, event: &str, more: Value) -> Value {
         let mut payload = json!({ "hook_event_name": event, "session_id": self.native, "cwd": self.work });
         payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         writeln!(self.to, "{payload}").unwrap();
@@ -62,19 +62,19 @@ impl Agent {
         }
     }
 
-    fn begins(&mut self, call: &str, command: &str) -> Value {
+    pub(crate) fn begins(&mut self, call: &str, command: &str) -> Value {
         let more = json!({ "tool_name": "Bash", "tool_use_id": call, "tool_input": { "command": command } });
         self.hook("PreToolUse", more)
     }
 
-    fn ends(&mut self, call: &str) {
+    pub(crate) fn ends(&mut self, call: &str) {
         let more =
             json!({ "tool_name": "Bash", "tool_use_id": call, "tool_input": {}, "tool_response": "ok" });
         assert_eq!(self.hook("PostToolUse", more), Value::Null);
     }
 
     /// As with `kill -9`.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -87,7 +87,7 @@ impl Drop for Agent {
     }
 }
 
-fn denied(answer: &Value) -> &str {
+pub(crate) fn denied(answer: &Value) -> &str {
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap()
 }
@@ -229,6 +229,24 @@ fn a_cap_and_a_wish_to_stop_deny_the_next_call() {
     assert_eq!(lab.run(&["stop", "--no-wait", &id]).code, Some(0));
     let answer = agent.begins("t4", "echo hi");
     assert!(denied(&answer).contains("a person asked for this session to stop"), "{answer}");
+}
+
+#[test]
+fn after_a_compaction_the_model_is_told_in_short() {
+    let lab = Lab::new();
+    let mut agent = Agent::start(&lab, "c-1");
+    agent.hook("UserPromptSubmit", json!({ "prompt": "mend the door" }));
+    assert_eq!(agent.begins("t1", "echo hi"), Value::Null);
+    agent.ends("t1");
+    assert_eq!(agent.hook("PreCompact", json!({ "trigger": "auto" })), Value::Null);
+    let checkpoints = lab.journal(Some("checkpoint_created"));
+    let names: Vec<&str> = checkpoints.iter().filter_map(|event| event["body"]["name"].as_str()).collect();
+    assert!(names.contains(&"before compaction"), "{checkpoints:#?}");
+    let answer = agent.hook("SessionStart", json!({ "source": "compact" }));
+    let brief = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(brief.contains("mend the door") && brief.len() <= 2_400, "{brief}");
+    // Once, and only after a compaction.
+    assert_eq!(agent.hook("UserPromptSubmit", json!({ "prompt": "go on" })), Value::Null);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn wakes(ctx: &CommandContext<'_>, waits: bool) -> String {
 
 /// Whether a timer of the system looks after the loops of this store.
 pub(super) fn timer_armed(ctx: &CommandContext<'_>) -> bool {
-    crate::commands::schedule::of(ctx, Duration::from_secs(600)).is_ok_and(|schedule| schedule.is_armed())
+    crate::commands::schedule::timer(ctx, Duration::from_secs(600)).is_ok_and(|schedule| schedule.is_armed())
 }
 
 impl Printed<'_> {

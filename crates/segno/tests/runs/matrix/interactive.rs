@@ -28,13 +28,13 @@ use crate::terminal::Terminal;
 const AGAIN: Duration = Duration::from_millis(700);
 
 /// An agent whose person has the terminal.
-struct Attended {
-    real: Real,
-    terminal: Terminal,
+pub(super) struct Attended {
+    pub(super) real: Real,
+    pub(super) terminal: Terminal,
 }
 
 impl Attended {
-    fn new(agent: &'static str, turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
+    pub(super) fn new(agent: &'static str, turns: impl IntoIterator<Item = Turn>) -> Option<Self> {
         // Codex asks for a title beside the work, with all its tools.
         let title = When::first_user("single-line task title");
         let script = Script::new(turns).track("title", title, ["A title".into(), "A title".into()]);
@@ -54,12 +54,12 @@ impl Attended {
     }
 
     /// Waits until the agent has drawn, after a place, where to type: keys before that are lost.
-    fn is_ready(&self, place: usize) {
+    pub(super) fn is_ready(&self, place: usize) {
         self.terminal.wait_for(place, if self.real.agent == "claude" { "\u{276f}" } else { "\u{203a}" });
     }
 
     /// Types a line and presses Enter until it has an effect: how soon a key counts is the interface's own affair.
-    fn say(&self, line: &str, what: &str, mut is_done: impl FnMut() -> bool) {
+    pub(super) fn say(&self, line: &str, what: &str, mut is_done: impl FnMut() -> bool) {
         self.terminal.type_keys(line);
         self.press(ENTER, what, &mut is_done);
     }
@@ -79,7 +79,7 @@ impl Attended {
         panic!("waited in vain: {what}");
     }
 
-    fn ask(&self, line: &str) {
+    pub(super) fn ask(&self, line: &str) {
         let before = self.asked();
         self.say(line, "the model is asked", || self.asked() > before);
     }
@@ -104,7 +104,7 @@ impl Attended {
         self.terminal.exit_code()
     }
 
-    fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         u32::try_from(self.real.lab.running()["pid"].as_u64().unwrap()).unwrap()
     }
 
@@ -146,7 +146,7 @@ impl Attended {
         assert!(told >= at_least, "{told} of {at_least}");
     }
 
-    fn said(&self, channel: &str) -> Vec<String> {
+    pub(super) fn said(&self, channel: &str) -> Vec<String> {
         let said = self.real.lab.journal(Some("said"));
         let of = said.iter().filter(|event| event["body"]["channel"] == channel);
         of.map(|event| event["body"]["text"].as_str().unwrap_or_default().to_owned()).collect()

@@ -20,6 +20,7 @@ mod travels;
 mod turns;
 mod waits;
 mod watched;
+mod watched_terminal;
 mod work;
 
 use std::path::PathBuf;
