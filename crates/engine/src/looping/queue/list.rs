@@ -81,7 +81,7 @@ impl Asks<'_> {
     pub(crate) fn list(&self, queue: &QueuePlan) -> Result<WorkList, Unlisted> {
         match (&queue.command, &queue.checklist) {
             (Some(command), _) => Ok(tracked(self.ask(command)?)),
-            (None, Some(path)) => Ok(ticked_off(path, &self.read(path)?)),
+            (None, Some(path)) => Ok(ticked_off(path, &self.read(path)?, self.redactor)),
             (None, None) => Err(Unlisted::Because("the loop has no queue".to_owned())),
         }
     }
@@ -197,11 +197,14 @@ fn unfit(id: &str) -> Option<&'static str> {
 }
 
 /// The open items of a checklist, in the order of the file. What has open items below it comes after them.
-fn ticked_off(path: &str, text: &str) -> WorkList {
+fn ticked_off(path: &str, text: &str, redactor: &Redactor) -> WorkList {
     let items = segno_evidence::checklist(text, OPTIONAL_SECTIONS);
     let mut work = WorkList::default();
     for one in items.iter().filter(|one| !one.done) {
-        let title = mark(&WorkItem::from(one)).title;
+        let mut listed = WorkItem::from(one);
+        // What is cut here goes into the record: half a secret would not be known for one there.
+        listed.title = redactor.text(&listed.title).into();
+        let title = mark(&listed).title;
         if one.optional {
             let section = one.section.as_deref().unwrap_or("an optional section");
             let marked = WorkItemMark { id: one.id.clone(), title };
@@ -229,10 +232,24 @@ fn ticked_off(path: &str, text: &str) -> WorkList {
 mod tests {
     use super::*;
 
+    fn redactor() -> Redactor {
+        Redactor::new(segno_redact::Options::default())
+    }
+
+    #[test]
+    fn a_title_loses_its_secret_before_it_is_cut() {
+        let key = "sk-ant-api03-Zk3vQ9xT7mB1cW5yR8pL2nH6dF0gJ4sA";
+        let before = "word ".repeat(limits::NAME / 5);
+        let text = format!("- [ ] {}{key}\n", &before[5..]);
+        let work = ticked_off("TODO.md", &text, &redactor());
+        let title = &work.ready[0].item.title;
+        assert!(!title.contains("sk-ant"), "{title}");
+    }
+
     #[test]
     fn a_checklist_goes_from_top_to_bottom_and_children_come_first() {
         let text = "# Plan\n- [x] zero\n- [ ] two\n  - [ ] one\n- [ ] three\n## Optional\n- [ ] gold\n";
-        let work = ticked_off("TODO.md", text);
+        let work = ticked_off("TODO.md", text, &redactor());
         let ready: Vec<(&str, bool)> =
             work.ready.iter().map(|one| (one.item.id.as_str(), one.item.is_blocked)).collect();
         assert_eq!(ready, [("two", true), ("one", false), ("three", false)]);
