@@ -21,6 +21,7 @@ use crate::probe::{self};
 use crate::raw::Raw;
 use crate::reader::Reader;
 use crate::reader::ReaderOptions;
+use crate::status_line::StatusInput;
 use crate::stop::STOP_LADDER;
 use crate::stop::Silence;
 use crate::stop::StopStep;
@@ -72,6 +73,12 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// How its own settings are made to tell of sessions that nobody here starts. None for one that cannot.
     fn watching(&self) -> Option<Watching> {
+        None
+    }
+
+    /// Reads what it tells the command of its status line. None for an agent that has no such line, and for what is no
+    /// such thing.
+    fn status_line(&self, _input: &[u8]) -> Option<StatusInput> {
         None
     }
 

@@ -52,6 +52,7 @@ mod select;
 pub mod setup;
 mod shared;
 pub mod spool;
+pub mod status_line;
 mod store_location;
 pub mod transfer;
 pub mod tree;

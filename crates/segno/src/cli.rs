@@ -118,6 +118,7 @@ pub enum Command {
     Parse(commands::parse::Args),
     History(commands::log::HistoryArgs),
     State(commands::state::Args),
+    Statusline(commands::statusline::Args),
     Cost(commands::cost::Args),
 
     Tokens(commands::tokens::Args),
@@ -196,7 +197,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Go back", &["checkpoint", "undo", "redo", "diff", "rollback"]),
-    ("Look", &["ls", "show", "log", "tail", "history", "state", "cost", "parse"]),
+    ("Look", &["ls", "show", "log", "tail", "history", "state", "statusline", "cost", "parse"]),
     (
         "Record",
         &[
@@ -301,6 +302,7 @@ pub fn parse_lean(arguments: &[OsString]) -> Option<Cli> {
         "progress" => Progress(commands::phase::ProgressArgs),
         "iteration" => Iteration(commands::phase::IterationArgs),
         "state" => State(commands::state::Args),
+        "statusline" => Statusline(commands::statusline::Args),
         "ls" => Ls(commands::ls::Args),
     }
 }

@@ -128,6 +128,8 @@ fn lean_parsing_means_what_the_whole_tree_means() {
         &["progress", "60"],
         &["iteration"],
         &["state", "last", "--json"],
+        &["statusline"],
+        &["statusline", "--format", "{session}", "--input", "--color", "always"],
         &["ls", "--json", "--everywhere", "--status", "paused"],
         &["-v", "-q", "--color", "never", "--project", ".", "ls"],
     ];

@@ -76,6 +76,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     if let cli::Command::Help(args) = &cli.command {
         return help(args, &cli.global, &environment);
     }
+    // It must not fail where there is no directory, or settings that cannot be read.
+    if let cli::Command::Statusline(args) = &cli.command {
+        return commands::statusline::run(&cli.global, &environment, args);
+    }
     let manner = context::manner(&cli.global, &environment);
     match start(cli.global, environment.clone()) {
         Err(error) => {

@@ -9,6 +9,7 @@ mod log;
 mod parser;
 mod permission;
 mod result;
+mod status_line;
 mod system;
 mod usage;
 mod wire;
@@ -32,6 +33,7 @@ use crate::probe::Probe;
 use crate::raw::Raw;
 use crate::reader::Reader;
 use crate::reader::ReaderOptions;
+use crate::status_line::StatusInput;
 use crate::stop::Silence;
 use crate::tally::Ending;
 use crate::tally::Tally;
@@ -79,6 +81,10 @@ impl Agent for Claude {
 
     fn hook(&self, payload: &[u8]) -> Result<HookReport, HookError> {
         hook::read(payload)
+    }
+
+    fn status_line(&self, input: &[u8]) -> Option<StatusInput> {
+        status_line::read(input)
     }
 
     fn conversation_log(&self) -> Option<&'static dyn ConversationLog> {

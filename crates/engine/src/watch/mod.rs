@@ -9,6 +9,7 @@ mod entry;
 mod follow;
 mod join;
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -61,6 +62,20 @@ pub(crate) const CHECKPOINT: Duration = Duration::from_secs(5);
 const SHORT: BriefLimits = BriefLimits { tokens: 500, entries: 4 };
 /// Largest log that is read whole.
 const LARGEST_LOG: u64 = 64 * 1024 * 1024;
+
+/// Where a conversation that hooks tell of is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) session: SessionId,
+    pub(crate) run: Option<String>,
+    pub(crate) epoch: Option<u64>,
+}
+
+/// What is noted of an agent's conversation. None if nobody told of it.
+pub(crate) fn known(state: &Path, agent: &str, native_id: &str) -> Option<Known> {
+    let Entry { session, run, epoch, .. } = Entries::of(state, agent, native_id).read(native_id)?;
+    Some(Known { session, run, epoch })
+}
 
 /// One call of a hook that stands in an agent's own settings.
 pub struct WatchVisit {

@@ -52,6 +52,8 @@ pub mod run;
 pub mod schedule;
 pub mod show;
 pub mod state;
+pub mod statusline;
+mod statusline_format;
 pub mod tail;
 pub mod task;
 pub mod tokens;
@@ -117,6 +119,11 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Log(args) => log::run(context, args),
         Command::History(args) => log::history(context, args),
         Command::State(args) => state::run(context, args),
+        Command::Statusline(args) => {
+            // It says what it can and never fails.
+            statusline::run(&context.global, &context.environment, args);
+            Ok(())
+        }
         Command::Tokens(args) => tokens::run(context, args),
         Command::Artifact(args) => artifact::run(context, args),
         Command::File(args) => artifact::file(context, args),
@@ -204,6 +211,7 @@ fn records(command: &Command) -> bool {
             | Command::Parse(_)
             | Command::History(_)
             | Command::State(_)
+            | Command::Statusline(_)
             | Command::Export(_)
             | Command::Import(_)
             | Command::Layout(_)

@@ -49,6 +49,17 @@ impl Text {
         self.plain("\n")
     }
 
+    /// The same text without this at its beginning.
+    #[must_use]
+    pub fn without_leading(mut self, what: &str) -> Self {
+        if let Some((_, first)) = self.pieces.iter_mut().find(|(_, text)| !text.is_empty())
+            && let Some(rest) = first.strip_prefix(what)
+        {
+            *first = rest.to_owned();
+        }
+        self
+    }
+
     /// Whether there is nothing to show.
     pub fn is_empty(&self) -> bool {
         self.pieces.iter().all(|(_, text)| text.is_empty())

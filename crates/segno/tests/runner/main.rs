@@ -26,6 +26,7 @@ mod parse;
 mod place;
 mod secrets;
 mod status;
+mod statusline;
 mod surroundings;
 mod terminal;
 mod transfer;

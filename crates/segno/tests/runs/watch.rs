@@ -250,6 +250,40 @@ fn after_a_compaction_the_model_is_told_in_short() {
 }
 
 #[test]
+fn the_status_line_shows_the_session_of_its_conversation_and_keeps_what_it_is_told_of_windows() {
+    let lab = Lab::new();
+    let mut agent = Agent::start(&lab, "c-1");
+    assert_eq!(agent.hook("UserPromptSubmit", json!({ "prompt": "mend the door" })), Value::Null);
+    let draw = |percent: f64| {
+        let told = json!({ "session_id": "c-1", "rate_limits": {
+            "five_hour": { "used_percentage": percent, "resets_at": 4_102_444_800_u64 },
+        } });
+        let said = lab.start(&["statusline"], Some(told.to_string().as_bytes())).finish();
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+        said.text()
+    };
+    let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+    let shown = draw(23.0);
+    assert!(shown.starts_with(&format!("…{}", &id[id.len() - 6..])) && shown.contains("5h 23%"), "{shown}");
+    let windows =
+        || lab.journal(Some("reported")).into_iter().filter(|e| e["body"]["what"] == "limit").count();
+    assert_eq!(windows(), 1);
+    assert_eq!((draw(23.0), windows()), (shown, 1), "what is known is not recorded again");
+    draw(24.0);
+    assert_eq!(windows(), 2);
+    let window = &lab.state()["limits"]["claude:five_hour"];
+    assert_eq!((&window["utilization"], &window["agent"]), (&0.24.into(), &"claude".into()), "{window}");
+    // While somebody else writes, the line is drawn without waiting for them.
+    let busy = rusqlite::Connection::open(lab.home.path().join(".local/share/segno/segno.db")).unwrap();
+    busy.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(draw(30.0).contains("5h 30%"));
+    busy.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(windows(), 2);
+    draw(30.0);
+    assert_eq!(windows(), 3, "the next line tells it again");
+}
+
+#[test]
 fn where_a_driver_records_it_says_nothing() {
     let mut lab = Lab::new();
     lab.env.insert("SEGNO_RUN".to_owned(), "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f".to_owned());
