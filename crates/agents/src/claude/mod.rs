@@ -38,8 +38,13 @@ use crate::stop::Silence;
 use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::usage::UsageQuestion;
+use crate::watching::Commands;
 use crate::watching::Form;
+use crate::watching::Invocation;
+use crate::watching::Plugins;
 use crate::watching::Runs;
+use crate::watching::ServerFile;
+use crate::watching::Servers;
 use crate::watching::Watching;
 
 /// Claude Code, run with `-p` and its `stream-json` output.
@@ -76,6 +81,19 @@ impl Agent for Claude {
             project_files: &[".claude/settings.json"],
             form: Form::Hooks(launch::hook_settings_line),
             runs: Runs::Unless("disableAllHooks"),
+            plugins: Plugins::Settings("enabledPlugins"),
+            status_line: true,
+            servers: Servers {
+                file: ServerFile::Json(".claude.json", ".mcp.json"),
+                member: "mcpServers",
+                make: crate::watching::stdio_server,
+            },
+            commands: Commands {
+                folder: "commands",
+                project_folder: ".claude/commands",
+                taken: &["session", "resume", "checkpoint", "undo"],
+                form: Invocation::Markdown { grants: true },
+            },
         })
     }
 

@@ -31,8 +31,13 @@ use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
 use crate::usage::UsageQuestion;
+use crate::watching::Commands;
 use crate::watching::Form;
+use crate::watching::Invocation;
+use crate::watching::Plugins;
 use crate::watching::Runs;
+use crate::watching::ServerFile;
+use crate::watching::Servers;
 use crate::watching::Watching;
 
 /// Codex, run with `exec --json`.
@@ -88,6 +93,19 @@ impl Agent for Codex {
             project_files: &[".codex/hooks.json"],
             form: Form::Hooks(launch::hook_settings_line),
             runs: Runs::Trusted { config: "config.toml", how: "type /hooks in codex" },
+            plugins: Plugins::Toml("config.toml", "plugins"),
+            status_line: false,
+            servers: Servers {
+                file: ServerFile::Toml("config.toml", ".codex/config.toml"),
+                member: "mcp_servers",
+                make: crate::watching::stdio_server,
+            },
+            commands: Commands {
+                folder: "skills",
+                project_folder: ".agents/skills",
+                taken: &[],
+                form: Invocation::Skill,
+            },
         })
     }
 

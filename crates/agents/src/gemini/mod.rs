@@ -28,8 +28,13 @@ use crate::reader::Reader;
 use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
+use crate::watching::Commands;
 use crate::watching::Form;
+use crate::watching::Invocation;
+use crate::watching::Plugins;
 use crate::watching::Runs;
+use crate::watching::ServerFile;
+use crate::watching::Servers;
 use crate::watching::Watching;
 
 /// Gemini CLI, run without a person and with its `stream-json` output.
@@ -67,7 +72,20 @@ impl Agent for Gemini {
             files: &["settings.json"],
             project_files: &[".gemini/settings.json"],
             form: Form::Hooks(launch::hook_settings_line),
-            runs: Runs::Always,
+            runs: Runs::Configured("hooksConfig"),
+            plugins: Plugins::Folder("extensions/segno"),
+            status_line: false,
+            servers: Servers {
+                file: ServerFile::Settings,
+                member: "mcpServers",
+                make: crate::watching::stdio_server,
+            },
+            commands: Commands {
+                folder: "commands",
+                project_folder: ".gemini/commands",
+                taken: &["session", "resume"],
+                form: Invocation::Toml,
+            },
         })
     }
 

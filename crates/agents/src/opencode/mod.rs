@@ -29,8 +29,13 @@ use crate::reader::Reader;
 use crate::reader::ReaderOptions;
 use crate::tally::Ending;
 use crate::tally::Tally;
+use crate::watching::Commands;
 use crate::watching::Form;
+use crate::watching::Invocation;
+use crate::watching::Plugins;
 use crate::watching::Runs;
+use crate::watching::ServerFile;
+use crate::watching::Servers;
 use crate::watching::Watching;
 
 /// opencode, run with `run --format json`.
@@ -68,6 +73,19 @@ impl Agent for OpenCode {
             project_files: &["opencode.json", "opencode.jsonc"],
             form: Form::Plugin,
             runs: Runs::Always,
+            plugins: Plugins::None,
+            status_line: false,
+            servers: Servers {
+                file: ServerFile::Settings,
+                member: "mcp",
+                make: |program| serde_json::json!({ "type": "local", "command": [program, "mcp"], "enabled": true }),
+            },
+            commands: Commands {
+                folder: "command",
+                project_folder: ".opencode/command",
+                taken: &["sessions", "session", "resume", "undo"],
+                form: Invocation::Markdown { grants: false },
+            },
         })
     }
 

@@ -1,17 +1,28 @@
 //! Hooks in an agent's own settings, for sessions that a person starts by hand: where the settings are, what is put into
 //! them, and how it is found and taken out again. Everything is a text that comes in and a text that goes out.
 
+mod block;
+mod commands;
 mod edit;
 mod jsonc;
+mod plugin;
+mod wanted;
 
 use std::ops::Range;
 
 use serde_json::Value;
 use thiserror::Error;
 
+pub use block::Block;
+pub use commands::CommandFile;
+pub use commands::Commands;
+pub use commands::Invocation;
 use edit::Edited;
 use jsonc::Kind;
 use jsonc::Node;
+pub use plugin::plugin_files;
+pub use wanted::Wanted;
+use wanted::is_our_hook;
 
 /// What marks a hook as ours, before the agent's name.
 pub const MARK: &str = "hook --watch";
@@ -35,6 +46,14 @@ pub struct Watching {
     pub form: Form,
     /// What else has to be so that they run.
     pub runs: Runs,
+    /// Where it is seen that a plug-in of ours is installed, too.
+    pub plugins: Plugins,
+    /// Whether the settings may name a command that draws its status line.
+    pub status_line: bool,
+    /// Where it looks for servers of the Model Context Protocol.
+    pub servers: Servers,
+    /// Where it looks for commands of the person's own.
+    pub commands: Commands,
 }
 
 /// When an agent runs the hooks in its settings.
@@ -42,8 +61,10 @@ pub struct Watching {
 pub enum Runs {
     /// Always.
     Always,
-    /// Unless this is true in the same file.
+    /// Unless this is true in the settings, the person's or the project's.
     Unless(&'static str),
+    /// Unless this object of the settings has `enabled` as false, or names them in its list `disabled`.
+    Configured(&'static str),
     /// Once the person has looked at them, and has not switched them off. Both is noted in another file of the folder.
     Trusted {
         /// That file, a TOML one.
@@ -51,6 +72,42 @@ pub enum Runs {
         /// What the person does to look at them.
         how: &'static str,
     },
+}
+
+/// Where it is seen which plug-ins an agent has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plugins {
+    /// Nowhere: a plug-in is named in the settings.
+    None,
+    /// In this object of the settings, by name.
+    Settings(&'static str),
+    /// In this table of another file of the folder, by name.
+    Toml(&'static str, &'static str),
+    /// It is there if this is, in the folder.
+    Folder(&'static str),
+}
+
+/// Where an agent names the servers of the Model Context Protocol that it uses.
+#[derive(Debug, Clone, Copy)]
+pub struct Servers {
+    /// The file.
+    pub file: ServerFile,
+    /// The member of the settings that holds them by name.
+    pub member: &'static str,
+    /// The entry of a server, from the program that it is.
+    pub make: fn(&str) -> Value,
+}
+
+/// The file in which servers are named.
+#[derive(Debug, Clone, Copy)]
+pub enum ServerFile {
+    /// The settings.
+    Settings,
+    /// Another one in JSON: its name in the folder that the variable names, without the variable in the home directory; and
+    /// its path in a project.
+    Json(&'static str, &'static str),
+    /// Another one in TOML: its name in the folder of settings, and its path in a project.
+    Toml(&'static str, &'static str),
 }
 
 /// What is put into settings.
@@ -62,6 +119,22 @@ pub enum Form {
     Plugin,
 }
 
+/// A server that is a program with two streams, as most agents name it.
+pub(crate) fn stdio_server(program: &str) -> Value {
+    serde_json::json!({ "command": program, "args": [wanted::SERVER.0] })
+}
+
+/// The line of a shell that hooks run. Without this program it ends with 0 at once: some agents take anything else for a
+/// refusal.
+pub fn hook_line(program: &str, agent: &str) -> String {
+    format!("command -v {program} >/dev/null 2>&1 && {program} {MARK} {agent} || true")
+}
+
+/// The line of a shell that draws the status line. Without this program it ends with 0 at once.
+pub fn status_line(program: &str) -> String {
+    format!("command -v {program} >/dev/null 2>&1 && {program} {} || true", wanted::STATUS_LINE)
+}
+
 impl Watching {
     /// The folder of the person's settings. None without a home.
     pub fn folder(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
@@ -71,60 +144,6 @@ impl Watching {
         });
         given.or_else(|| Some(format!("{}/{}", variable("HOME")?, self.home)))
     }
-}
-
-/// What shall stand in a file of settings.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
-    /// For each event its entry, and the agent's name.
-    Hooks {
-        /// Whose hooks they are.
-        agent: String,
-        /// Events and their entries, in order.
-        events: Vec<(String, Value)>,
-    },
-    /// A plug-in, by its address.
-    Plugin(String),
-}
-
-impl Wanted {
-    /// The hooks of an agent that run one line of a shell.
-    pub fn hooks(agent: &str, make: fn(&str) -> Value, line: &str) -> Self {
-        let events = match make(line)["hooks"].take() {
-            Value::Object(events) => events.into_iter().map(|(event, entries)| (event, entries[0].clone())),
-            _ => return Self::Hooks { agent: agent.to_owned(), events: Vec::new() },
-        };
-        Self::Hooks { agent: agent.to_owned(), events: events.collect() }
-    }
-
-    /// The lists that something is put into, from the root on, and what.
-    fn places(&self) -> Vec<(Vec<&str>, Value)> {
-        match self {
-            Self::Hooks { events, .. } => {
-                events.iter().map(|(event, entry)| (vec!["hooks", event.as_str()], entry.clone())).collect()
-            }
-            Self::Plugin(url) => vec![(vec!["plugin"], Value::from(url.as_str()))],
-        }
-    }
-
-    /// Whether an entry of a list is ours, of whatever version.
-    fn is_ours(&self, entry: &Value) -> bool {
-        match self {
-            Self::Hooks { agent, .. } => match entry["hooks"].as_array() {
-                Some(hooks) => hooks.iter().any(|hook| is_our_hook(hook, agent)),
-                None => is_our_hook(entry, agent),
-            },
-            Self::Plugin(_) => entry.as_str().is_some_and(|url| url.ends_with(&format!("/{PLUGIN}"))),
-        }
-    }
-}
-
-fn is_our_hook(hook: &Value, agent: &str) -> bool {
-    let command = hook["command"].as_str().unwrap_or_default();
-    command.split(&format!("{MARK} {agent}")).skip(1).any(|rest| {
-        // Another agent's name may begin like this one.
-        !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-')
-    })
 }
 
 /// Why a file of settings is left alone.
@@ -171,13 +190,19 @@ pub fn standing(text: &str, wanted: &Wanted) -> Result<Standing, SettingsError> 
     }
     let root = parse(text)?;
     let (mut found, mut wrong) = (false, Vec::new());
-    for (path, entry) in wanted.places() {
-        let list = find(&root, &path).map(|node| node.value(text));
-        let entries = list.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let ours: Vec<&Value> = entries.iter().filter(|entry| wanted.is_ours(entry)).collect();
+    for place in &wanted.places {
+        let path = place.path();
+        let there = find(&root, &path).map(|node| node.value(text));
+        let ours: Vec<&Value> = match &there {
+            Some(value) if place.is_member() => {
+                Some(value).filter(|value| place.is_ours(value)).into_iter().collect()
+            }
+            Some(Value::Array(entries)) => entries.iter().filter(|entry| place.is_ours(entry)).collect(),
+            Some(_) | None => Vec::new(),
+        };
         found |= !ours.is_empty();
-        if ours != [&entry] {
-            wrong.push(path.last().copied().unwrap_or_default().to_owned());
+        if ours != [&place.value] {
+            wrong.push(place.name().to_owned());
         }
     }
     Ok(match (found, wrong.is_empty()) {
@@ -202,27 +227,30 @@ pub fn put_in(text: &str, wanted: &Wanted) -> Result<Installed, SettingsError> {
     }
     let mut edited = Edited::new(text);
     let mut made = Vec::new();
-    for (path, entry) in wanted.places() {
+    for place in &wanted.places {
+        let path = place.path();
         let root = parse(&edited.text)?;
         if !matches!(root.kind, Kind::Object(_)) {
             return Err(SettingsError::Unexpected("it holds no object of settings".to_owned()));
         }
-        let missing = path.iter().enumerate().find_map(|(depth, _)| match find(&root, &path[..=depth]) {
-            None => Some(depth),
-            Some(_) => None,
-        });
-        let depth = missing.unwrap_or(path.len());
-        let at = find(&root, &path[..depth]).unwrap_or(&root);
-        check(at, &path[..depth], depth == path.len())?;
+        // A member is put into its object, an entry into its list.
+        let parent = if place.is_member() { &path[..path.len() - 1] } else { &path[..] };
+        let missing = (0..parent.len()).find(|depth| find(&root, &parent[..=*depth]).is_none());
+        let depth = missing.unwrap_or(parent.len());
+        let at = find(&root, &parent[..depth]).unwrap_or(&root);
+        check(at, &parent[..depth], !place.is_member() && depth == parent.len())?;
+        let entry = match place.is_member() {
+            true => object(path[path.len() - 1], place.value.clone()),
+            false => Value::from(vec![place.value.clone()]),
+        };
         match missing {
-            None => edited.append(at, None, &entry),
+            None if place.is_member() => edited.append(at, path.last().copied(), &place.value),
+            None => edited.append(at, None, &place.value),
             Some(depth) => {
-                // The list is made with its entry in it, and so are the objects around it.
-                let inner = path[depth + 1..].iter().rev().fold(Value::from(vec![entry]), |value, key| {
-                    Value::Object(std::iter::once(((*key).to_owned(), value)).collect())
-                });
-                made.extend((depth..path.len()).map(|end| path[..=end].join(".")));
-                edited.append(at, Some(path[depth]), &inner);
+                // The list or object is made with its entry in it, and so are the objects around it.
+                let inner = parent[depth + 1..].iter().rev().fold(entry, |value, key| object(key, value));
+                made.extend((depth..parent.len()).map(|end| parent[..=end].join(".")));
+                edited.append(at, Some(parent[depth]), &inner);
             }
         }
     }
@@ -245,8 +273,9 @@ pub fn take_out(text: &str, wanted: &Wanted, made: Option<&[String]>) -> Result<
     if standing(&text, wanted)? == Standing::Missing {
         return Ok(text);
     }
-    for (path, _) in wanted.places() {
-        while let Some(shorter) = take_out_one(&text, wanted, &path)? {
+    for place in &wanted.places {
+        let path = place.path();
+        while let Some(shorter) = take_out_one(&text, place)? {
             text = shorter;
         }
         for depth in (0..path.len()).rev() {
@@ -267,22 +296,49 @@ pub fn take_out(text: &str, wanted: &Wanted, made: Option<&[String]>) -> Result<
     Ok(text)
 }
 
-/// Whether a setting is there and true.
-pub fn is_true(text: &str, path: &[&str]) -> bool {
-    let node = parse(text).ok();
-    node.as_ref().and_then(|root| find(root, path)).is_some_and(|node| node.value(text) == Value::Bool(true))
+/// The places whose member is somebody else's, by name. Theirs stays.
+///
+/// # Errors
+/// If the settings cannot be read.
+pub fn taken(text: &str, wanted: &Wanted) -> Result<Vec<String>, SettingsError> {
+    if text.trim_matches(['\u{feff}', ' ', '\t', '\r', '\n']).is_empty() {
+        return Ok(Vec::new());
+    }
+    let root = parse(text)?;
+    let members = wanted.places.iter().filter(|place| place.is_member());
+    let theirs = members
+        .filter(|place| find(&root, &place.path()).is_some_and(|node| !place.is_ours(&node.value(text))));
+    Ok(theirs.map(|place| place.name().to_owned()).collect())
 }
 
-fn take_out_one(text: &str, wanted: &Wanted, path: &[&str]) -> Result<Option<String>, SettingsError> {
+fn object(key: &str, value: Value) -> Value {
+    Value::Object(std::iter::once((key.to_owned(), value)).collect())
+}
+
+/// A setting, if it is there and the settings can be read.
+pub fn setting(text: &str, path: &[&str]) -> Option<Value> {
+    let root = parse(text).ok()?;
+    find(&root, path).map(|node| node.value(text))
+}
+
+fn take_out_one(text: &str, place: &wanted::Place) -> Result<Option<String>, SettingsError> {
     let root = parse(text)?;
-    let Some(list) = find(&root, path) else { return Ok(None) };
+    let path = place.path();
+    if place.is_member() {
+        let (key, parent) = path.split_last().map_or(("", &path[..]), |(key, parent)| (*key, parent));
+        let Some(parent) = find(&root, parent) else { return Ok(None) };
+        let is_ours = parent.member(key).is_some_and(|member| place.is_ours(&member.value.value(text)));
+        let index = index_of(parent, key).filter(|_| is_ours);
+        return Ok(index.map(|index| edit::remove_child(text, parent, index)));
+    }
+    let Some(list) = find(&root, &path) else { return Ok(None) };
     let Kind::Array(entries) = &list.kind else { return Ok(None) };
-    let Some(index) = entries.iter().position(|entry| wanted.is_ours(&entry.value(text))) else {
+    let Some(index) = entries.iter().position(|entry| place.is_ours(&entry.value(text))) else {
         return Ok(None);
     };
     let entry = &entries[index];
     // Somebody may have put a hook of their own beside ours.
-    if let (Wanted::Hooks { agent, .. }, Some(hooks)) = (wanted, entry.member("hooks"))
+    if let (Some(agent), Some(hooks)) = (place.hook_of(), entry.member("hooks"))
         && let Kind::Array(hooks_in) = &hooks.value.kind
         && hooks_in.len() > 1
         && let Some(ours) = hooks_in.iter().position(|hook| is_our_hook(&hook.value(text), agent))

@@ -6,10 +6,14 @@ use crate::agent::CODING;
 use crate::agent::by_name;
 
 fn wanted(agent: &str) -> Wanted {
-    match by_name(agent).unwrap().watching().unwrap().form {
+    let watching = by_name(agent).unwrap().watching().unwrap();
+    let hooks = match watching.form {
         Form::Hooks(make) => Wanted::hooks(agent, make, &format!("segno {MARK} {agent} || true")),
-        Form::Plugin => Wanted::Plugin(format!("file:///data/{PLUGIN}")),
-    }
+        Form::Plugin => Wanted::plugin(format!("file:///data/{PLUGIN}")),
+    };
+    let servers = watching.servers;
+    let hooks = hooks.and(Wanted::server(servers.member, (servers.make)("segno")));
+    if watching.status_line { hooks.and(Wanted::status_line(&status_line("segno"))) } else { hooks }
 }
 
 /// Puts ours in and takes it out in both ways.

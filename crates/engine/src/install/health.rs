@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_agents::watching::MARK;
+use segno_agents::watching::Plugins;
 use segno_agents::watching::Runs;
 use segno_agents::watching::Standing;
 use segno_agents::watching::Watching;
 use segno_files::Links;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::InstallError;
 use super::Installer;
@@ -71,7 +74,8 @@ impl Installer {
                 other.display()
             ));
         }
-        problems.extend(here.kept_from_running(agent, &settings));
+        problems.extend(here.kept_from_running(agent, &settings, project));
+        problems.extend(here.plugin_too(agent));
         Some(Health { agent: agent.to_owned(), settings, problems })
     }
 
@@ -81,17 +85,68 @@ impl Installer {
     }
 
     /// What keeps an agent from running hooks that are there.
-    fn kept_from_running(&self, agent: &str, settings: &Path) -> Option<String> {
+    fn kept_from_running(&self, agent: &str, settings: &Path, project: &Self) -> Option<String> {
         let watching = watching(agent).ok()?;
+        let own = project.settings_path(agent).ok()?;
+        // What is a project's may be in a file that its person alone has, too.
+        let files = [settings.to_owned(), own.clone(), own.with_extension("local.json")];
         match watching.runs {
             Runs::Always => None,
             Runs::Unless(key) => {
-                let text = self.read(settings).ok()??;
-                let off = segno_agents::watching::is_true(&text, &[key]);
-                off.then(|| format!("switched off: {key} is set in the same file"))
+                let off = files.iter().find(|file| self.setting(file, &[key]) == Some(Value::Bool(true)))?;
+                Some(format!("switched off: {key} is set in {}", off.display()))
+            }
+            Runs::Configured(object) => {
+                let is_off =
+                    |file: &&PathBuf| self.setting(file, &[object, "enabled"]) == Some(Value::Bool(false));
+                if let Some(off) = files.iter().find(is_off) {
+                    return Some(format!("switched off: {object}.enabled is false in {}", off.display()));
+                }
+                let lists = |file: &&PathBuf| match self.setting(file, &[object, "disabled"]) {
+                    Some(Value::Array(names)) => {
+                        names.iter().filter_map(Value::as_str).any(|name| name.contains(MARK))
+                    }
+                    _ => false,
+                };
+                let off = files.iter().find(lists)?;
+                Some(format!("switched off: they are among {object}.disabled in {}", off.display()))
             }
             Runs::Trusted { config, how } => self.distrusted(&watching, settings, config, how),
         }
+    }
+
+    /// One setting of a file, whosever it is.
+    fn setting(&self, file: &Path, path: &[&str]) -> Option<Value> {
+        let user = Self { scope: Scope::User, ..self.clone() };
+        segno_agents::watching::setting(&user.read(file).ok()??, path)
+    }
+
+    /// A plug-in of ours that the vendor installed tells everything once more.
+    fn plugin_too(&self, agent: &str) -> Option<String> {
+        let user = Self { scope: Scope::User, ..self.clone() };
+        let watching = watching(agent).ok()?;
+        let folder = user.folder(&watching).ok()?;
+        let is_on = match watching.plugins {
+            Plugins::None => false,
+            Plugins::Settings(object) => match self.setting(&user.settings_path(agent).ok()?, &[object]) {
+                Some(Value::Object(all)) => {
+                    all.iter().any(|(name, on)| is_ours(name) && *on == Value::Bool(true))
+                }
+                _ => false,
+            },
+            Plugins::Toml(file, table) => {
+                let text = user.read(&folder.join(file)).ok().flatten().unwrap_or_default();
+                let config: toml::Table = toml::from_str(&text).unwrap_or_default();
+                let is_off =
+                    |entry: &toml::Value| entry.get("enabled").and_then(toml::Value::as_bool) == Some(false);
+                let plugins = config.get(table).and_then(toml::Value::as_table);
+                plugins.is_some_and(|all| all.iter().any(|(name, entry)| is_ours(name) && !is_off(entry)))
+            }
+            Plugins::Folder(path) => folder.join(path).exists(),
+        };
+        is_on.then(|| {
+            format!("a plug-in of segno is installed too, and everything is told twice; segno uninit {agent}, or remove the plug-in")
+        })
     }
 
     /// Such an agent runs no hook that a person has not looked at, and notes in its own configuration which were.
@@ -116,4 +171,9 @@ impl Installer {
         });
         (!is_trusted).then(|| format!("installed, not yet trusted: {how} and look at them once"))
     }
+}
+
+/// Whether a plug-in, by its name and its marketplace, is ours.
+fn is_ours(name: &str) -> bool {
+    name == "segno" || name.starts_with("segno@")
 }

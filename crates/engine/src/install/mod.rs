@@ -6,6 +6,7 @@
 
 mod health;
 mod record;
+mod target;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 use segno_agents::opencode;
 use segno_agents::watching;
+use segno_agents::watching::Block;
 use segno_agents::watching::Form;
 use segno_agents::watching::MARK;
 use segno_agents::watching::PLUGIN;
@@ -27,6 +29,8 @@ use thiserror::Error;
 
 pub use health::Health;
 use record::Record;
+use target::Content;
+use target::Target;
 
 /// Largest file of settings that is looked at.
 const LARGEST: u64 = 8 * 1024 * 1024;
@@ -34,6 +38,11 @@ const LARGEST: u64 = 8 * 1024 * 1024;
 const NPM_SETTINGS: &str = ".npmrc";
 const NPM_TEXT: &str = "# Made by `segno init`: with a plug-in opencode waits for a package of its own at each start.\n\
                         # Without a network this keeps it from trying for minutes.\nfetch-retries=0\n";
+
+/// What agents of all vendors read of a project.
+const AGENTS_MD: &str = "AGENTS.md";
+/// Whose files those of the plug-in directory are said to be.
+const PLUGIN_DIRECTORY: &str = "plug-in";
 
 /// Whose settings are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +98,21 @@ pub struct Installer {
     pub program: String,
 }
 
+/// What is put in besides hooks, for whoever asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// A command that draws the status line, for an agent that has one.
+    pub status_line: bool,
+    /// A server of the Model Context Protocol.
+    pub server: bool,
+    /// Commands that a person types in the agent.
+    pub commands: bool,
+}
+
+impl Extras {
+    const ALL: Self = Self { status_line: true, server: true, commands: true };
+}
+
 /// What shall become of one file.
 #[derive(Clone, Debug)]
 struct FilePlan {
@@ -96,9 +120,18 @@ struct FilePlan {
     before: Option<String>,
     /// None: it is removed.
     after: Option<String>,
+    /// What is written down of it, and where; what is noted of a file that nothing of ours is in any more goes.
+    record: Option<Record>,
+    record_path: Option<PathBuf>,
 }
 
-/// What shall become of the settings of one agent.
+impl FilePlan {
+    fn is_change(&self) -> bool {
+        self.before != self.after
+    }
+}
+
+/// What shall become of the files of one agent.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The agent.
@@ -107,20 +140,22 @@ pub struct Plan {
     pub path: PathBuf,
     /// What stands there now.
     pub standing: Standing,
+    /// What is left as it is though it was asked for, and why.
+    pub notices: Vec<String>,
+    /// The file of settings comes first.
     files: Vec<FilePlan>,
-    record: Option<Record>,
-    record_path: PathBuf,
+    is_removal: bool,
 }
 
 impl Plan {
     /// Whether nothing is to be done.
     pub fn is_empty(&self) -> bool {
-        self.files.iter().all(|file| file.before == file.after)
+        !self.files.iter().any(FilePlan::is_change)
     }
 
     /// The files that change: the path, what is in it now and what will be; none where there is or will be no file.
     pub fn changes(&self) -> impl Iterator<Item = (&Path, Option<&str>, Option<&str>)> {
-        let changed = self.files.iter().filter(|file| file.before != file.after);
+        let changed = self.files.iter().filter(|file| file.is_change());
         changed.map(|file| (file.path.as_path(), file.before.as_deref(), file.after.as_deref()))
     }
 }
@@ -159,71 +194,100 @@ impl Installer {
     pub fn standing(&self, agent: &str) -> Result<(PathBuf, Standing), InstallError> {
         let path = self.settings_path(agent)?;
         let text = self.read(&path)?.unwrap_or_default();
-        let standing = watching::standing(&text, &self.wanted(agent)?);
+        let standing = watching::standing(&text, &self.hooks(agent)?);
         let standing = standing.map_err(|why| InstallError::Settings { path: path.clone(), why })?;
         Ok((path, standing))
     }
 
-    /// Plans to put hooks in.
+    /// Plans to put hooks in, and what was asked for besides. What is there already of that stays, asked for or not.
     ///
     /// # Errors
-    /// If the settings cannot be read, or must not be changed.
-    pub fn plan_install(&self, agent: &str) -> Result<Plan, InstallError> {
-        let mut plan = self.plan(agent)?;
-        let wanted = self.wanted(agent)?;
-        let wrong = |why| InstallError::Settings { path: plan.path.clone(), why };
-        let now = plan.files[0].before.clone();
-        if plan.standing != Standing::Complete {
-            let (base, is_new) = self.without_ours(&plan, &wanted)?;
-            let installed = watching::put_in(base.as_deref().unwrap_or_default(), &wanted).map_err(wrong)?;
-            let folders = missing_folders(&plan.path);
-            let folders = if folders.is_empty() {
-                plan.record.take().map_or(folders, |old| old.folders)
-            } else {
-                folders
-            };
-            plan.record = Some(Record {
-                agent: agent.to_owned(),
-                path: plan.path.clone(),
-                created: base.is_none() && is_new,
-                folders,
-                digest: record::digest(&installed.text),
-                ranges: installed.ranges,
-                made: installed.made,
-                beside: None,
-            });
-            plan.files[0].after = Some(installed.text);
+    /// If a file cannot be read, or must not be changed.
+    pub fn plan_install(&self, agent: &str, extras: Extras) -> Result<Plan, InstallError> {
+        let mut plan = self.plan(agent, false)?;
+        for target in self.targets(agent)? {
+            self.plan_in(&mut plan, &target, extras)?;
         }
-        if matches!(wanted, Wanted::Plugin(_)) {
+        if matches!(watching(agent)?.form, Form::Plugin) {
             self.plan_plugin(&mut plan)?;
         }
-        if now != plan.files[0].after {
-            self.check_writable(&plan.path)?;
+        for file in plan.files.iter().filter(|file| file.is_change()) {
+            self.check_writable(&file.path)?;
         }
         Ok(plan)
     }
 
-    /// Plans to take them out.
+    /// Plans to take all of it out.
     ///
     /// # Errors
-    /// If the settings cannot be read, or must not be changed.
+    /// If a file cannot be read, or must not be changed.
     pub fn plan_removal(&self, agent: &str) -> Result<Plan, InstallError> {
-        let mut plan = self.plan(agent)?;
-        let wanted = self.wanted(agent)?;
-        if plan.standing != Standing::Missing {
-            self.check_writable(&plan.path)?;
-            plan.files[0].after = self.without_ours(&plan, &wanted)?.0;
+        let mut plan = self.plan(agent, true)?;
+        for target in self.targets(agent)? {
+            self.plan_out(&mut plan, &target)?;
         }
-        if let Some(beside) = plan.record.as_ref().and_then(|record| record.beside.clone()) {
-            let before = self.read(&beside)?;
+        let beside = plan.files.iter().find_map(|file| file.record.as_ref()?.beside.clone());
+        if let Some(path) = beside {
+            let before = self.read(&path)?;
             // Whoever wrote into it since keeps it.
             let after = before.clone().filter(|text| text != NPM_TEXT);
-            plan.files.push(FilePlan { path: beside, before, after });
+            plan.files.push(FilePlan { path, before, after, record: None, record_path: None });
         }
-        if matches!(wanted, Wanted::Plugin(_)) && !record::others(&self.state, &plan.record_path, agent) {
+        let own = plan.files.first().and_then(|file| file.record_path.clone()).unwrap_or_default();
+        if matches!(watching(agent)?.form, Form::Plugin) && !record::others(&self.state, &own, agent) {
             let path = self.plugin_path();
             let before = self.read(&path)?;
-            plan.files.push(FilePlan { path, before, after: None });
+            plan.files.push(FilePlan { path, before, after: None, record: None, record_path: None });
+        }
+        Ok(plan)
+    }
+
+    /// Plans to put a few lines about us into the AGENTS.md of a project, or to take them out.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or must not be changed.
+    pub fn plan_agents_md(&self, root: &Path, removes: bool) -> Result<Plan, InstallError> {
+        let here = Self { scope: Scope::Project(root.to_owned()), ..self.clone() };
+        let path = here.target(&root.join(AGENTS_MD))?;
+        let mut plan = empty_plan(AGENTS_MD, &path, removes);
+        let target = Target { path, content: Content::Block(Block::agents_md()) };
+        if removes {
+            here.plan_out(&mut plan, &target)?;
+        } else {
+            here.plan_in(&mut plan, &target, Extras::ALL)?;
+        }
+        for file in plan.files.iter().filter(|file| file.is_change()) {
+            here.check_writable(&file.path)?;
+        }
+        Ok(plan)
+    }
+
+    /// Plans to write a directory with a plug-in for each vendor. No settings are touched.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or must not be changed.
+    pub fn plan_plugin_directory(&self, directory: &Path, version: &str) -> Result<Plan, InstallError> {
+        let directory = self.target(directory)?;
+        let mut plan = empty_plan(PLUGIN_DIRECTORY, &directory, false);
+        for file in watching::plugin_files(&self.program, version) {
+            let target = Target { path: directory.join(file.path), content: Content::Whole(file.text) };
+            self.plan_in(&mut plan, &target, Extras::ALL)?;
+        }
+        for file in plan.files.iter().filter(|file| file.is_change()) {
+            self.check_writable(&file.path)?;
+        }
+        Ok(plan)
+    }
+
+    /// Plans to remove all such directories that were written, as far as nobody changed them.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn plan_plugin_removal(&self) -> Result<Plan, InstallError> {
+        let mut plan = empty_plan(PLUGIN_DIRECTORY, Path::new(PLUGIN_DIRECTORY), true);
+        for (_, record) in record::of_agent(&self.state, PLUGIN_DIRECTORY) {
+            let target = Target { path: record.path, content: Content::Whole(String::new()) };
+            self.plan_out(&mut plan, &target)?;
         }
         Ok(plan)
     }
@@ -238,82 +302,51 @@ impl Installer {
                 return Err(failed(&file.path, "it has just been changed by somebody else", "try again"));
             }
         }
-        let is_removal = plan.files[0].after.as_deref().is_none_or(|text| {
-            self.wanted(&plan.agent)
-                .is_ok_and(|wanted| watching::standing(text, &wanted) == Ok(Standing::Missing))
-        });
-        let record = plan.record.as_ref();
-        if let Some(record) = record.filter(|_| !is_removal) {
-            record
-                .write(&plan.record_path)
-                .map_err(|why| failed(&plan.record_path, why, "make room, or mend its rights"))?;
+        let noted = || plan.files.iter().filter_map(|file| Some((file, file.record_path.as_ref()?)));
+        for (file, path) in noted().filter(|_| !plan.is_removal) {
+            let Some(record) = file.record.as_ref().filter(|_| file.is_change()) else { continue };
+            record.write(path).map_err(|why| failed(path, why, "make room, or mend its rights"))?;
         }
-        // The plug-in is there before settings name it, and goes after they do not any more.
-        let (settings, others) = plan.files.split_at(1);
-        let order: Vec<&FilePlan> = if is_removal {
+        // What settings name is there before they name it, and goes after they do not any more.
+        let (settings, others) = plan.files.split_at(plan.files.len().min(1));
+        let order: Vec<&FilePlan> = if plan.is_removal {
             settings.iter().chain(others).collect()
         } else {
             others.iter().chain(settings).collect()
         };
-        for file in order.into_iter().filter(|file| file.before != file.after) {
+        for file in order.into_iter().filter(|file| file.is_change()) {
             write(file).map_err(|why| failed(&file.path, why, "look at who may write there"))?;
         }
-        if is_removal {
-            for folder in
-                record.filter(|record| record.created).into_iter().flat_map(|record| &record.folders)
-            {
-                // One that holds something else by now stays.
+        if plan.is_removal {
+            let records = plan.files.iter().filter_map(|file| file.record.as_ref());
+            let mut folders: Vec<&PathBuf> =
+                records.filter(|record| record.created).flat_map(|record| &record.folders).collect();
+            // The innermost first; one that holds something else by now stays.
+            folders.sort_by_key(|folder| std::cmp::Reverse(folder.as_os_str().len()));
+            for folder in folders {
                 let _ = std::fs::remove_dir(folder);
             }
-            let _ = std::fs::remove_file(&plan.record_path);
+            for (_, path) in noted() {
+                let _ = std::fs::remove_file(path);
+            }
         }
         Ok(())
     }
 
-    fn plan(&self, agent: &str) -> Result<Plan, InstallError> {
-        let named = self.settings_path(agent)?;
-        let path = self.target(&named)?;
-        let before = self.read(&path)?;
-        let wanted = self.wanted(agent)?;
-        let standing = watching::standing(before.as_deref().unwrap_or_default(), &wanted)
-            .map_err(|why| InstallError::Settings { path: path.clone(), why })?;
-        let record_path = record::path(&self.state, agent, &path);
-        let record = Record::read(&record_path).filter(|record| record.path == path);
-        let settings = FilePlan { path: path.clone(), after: before.clone(), before };
-        Ok(Plan { agent: agent.to_owned(), path, standing, files: vec![settings], record, record_path })
+    fn plan(&self, agent: &str, is_removal: bool) -> Result<Plan, InstallError> {
+        Ok(empty_plan(agent, &self.target(&self.settings_path(agent)?)?, is_removal))
     }
 
-    /// The settings without ours, none for a file that was made for them; and whether the file was not there before.
-    fn without_ours(&self, plan: &Plan, wanted: &Wanted) -> Result<(Option<String>, bool), InstallError> {
-        let Some(text) = &plan.files[0].before else { return Ok((None, true)) };
-        if plan.standing == Standing::Missing {
-            return Ok((Some(text.clone()), false));
-        }
-        let record = plan.record.as_ref();
-        let exact = record.filter(|record| record.digest == record::digest(text));
-        let exact = exact.and_then(|record| watching::undo(text, &record.ranges));
-        let created = record.is_some_and(|record| record.created);
-        let rest = match exact {
-            Some(exact) => exact,
-            None => watching::take_out(text, wanted, record.map(|record| record.made.as_slice()))
-                .map_err(|why| InstallError::Settings { path: plan.path.clone(), why })?,
-        };
-        let is_bare = matches!(rest.trim(), "" | "{}");
-        Ok((Some(rest).filter(|_| !(created && is_bare)), created))
-    }
-
-    fn wanted(&self, agent: &str) -> Result<Wanted, InstallError> {
+    /// The hooks of an agent.
+    fn hooks(&self, agent: &str) -> Result<Wanted, InstallError> {
         let watching = watching(agent)?;
         Ok(match watching.form {
-            Form::Hooks(make) => Wanted::hooks(agent, make, &self.line(agent)),
-            Form::Plugin => Wanted::Plugin(opencode::file_url(&self.plugin_path().to_string_lossy())),
+            Form::Hooks(make) => {
+                let program = segno_agents::launch::shell_word(&self.program);
+                Wanted::hooks(agent, make, &watching::hook_line(&program, agent))
+            }
+            Form::Plugin => Wanted::plugin(opencode::file_url(&self.plugin_path().to_string_lossy())),
         })
-    }
-
-    /// What a shell runs. Without this program it ends with 0 at once: some agents take anything else for a refusal.
-    fn line(&self, agent: &str) -> String {
-        let program = segno_agents::launch::shell_word(&self.program);
-        format!("command -v {program} >/dev/null 2>&1 && {program} {MARK} {agent} || true")
     }
 
     fn plugin_path(&self) -> PathBuf {
@@ -325,16 +358,18 @@ impl Installer {
         let command = [vec![self.program.clone()], words, vec![plan.agent.clone()]].concat();
         let path = self.plugin_path();
         let before = self.read(&path)?;
-        plan.files.push(FilePlan { path, before, after: Some(opencode::watching_plugin(&command)) });
+        let after = Some(opencode::watching_plugin(&command));
+        plan.files.push(FilePlan { path, before, after, record: None, record_path: None });
         let Some(folder) = plan.path.parent().filter(|_| self.scope == Scope::User) else { return Ok(()) };
         let path = folder.join(NPM_SETTINGS);
         let before = self.read(&path)?;
         let is_ours = before.as_deref().is_none_or(|text| text == NPM_TEXT);
-        if let Some(record) = &mut plan.record {
+        if let Some(record) = plan.files.first_mut().and_then(|file| file.record.as_mut()) {
             record.beside = is_ours.then(|| path.clone());
         }
         if is_ours {
-            plan.files.push(FilePlan { path, before, after: Some(NPM_TEXT.to_owned()) });
+            let after = Some(NPM_TEXT.to_owned());
+            plan.files.push(FilePlan { path, before, after, record: None, record_path: None });
         }
         Ok(())
     }
@@ -388,6 +423,11 @@ impl Installer {
         }
         Ok(())
     }
+}
+
+fn empty_plan(agent: &str, path: &Path, is_removal: bool) -> Plan {
+    let (agent, path) = (agent.to_owned(), path.to_owned());
+    Plan { agent, path, standing: Standing::Missing, notices: Vec::new(), files: Vec::new(), is_removal }
 }
 
 fn watching(agent: &str) -> Result<Watching, InstallError> {

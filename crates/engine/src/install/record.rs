@@ -13,6 +13,17 @@ use serde::Serialize;
 /// Largest such note.
 const LARGEST: u64 = 1024 * 1024;
 
+/// What a file is to us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// Settings, or a text, of somebody else's with a piece of ours.
+    #[default]
+    Shared,
+    /// All of it is ours.
+    Whole,
+}
+
 /// What was done to one file of settings. It holds nothing of what stands there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -28,6 +39,9 @@ pub(super) struct Record {
     pub(super) ranges: Vec<Range<usize>>,
     /// The lists and objects that were made for ours.
     pub(super) made: Vec<String>,
+    /// What the file is to us.
+    #[serde(default)]
+    pub(super) kind: Kind,
     /// A file that was made beside the settings.
     #[serde(default)]
     pub(super) beside: Option<PathBuf>,
@@ -47,14 +61,20 @@ pub(super) fn path(state: &Path, agent: &str, path: &Path) -> PathBuf {
     folder(state).join(format!("{agent}-{}.json", &name[..16]))
 }
 
-/// Whether ours is in another file of the same agent too.
-pub(super) fn others(state: &Path, own: &Path, agent: &str) -> bool {
+/// All notes of one agent.
+pub(super) fn of_agent(state: &Path, agent: &str) -> Vec<(PathBuf, Record)> {
     let entries = std::fs::read_dir(folder(state)).into_iter().flatten().flatten();
-    let prefix = format!("{agent}-");
-    entries.map(|entry| entry.path()).any(|path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        path != own && name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".json"))
-    })
+    let paths = entries.map(|entry| entry.path());
+    let mut records: Vec<(PathBuf, Record)> =
+        paths.filter_map(|path| Some((path.clone(), Record::read(&path)?))).collect();
+    records.retain(|(_, record)| record.agent == agent);
+    records.sort_by(|one, other| one.1.path.cmp(&other.1.path));
+    records
+}
+
+/// Whether ours is in another file of settings of the same agent too.
+pub(super) fn others(state: &Path, own: &Path, agent: &str) -> bool {
+    of_agent(state, agent).iter().any(|(path, record)| path != own && record.kind == Kind::Shared)
 }
 
 impl Record {

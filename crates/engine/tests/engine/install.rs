@@ -8,6 +8,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_agents::watching::Standing;
+use segno_engine::install::Extras;
 use segno_engine::install::InstallError;
 use segno_engine::install::Installer;
 use segno_engine::install::Scope;
@@ -37,7 +38,11 @@ impl House {
     }
 
     fn install(&self, agent: &str) {
-        let plan = self.installer.plan_install(agent).unwrap_or_else(|why| panic!("{agent}: {why}"));
+        self.install_with(agent, Extras::default());
+    }
+
+    fn install_with(&self, agent: &str, extras: Extras) {
+        let plan = self.installer.plan_install(agent, extras).unwrap_or_else(|why| panic!("{agent}: {why}"));
         self.installer.carry_out(&plan).unwrap();
     }
 
@@ -115,6 +120,19 @@ fn settings(dice: &mut Dice) -> String {
         let list = dice.pick(&["[]", "[\"a\"]", "[\n    \"a\",\n    \"b\"\n  ]"]);
         members.push(format!("\"plugin\": {list}"));
     }
+    for (name, entry) in [
+        ("mcpServers", "\"theirs\": {\"command\": \"x\", \"args\": [\"mcp\"]}"),
+        ("mcp", "\"theirs\": {\"type\": \"local\", \"command\": [\"x\"]} // loud\n"),
+    ] {
+        if dice.roll(4) == 0 {
+            let inner = if dice.roll(2) == 0 { "" } else { entry };
+            members.push(format!("\"{name}\": {{{inner}}}"));
+        }
+    }
+    if dice.roll(4) == 0 {
+        members
+            .push("\"statusLine\": {\"type\": \"command\", \"command\": \"~/bin/statusline.sh\"}".to_owned());
+    }
     if dice.roll(8) == 0 {
         let long = "lorem ipsum ".repeat(20_000);
         members.push(format!("\"large\": \"{long}\""));
@@ -127,6 +145,25 @@ fn settings(dice: &mut Dice) -> String {
     let text = format!("{top}{{{blank}{body}{trailing}{}}}{end}", dice.pick(&["\n", "", " "]));
     let text = if dice.roll(4) == 0 { text.replace('\n', "\r\n") } else { text };
     if dice.roll(5) == 0 { format!("\u{feff}{text}") } else { text }
+}
+
+/// Settings in TOML as somebody may have written them.
+fn toml_settings(dice: &mut Dice) -> String {
+    let text = dice.pick(&[
+        "",
+        "\n",
+        "model = \"x\"",
+        "# mine\nmodel = \"x\" # the good one\n\n[features]\nhooks = true\n",
+        "[mcp_servers.theirs]\ncommand = \"x\"\nargs = [\"mcp\"]\n\n\n",
+        "[projects.\"/p\"]\ntrust_level = \"trusted\"\n[hooks.state.\"a:b\"]\ntrusted_hash = \"sha256:1\"\n",
+    ]);
+    let text = text.to_owned();
+    if dice.roll(4) == 0 { text.replace('\n', "\r\n") } else { text }
+}
+
+/// What is put in besides hooks: each of the eight ways in turn, and commands, which are many files, now and then.
+fn extras(seed: u64) -> Extras {
+    Extras { status_line: seed & 1 > 0, server: seed & 2 > 0, commands: seed.is_multiple_of(7) }
 }
 
 #[test]
@@ -159,15 +196,27 @@ fn settings_in_fifty_shapes_come_back_to_the_byte() {
                     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
                 }
             }
-            let before = all(&house.home());
-            house.install(agent);
+            // What servers are named in, where that is a file of its own.
+            if dice.roll(3) > 0 && *agent == "claude" {
+                std::fs::write(house.home().join(".claude.json"), settings(&mut dice)).unwrap();
+            }
+            if dice.roll(3) > 0 && *agent == "codex" {
+                std::fs::create_dir_all(folder).unwrap();
+                std::fs::write(folder.join("config.toml"), toml_settings(&mut dice)).unwrap();
+            }
+            if dice.roll(4) == 0 {
+                std::fs::create_dir_all(folder.join("commands")).unwrap();
+                std::fs::write(folder.join("commands/sessions.md"), "theirs").unwrap();
+            }
+            let (before, extras) = (all(&house.home()), extras(seed));
+            house.install_with(agent, extras);
             assert_eq!(house.installer.standing(agent).unwrap().1, Standing::Complete, "{agent} {seed}");
             let once = all(&house.home());
             assert_ne!(once, before, "{agent} {seed}");
-            assert!(
-                house.installer.plan_install(agent).unwrap().is_empty(),
-                "{agent} {seed}: it is there already"
-            );
+            for again in [extras, Extras::default()] {
+                let plan = house.installer.plan_install(agent, again).unwrap();
+                assert!(plan.is_empty(), "{agent} {seed}: it is there already");
+            }
             house.install(agent);
             assert_eq!(all(&house.home()), once, "{agent} {seed}: a second time changes nothing");
             house.remove(agent);
@@ -180,6 +229,129 @@ fn settings_in_fifty_shapes_come_back_to_the_byte() {
                 "{agent} {seed}: only an empty folder is left"
             );
         }
+    }
+}
+
+#[test]
+fn what_is_asked_for_later_comes_to_what_is_there_and_goes_with_it() {
+    for agent in segno_agents::CODING {
+        let house = House::new();
+        let path = house.installer.settings_path(agent).unwrap();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "{\n  \"mine\": 1 // this\n}\n").unwrap();
+        let before = all(&house.home());
+        house.install(agent);
+        let hooks = all(&house.home());
+        house.install_with(agent, extras(7));
+        let whole = all(&house.home());
+        assert!(whole.len() > hooks.len(), "{agent}: commands are files");
+        house.install(agent);
+        assert_eq!(all(&house.home()), whole, "{agent}: what is not asked for again stays");
+        house.remove(agent);
+        assert_eq!(all(&house.home()), before, "{agent}");
+    }
+}
+
+#[test]
+fn what_is_somebody_elses_is_named_and_stays() {
+    let house = House::new();
+    let path = house.installer.settings_path("claude").unwrap();
+    std::fs::create_dir_all(path.parent().unwrap().join("commands")).unwrap();
+    std::fs::write(&path, "{\"statusLine\": {\"type\": \"command\", \"command\": \"my-statusline\"}}")
+        .unwrap();
+    std::fs::write(path.parent().unwrap().join("commands/wake.md"), "mine").unwrap();
+    let plan = house.installer.plan_install("claude", extras(7)).unwrap();
+    assert_eq!(plan.notices.len(), 2, "{:?}", plan.notices);
+    assert!(plan.notices[0].ends_with("has a `statusLine` of its own, which stays as it is"));
+    assert!(plan.notices[1].ends_with("commands/wake.md is somebody else's and stays as it is"));
+    house.installer.carry_out(&plan).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("my-statusline") && !text.contains("segno statusline"), "{text}");
+    // A command that somebody made their own stays when ours go.
+    let own = path.parent().unwrap().join("commands/sessions.md");
+    std::fs::write(&own, "changed").unwrap();
+    let plan = house.installer.plan_removal("claude").unwrap();
+    assert!(
+        plan.notices[0].ends_with("commands/sessions.md was changed since and stays"),
+        "{:?}",
+        plan.notices
+    );
+    house.installer.carry_out(&plan).unwrap();
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), "changed");
+    assert_eq!(std::fs::read_dir(own.parent().unwrap()).unwrap().count(), 2);
+    // So does a server of the same name that is not ours.
+    let toml = house.home().join(".codex/config.toml");
+    std::fs::create_dir_all(toml.parent().unwrap()).unwrap();
+    std::fs::write(&toml, "[mcp_servers.segno]\ncommand = \"other\"\n").unwrap();
+    let why = house.installer.plan_install("codex", extras(2)).unwrap_err().to_string();
+    assert!(why.contains("an mcp_servers.segno of its own"), "{why}");
+    std::fs::write(&toml, "[broken").unwrap();
+    let why = house.installer.plan_install("codex", extras(2)).unwrap_err().to_string();
+    assert!(why.contains("it cannot be read"), "{why}");
+}
+
+#[test]
+fn where_servers_and_commands_go() {
+    let mut house = House::new();
+    for agent in segno_agents::CODING {
+        house.install_with(agent, extras(7));
+    }
+    let read = |file: &str| {
+        std::fs::read_to_string(house.home().join(file)).unwrap_or_else(|why| panic!("{file}: {why}"))
+    };
+    assert!(read(".claude/settings.json").contains("segno statusline || true"));
+    assert!(read(".claude.json").contains("\"segno\": {"));
+    assert!(
+        read(".codex/config.toml").contains("[mcp_servers.segno]\ncommand = \"segno\"\nargs = [\"mcp\"]\n")
+    );
+    assert!(read(".codex/skills/segno/SKILL.md").contains("`segno wake --show-brief`"));
+    assert!(read(".gemini/settings.json").contains("\"mcpServers\""));
+    assert!(read(".gemini/commands/sessions.toml").contains("segno sessions $1"));
+    assert!(read(".config/opencode/opencode.json").contains("\"mcp\""));
+    assert!(read(".config/opencode/command/segno-undo.md").contains("segno undo --dry-run $ARGUMENTS"));
+    assert!(
+        read(".claude/commands/segno-checkpoint.md")
+            .contains("allowed-tools: Bash(segno checkpoint --make:*)")
+    );
+    let project = house.dir.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    let others = all(&house.home());
+    house.installer.scope = Scope::Project(project.clone());
+    for agent in segno_agents::CODING {
+        house.install_with(agent, extras(7));
+    }
+    for file in
+        [".mcp.json", ".codex/config.toml", ".agents/skills/segno/SKILL.md", ".opencode/command/wake.md"]
+    {
+        assert!(project.join(file).is_file(), "{file}");
+    }
+    for agent in segno_agents::CODING {
+        house.remove(agent);
+    }
+    assert_eq!((all(&project).len(), all(&house.home())), (0, others));
+}
+
+#[test]
+fn a_few_lines_in_agents_md_come_and_go() {
+    let house = House::new();
+    let project = house.dir.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    let file = project.join("AGENTS.md");
+    for text in [None, Some("# Rules\n\nBe kind.\n"), Some("no end of line")] {
+        if let Some(text) = text {
+            std::fs::write(&file, text).unwrap();
+        }
+        let plan = house.installer.plan_agents_md(&project, false).unwrap();
+        house.installer.carry_out(&plan).unwrap();
+        let with = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            with.starts_with(text.unwrap_or_default()) && with.contains("segno resume --show-brief"),
+            "{with}"
+        );
+        assert!(house.installer.plan_agents_md(&project, false).unwrap().is_empty());
+        let plan = house.installer.plan_agents_md(&project, true).unwrap();
+        house.installer.carry_out(&plan).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).ok().as_deref(), text);
     }
 }
 
@@ -233,7 +405,7 @@ fn what_is_broken_protected_or_elsewhere_is_left_alone() {
     let path = house.installer.settings_path("claude").unwrap();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let says = |wanted: &str| {
-        let why = house.installer.plan_install("claude").unwrap_err().to_string();
+        let why = house.installer.plan_install("claude", Extras::default()).unwrap_err().to_string();
         assert!(why.contains(wanted), "{why}");
     };
     for (text, wanted) in [
@@ -255,7 +427,7 @@ fn what_is_broken_protected_or_elsewhere_is_left_alone() {
     says("hard link");
     std::fs::remove_file(house.home().join("twin")).unwrap();
     // Somebody else is quicker than the person who thinks about it.
-    let plan = house.installer.plan_install("claude").unwrap();
+    let plan = house.installer.plan_install("claude", Extras::default()).unwrap();
     std::fs::write(&path, "{\"new\": 1}").unwrap();
     let why = house.installer.carry_out(&plan).unwrap_err();
     assert!(matches!(&why, InstallError::File { why, .. } if why.contains("just been changed")), "{why}");
@@ -280,8 +452,82 @@ fn a_project_has_settings_of_its_own_and_nothing_leads_out_of_it() {
     }
     assert!(all(&project).is_empty());
     symlink(house.home(), project.join(".claude")).unwrap();
-    let why = house.installer.plan_install("claude").unwrap_err().to_string();
+    let why = house.installer.plan_install("claude", Extras::default()).unwrap_err().to_string();
     assert!(why.contains("leads out of the project"), "{why}");
+}
+
+#[test]
+fn what_keeps_hooks_from_running_is_named() {
+    let house = House::new();
+    let root = house.dir.path().join("project");
+    std::fs::create_dir_all(root.join(".claude")).unwrap();
+    let project = Installer { scope: Scope::Project(root.clone()), ..house.installer.clone() };
+    let problems = |agent: &str| {
+        let health = house.installer.health(&project).into_iter().find(|health| health.agent == agent);
+        health.unwrap_or_else(|| panic!("{agent} has hooks")).problems
+    };
+    assert!(house.installer.health(&project).is_empty(), "nothing is installed yet");
+    for agent in segno_agents::CODING {
+        house.install(agent);
+    }
+    assert_eq!((problems("claude"), problems("gemini"), problems("opencode")), (vec![], vec![], vec![]));
+    assert_eq!(problems("codex"), ["installed, not yet trusted: type /hooks in codex and look at them once"]);
+    // A project's own settings, which nobody may have looked at, switch them off.
+    let local = root.join(".claude/settings.local.json");
+    std::fs::write(&local, "{\"disableAllHooks\": true}").unwrap();
+    assert_eq!(problems("claude"), [format!("switched off: disableAllHooks is set in {}", local.display())]);
+    std::fs::remove_file(&local).unwrap();
+    let settings = house.installer.settings_path("gemini").unwrap();
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, text.replacen('{', "{\"hooksConfig\": {\"enabled\": false},", 1)).unwrap();
+    assert!(problems("gemini")[0].starts_with("switched off: hooksConfig.enabled is false in "));
+    std::fs::write(&settings, &text).unwrap();
+    // The same as a plug-in: everything would be told twice.
+    std::fs::create_dir_all(house.home().join(".gemini/extensions/segno")).unwrap();
+    assert!(
+        problems("gemini")[0].starts_with("a plug-in of segno is installed too"),
+        "{:?}",
+        problems("gemini")
+    );
+    let settings = house.installer.settings_path("claude").unwrap();
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, text.replacen('{', "{\"enabledPlugins\": {\"segno@segno\": true},", 1))
+        .unwrap();
+    assert!(
+        problems("claude")[0].starts_with("a plug-in of segno is installed too"),
+        "{:?}",
+        problems("claude")
+    );
+    std::fs::write(&settings, text.replace("PreToolUse", "PreTool")).unwrap();
+    assert_eq!(problems("claude"), ["missing or different: PreToolUse; segno init mends them"]);
+    std::fs::write(&settings, "{}").unwrap();
+    assert_eq!(problems("claude"), ["they were taken out by somebody else; segno init puts them back"]);
+    // Two at once.
+    house.install("claude");
+    let plan = project.plan_install("claude", Extras::default()).unwrap();
+    project.carry_out(&plan).unwrap();
+    assert!(problems("claude")[0].contains("too, and run twice"), "{:?}", problems("claude"));
+}
+
+#[test]
+fn each_account_has_settings_of_its_own() {
+    let mut house = House::new();
+    for account in ["work", "home"] {
+        let folder = house.dir.path().join(account);
+        house.installer.variables.insert("CLAUDE_CONFIG_DIR".to_owned(), folder.to_str().unwrap().to_owned());
+        house.install_with("claude", extras(7));
+        assert!(folder.join("settings.json").is_file() && folder.join(".claude.json").is_file());
+        assert!(folder.join("commands/sessions.md").is_file());
+    }
+    house.remove("claude");
+    assert!(!house.dir.path().join("home/settings.json").exists(), "what was made for it is gone");
+    assert!(house.dir.path().join("work/settings.json").is_file(), "the other account keeps its own");
+    house
+        .installer
+        .variables
+        .insert("CLAUDE_CONFIG_DIR".to_owned(), house.dir.path().join("work").to_str().unwrap().to_owned());
+    house.remove("claude");
+    assert!(!house.dir.path().join("work").exists());
 }
 
 #[test]

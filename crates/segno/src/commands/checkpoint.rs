@@ -45,9 +45,23 @@ pub struct Args {
     /// What to do; without it, lists the checkpoints
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// List checkpoints, as `segno checkpoint list` does
+    #[arg(long)]
+    pub list: bool,
+    /// Bring files to where this checkpoint has them, as `segno checkpoint restore` does
+    #[arg(long, value_name = "ID", conflicts_with = "list")]
+    pub restore: Option<String>,
+    /// Make a checkpoint, if no other flag says what to do: what agents call for /checkpoint
+    #[arg(long)]
+    pub make: bool,
 }
 
 impl Args {
+    /// Doing this.
+    pub const fn of(command: Command) -> Self {
+        Self { command: Some(command), list: false, restore: None, make: false }
+    }
+
     /// Whether it would remove snapshots.
     pub const fn removes(&self) -> bool {
         matches!(self.command, Some(Command::Gc))
@@ -178,7 +192,25 @@ fn check(context: &Context, id: &str) -> Outcome {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    match &args.command {
+    if args.command.is_some() && (args.list || args.restore.is_some() || args.make) {
+        return Err(CommandError::usage(
+            "--list, --restore and --make stand alone, without a command behind them",
+        )
+        .hint("segno checkpoint --list   (or: segno checkpoint list)"));
+    }
+    let named = match (args.list, &args.restore, args.make) {
+        (true, ..) => Some(Command::List { page: Page::default() }),
+        (_, Some(name), _) => Some(Command::Restore {
+            name: name.clone(),
+            paths: Vec::new(),
+            files: false,
+            state: false,
+            flags: RestoreFlags::default(),
+        }),
+        (.., true) => Some(Command::Create { name: None, reason: None }),
+        _ => None,
+    };
+    match args.command.as_ref().or(named.as_ref()) {
         None => list(context, &Page::default()),
         Some(Command::Create { name, reason }) => {
             let mut inputs: Vec<Input> = Vec::new();

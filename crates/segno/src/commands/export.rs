@@ -52,7 +52,7 @@ pub enum Format {
 ///
 /// Without -o it goes to standard output. A file that ends in .gz or .zst is compressed.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno export last -o session.json.zst")]
+#[command(visible_alias = "session-export", after_help = "Example:\n  segno export last -o session.json.zst")]
 pub struct Args {
     /// The session
     #[command(flatten)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use segno_engine::agents;
+use segno_engine::install::Extras;
 use segno_engine::install::InstallError;
 use segno_engine::install::Installer;
 use segno_engine::install::Plan;
@@ -28,13 +29,31 @@ const SHOWN: usize = 60;
 ///
 /// Adds hooks to the settings of Claude Code, Codex, Gemini CLI and opencode: afterwards you go on typing `claude`, `codex`,
 /// `gemini` or `opencode` as before. Everything else in the settings stays as it is, and `segno uninit` gives them back. Shows
-/// the change first and asks. With --project DIR it changes the settings of that project instead of your own.
+/// the change first and asks. With --project DIR it changes the settings of that project instead of your own. What the other
+/// flags add stays until `segno uninit`, also if `segno init` is called again without them.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Examples:\n  segno init --dry-run\n  segno init claude codex")]
+#[command(
+    after_help = "Examples:\n  segno init --dry-run\n  segno init claude codex\n  segno init --statusline --commands --mcp"
+)]
 pub struct InitArgs {
     /// The agents; those that you have if nothing is said
     #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::CODING))]
     pub agents: Vec<String>,
+    /// Also have Claude Code show how the session stands, with `segno statusline`; a status line of your own stays
+    #[arg(long)]
+    pub statusline: bool,
+    /// Also register `segno mcp` with each agent, so that it can keep its own session
+    #[arg(long)]
+    pub mcp: bool,
+    /// Also install commands such as /sessions, /checkpoint and /wake in each agent
+    #[arg(long)]
+    pub commands: bool,
+    /// Also add a few lines about segno to the AGENTS.md of the project
+    #[arg(long)]
+    pub agents_md: bool,
+    /// Instead of all that, write a directory with plug-ins for all agents; its README.md says how each takes it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["agents", "user", "project", "statusline", "mcp", "commands", "agents_md"])]
+    pub plugin: Option<PathBuf>,
     /// How the settings are changed
     #[command(flatten)]
     pub how: HowArgs,
@@ -75,6 +94,22 @@ pub struct HowArgs {
 /// If the command cannot do what it was asked.
 pub fn init(context: &Context, args: &InitArgs) -> Outcome {
     let installer = installer(context);
+    if let Some(directory) = &args.plugin {
+        let here =
+            std::env::current_dir().map_err(|why| CommandError::io("there is no current directory", why))?;
+        let plan = installer.plan_plugin_directory(&here.join(directory), env!("CARGO_PKG_VERSION"));
+        let change = Change {
+            done: "written",
+            already: "nothing to do: it is there",
+            dry_run: args.how.dry_run,
+            yes: args.how.yes,
+        };
+        apply(context, &installer, vec![plan], &change)?;
+        context
+            .printer
+            .hint(format!("{} says how each agent takes it", directory.join("README.md").display()));
+        return Ok(());
+    }
     let path = context.environment.get("PATH").unwrap_or_default();
     let is_there = |name: &str| {
         let programs = agents::by_name(name).map(|agent| agent.probe().programs).unwrap_or_default();
@@ -89,10 +124,18 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
         return Err(CommandError::new(ExitCode::Environment, "agent_missing", message)
             .hint(format!("name the agents: segno init {}", agents::CODING.join(" "))));
     }
-    let plans = chosen.iter().map(|name| installer.plan_install(name)).collect::<Vec<_>>();
+    if args.statusline && !chosen.contains(&"claude") {
+        return Err(CommandError::usage("--statusline is for Claude Code: no other agent has such a line")
+            .hint("segno init claude --statusline"));
+    }
+    let extras = Extras { status_line: args.statusline, server: args.mcp, commands: args.commands };
+    let mut plans: Vec<_> = chosen.iter().map(|name| installer.plan_install(name, extras)).collect();
+    if args.agents_md {
+        plans.push(installer.plan_agents_md(&context.project.root, false));
+    }
     let change = Change {
         done: "installed",
-        already: "nothing to do: hooks are there",
+        already: "nothing to do: all of it is there",
         dry_run: args.how.dry_run,
         yes: args.how.yes,
     };
@@ -119,10 +162,15 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
 pub fn uninit(context: &Context, args: &UninitArgs) -> Outcome {
     let installer = installer(context);
     let chosen = if args.agents.is_empty() { agents::CODING.to_vec() } else { unique(&args.agents) };
-    let plans = chosen.iter().map(|name| installer.plan_removal(name)).collect::<Vec<_>>();
+    let mut plans: Vec<_> = chosen.iter().map(|name| installer.plan_removal(name)).collect();
+    if args.agents.is_empty() {
+        // One that cannot be read has nothing that could be taken out.
+        plans.extend(installer.plan_agents_md(&context.project.root, true).map(Ok));
+        plans.extend(installer.plan_plugin_removal().map(Ok));
+    }
     let change = Change {
         done: "taken out",
-        already: "nothing to do: no hooks are there",
+        already: "nothing to do: nothing of ours is there",
         dry_run: args.how.dry_run,
         yes: args.how.yes,
     };
@@ -197,7 +245,12 @@ fn apply(
             Err(why) => wrong.push(why),
         }
     }
+    // Nothing is said of a text that nothing of ours was in.
+    ready.retain(|plan| !(plan.is_empty() && segno_engine::agents::by_name(&plan.agent).is_none()));
     for plan in &ready {
+        for notice in &plan.notices {
+            printer.warn(notice.as_str());
+        }
         if plan.is_empty() {
             printer.talk(format!("{}  {}   {}", plan.agent, change.already, plan.path.display()));
         } else {
@@ -228,9 +281,10 @@ fn apply(
         shown.push(json!({
             "agent": plan.agent, "settings": plan.path, "status": status,
             "files": plan.changes().map(|(path, ..)| path).collect::<Vec<&Path>>(),
+            "notices": plan.notices,
         }));
         if !plan.is_empty() && !change.dry_run {
-            printer.talk(Text::new().painted(Meaning::Done, format!("{} hooks {}", plan.agent, change.done)));
+            printer.talk(Text::new().painted(Meaning::Done, format!("{} {}", plan.agent, change.done)));
         }
     }
     if printer.is_json() {
@@ -251,12 +305,19 @@ fn apply(
 fn show(context: &Context, settings: &Path, path: &Path, before: Option<&str>, after: Option<&str>) {
     let printer = &context.printer;
     if path != settings {
-        let what = if after.is_some() { "is written" } else { "is removed" };
+        let what = match (before, after) {
+            (None, _) => "is made",
+            (Some(_), Some(_)) => "is changed",
+            (Some(_), None) => "is removed",
+        };
         printer.talk(format!("  {}  {what}", path.display()));
-        return;
+        // What is all ours is not shown line by line.
+        if before.is_none() || after.is_none() || path.extension().is_some_and(|end| end == "js") {
+            return;
+        }
     }
     let Some(after) = after else {
-        printer.talk("  removed: it was made for the hooks");
+        printer.talk("  removed: it was made for this");
         return;
     };
     let lines = changed_lines(before.unwrap_or_default(), after);

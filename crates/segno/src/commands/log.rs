@@ -54,7 +54,7 @@ pub struct Args {
 ///
 /// The actions of the session in order, one line each, with their phase.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno history last --limit 50")]
+#[command(visible_alias = "session-history", after_help = "Example:\n  segno history last --limit 50")]
 pub struct HistoryArgs {
     /// The session
     #[command(flatten)]

@@ -26,7 +26,7 @@ use crate::output::units;
 ///
 /// Without a flag: where it stands, what it used, and what to type next. With a flag: one of its lists, in pages.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(visible_alias = "session-info", after_help = "Example:\n  segno show last --tools --limit 20")]
+#[command(visible_aliases = ["session", "session-info"], after_help = "Example:\n  segno show last --tools --limit 20")]
 pub struct Args {
     /// The session
     #[command(flatten)]

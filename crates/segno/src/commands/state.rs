@@ -13,7 +13,10 @@ use crate::error::Outcome;
 /// Everything the journal adds up to: status, phase, counters, budgets, open calls. With `--live` only what is under
 /// way right now.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno state --json | jq .status\n  segno state --live")]
+#[command(
+    visible_alias = "session-state",
+    after_help = "Example:\n  segno state --json | jq .status\n  segno state --live"
+)]
 pub struct Args {
     /// The session
     #[command(flatten)]

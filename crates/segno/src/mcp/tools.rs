@@ -256,7 +256,7 @@ const TOOLS: &[Spec] = &[
     }),
     tool!("checkpoint", "Keep files and state as they are now", Checkpoint, |it| {
         let create = checkpoint::Command::Create { name: it.name, reason: it.reason };
-        command(Command::Checkpoint(checkpoint::Args { command: Some(create) }))
+        command(Command::Checkpoint(checkpoint::Args::of(create)))
     }),
     tool!("diff", "What changed in the files since a checkpoint", Diff, |it| {
         command(Command::Diff(crate::commands::diff::DiffArgs {
@@ -275,7 +275,7 @@ const TOOLS: &[Spec] = &[
                 state: false,
                 flags,
             };
-            Box::new(Command::Checkpoint(checkpoint::Args { command: Some(restore) }))
+            Box::new(Command::Checkpoint(checkpoint::Args::of(restore)))
         };
         let (preview, apply) = (restore(only_look()), restore(without_question()));
         let instead = format!("segno checkpoint restore {}", it.checkpoint);

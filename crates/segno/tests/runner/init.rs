@@ -42,11 +42,11 @@ fn there_and_back() {
     );
     assert!(settings(&env).contains("// the good one") && settings(&env).contains("PreToolUse"));
     let again = env.run(&["init", "--yes"]);
-    assert!(again.stderr.contains("claude  nothing to do: hooks are there"), "{}", again.stderr);
+    assert!(again.stderr.contains("claude  nothing to do: all of it is there"), "{}", again.stderr);
     let back = env.run(&["uninit", "--yes"]);
     assert_eq!((back.code, settings(&env).as_str()), (0, CLAUDE), "{}", back.stderr);
     let again = env.run(&["uninit", "--yes"]);
-    assert!(again.stderr.contains("nothing to do: no hooks are there"), "{}", again.stderr);
+    assert!(again.stderr.contains("nothing to do: nothing of ours is there"), "{}", again.stderr);
 }
 
 #[test]
@@ -72,4 +72,81 @@ fn without_agents_it_says_so() {
     assert_eq!(said.code, 0, "{}", said.stderr);
     let said = env.run(&["uninit", "--yes", "claude"]);
     assert_eq!((said.code, env.path("home/.claude").exists()), (0, false), "{}", said.stderr);
+}
+
+#[test]
+fn the_words_of_agents_commands_are_understood() {
+    let env = TestEnv::new();
+    let id = env.start(&["login form"]);
+    assert!(env.ok(&["sessions", "--status", "active"]).stdout.contains("login form"));
+    assert!(env.ok(&["session", &id, "--tools"]).code == 0);
+    assert!(env.ok(&["session-state"]).stdout.contains("login form"));
+    assert!(env.ok(&["session-history"]).code == 0);
+    assert!(env.ok(&["session-export", "--format", "md"]).stdout.contains("login form"));
+    let before = env.json(&["checkpoint", "--list"])["total"].as_u64().unwrap();
+    env.ok(&["checkpoint", "--make"]);
+    assert_eq!(env.json(&["checkpoint", "--list", "--make"])["total"], before + 1);
+    let newest = env.json(&["show"])["state"]["checkpoint"]["id"].as_str().unwrap().to_owned();
+    let by_flag = env.run(&["checkpoint", "--make", "--restore", &newest]);
+    let by_word = env.run(&["checkpoint", "restore", &newest]);
+    assert_eq!((by_flag.code, by_flag.stderr), (by_word.code, by_word.stderr), "both mean the same");
+    assert_ne!(by_word.code, 0, "there are no files here to go back to");
+    let both = env.run(&["checkpoint", "--list", "show", "x"]);
+    assert!(both.code == 2 && both.stderr.contains("stand alone"), "{}", both.stderr);
+    env.ok(&["pause", &id]);
+    env.ok(&["wake", "--no-run"]);
+    assert_eq!(env.json(&["session", &id])["state"]["status"], "active");
+}
+
+#[test]
+fn what_is_asked_for_besides_hooks_comes_and_goes() {
+    let env = house();
+    env.write("home/.claude.json", "{\n  \"numStartups\": 3\n}\n");
+    env.write("project/AGENTS.md", "# Rules\n");
+    let all = ["init", "claude", "--statusline", "--mcp", "--commands", "--agents-md", "--yes"];
+    let done = env.run(&all);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(settings(&env).contains("statusline || true"), "{}", settings(&env));
+    assert!(
+        env.read("home/.claude.json").contains("\"numStartups\": 3,"),
+        "{}",
+        env.read("home/.claude.json")
+    );
+    assert!(done.stderr.contains("+   \"mcpServers\": {"), "what changes is shown: {}", done.stderr);
+    assert!(env.path("home/.claude/commands/sessions.md").is_file());
+    assert!(env.read("project/AGENTS.md").starts_with("# Rules\n\n<!-- segno init --agents-md: begin -->\n"));
+    let again = env.run(&all);
+    assert!(again.stderr.contains("claude  nothing to do: all of it is there"), "{}", again.stderr);
+    let back = env.run(&["uninit", "--yes"]);
+    assert_eq!((back.code, settings(&env).as_str()), (0, CLAUDE), "{}", back.stderr);
+    assert_eq!(env.read("home/.claude.json"), "{\n  \"numStartups\": 3\n}\n");
+    assert_eq!(env.read("project/AGENTS.md"), "# Rules\n");
+    assert!(!env.path("home/.claude/commands").exists());
+    let other = env.run(&["init", "codex", "--statusline"]);
+    assert!(other.code == 2 && other.stderr.contains("is for Claude Code"), "{}", other.stderr);
+}
+
+#[test]
+fn a_directory_of_plugins_is_written_and_removed() {
+    let env = TestEnv::new();
+    let done = env.run(&["init", "--plugin", "plugins", "--yes"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for file in [
+        "README.md",
+        "claude/.claude-plugin/plugin.json",
+        "codex/.codex-plugin/plugin.json",
+        "gemini/gemini-extension.json",
+        "opencode/segno-watch.js",
+    ] {
+        assert!(env.path("project/plugins").join(file).is_file(), "{file}");
+    }
+    assert!(
+        !env.path("home/.claude").exists() && !env.path("home/.codex").exists(),
+        "no settings are touched"
+    );
+    env.write("project/plugins/README.md", "mine");
+    let back = env.run(&["uninit", "--yes"]);
+    assert!(back.stderr.contains("README.md was changed since and stays"), "{}", back.stderr);
+    assert_eq!(back.code, 0, "{}", back.stderr);
+    assert_eq!(fs::read_dir(env.path("project/plugins")).unwrap().count(), 1);
 }

@@ -58,8 +58,11 @@ use crate::exit::ExitCode;
 /// again. If an agent worked in the session, it continues in the same conversation where possible, and is told what was
 /// done, what is in doubt, what changed and what is still to do. A session without an agent only becomes active again.
 #[derive(ClapArgs, Clone, Debug, Default)]
-#[command(after_help = "Examples:\n  segno resume\n  segno resume 804211 --from live\n  \
-    segno resume --agent codex\n  segno resume --all\n  segno resume --show-brief")]
+#[command(
+    visible_alias = "wake",
+    after_help = "Examples:\n  segno resume\n  segno resume 804211 --from live\n  \
+    segno resume --agent codex\n  segno resume --all\n  segno resume --show-brief"
+)]
 pub struct Args {
     /// The session
     #[command(flatten)]
