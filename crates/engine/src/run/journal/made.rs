@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use segno_agents::AgentEvent;
 use segno_agents::ChangeKind;
+use segno_core::Timestamp;
 use segno_workspace::Snapshot;
 use segno_workspace::Workspace;
 
@@ -22,6 +23,8 @@ const FILES: usize = 10_000;
 pub(super) struct Before {
     workspace: Workspace,
     snapshot: Snapshot,
+    /// When they were looked at. The run itself is recorded only after its agent was started, which may be quicker.
+    taken_at: Timestamp,
 }
 
 impl Before {
@@ -51,16 +54,19 @@ impl Recorder<'_> {
 
     fn is_new(&mut self, path: &str, change: ChangeKind) -> bool {
         let Some(run) = self.state.run.as_ref().filter(|run| run.id == self.run) else { return false };
-        let (root, began) = (PathBuf::from(&self.state.project.path), run.started_at);
+        let root = PathBuf::from(&self.state.project.path);
         let Some(place) = inside(&root, Path::new(&run.directory), Path::new(path)) else { return false };
         let is_first = self.told_files.len() < FILES && self.told_files.insert(place.clone());
-        if !is_first || change != ChangeKind::Modified || !born_after(&root.join(&place), began) {
+        if !is_first || change != ChangeKind::Modified {
             return false;
         }
         if self.before.is_none() {
             self.before = Some(self.before());
         }
-        self.before.as_ref().and_then(Option::as_ref).is_some_and(|before| !before.held(&place))
+        self.before
+            .as_ref()
+            .and_then(Option::as_ref)
+            .is_some_and(|before| born_after(&root.join(&place), before.taken_at) && !before.held(&place))
     }
 
     fn before(&self) -> Option<Before> {
@@ -68,6 +74,6 @@ impl Recorder<'_> {
         let checkpoint = start_of_run(self).ok()??;
         let workspace = self.engine.workspace(&self.state).ok()?;
         let snapshot = self.engine.snapshot_of(&workspace, &checkpoint).ok()?;
-        Some(Before { workspace, snapshot })
+        Some(Before { workspace, snapshot, taken_at: checkpoint.created_at })
     }
 }

@@ -91,7 +91,9 @@ fn a_flaky_test(#[values("claude", "codex")] agent: &'static str) {
     assert_eq!(the.verdicts(), ["next_phase", "continue", "continue", "next_phase"]);
     let ended = the.real.lab.journal(Some("iteration_ended"));
     let of = |n: usize, pointer: &str| ended[n].pointer(pointer).cloned().unwrap_or(Value::Null);
+    // The first measurement after a change of the code makes Python write its cache beside it: the files differ, so it
+    // is measured again, and what came out then is compared from the next iteration on.
     let flaky: Vec<Value> = (0..4).map(|n| of(n, "/body/observation/flaky")).collect();
-    assert_eq!(flaky, [json!(false), json!(true), json!(true), json!(false)]);
+    assert_eq!(flaky, [json!(false), json!(false), json!(true), json!(false)]);
     assert_eq!(of(2, "/body/progress/made"), false, "what comes out differently on the same tree is chance");
 }
