@@ -121,6 +121,15 @@ impl<'a> CommandContext<'a> {
         if context.printer.is_json() { Self::open(context) } else { Self::open_to_list(context) }
     }
 
+    /// The same, with nothing if there is no store: that is an empty store to somebody who only looks.
+    pub fn open_to_look_if_any(context: &'a Context) -> Outcome<Option<Self>> {
+        match Self::open_to_look(context) {
+            Ok(ctx) => Ok(Some(ctx)),
+            Err(error) if error.code() == "no_store" => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// After the answer has been given: brings the runs of dead drivers to their end, and says so.
     fn settle_rest(&self) {
         for id in self.engine.unsettled_sessions().unwrap_or_default() {

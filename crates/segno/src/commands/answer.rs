@@ -62,11 +62,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let Some(id) = &args.id else { return list(context) };
     let said = args.answer.join(" ");
     if said.trim().is_empty() {
-        let ctx = CommandContext::open(context)?;
+        let ctx = CommandContext::open_to_look_if_any(context)?.ok_or_else(|| nothing_waits(id))?;
         return show(context, &find(&ctx, id)?);
     }
     context.refuse_below_run("answer for you")?;
-    let ctx = CommandContext::open(context)?;
+    let ctx = match CommandContext::open(context) {
+        Err(error) if error.code() == "no_store" => return Err(nothing_waits(id)),
+        other => other?,
+    };
     if args.confirmed_through.is_none() && ctx.engine.is_below_an_agent()? {
         let why = "an agent cannot answer for you: this was started by one whose session is recorded here";
         return Err(CommandError::new(ExitCode::Refused, "refused_below_run", why)
@@ -77,14 +80,14 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 fn list(context: &Context) -> Outcome {
-    let ctx = CommandContext::open_to_look(context)?;
-    let waiting = ctx.engine.waiting()?;
+    let ctx = CommandContext::open_to_look_if_any(context)?;
+    let waiting = ctx.as_ref().map(|ctx| ctx.engine.waiting()).transpose()?.unwrap_or_default();
     if context.printer.is_json() {
         return context.printer.json(&json!({ "questions": waiting }));
     }
-    if waiting.is_empty() {
+    let Some(ctx) = ctx.filter(|_| !waiting.is_empty()) else {
         return context.printer.data("nothing waits for an answer");
-    }
+    };
     let now = ctx.engine.now();
     let mut table = Table::new([
         Column::left("question"),
@@ -139,12 +142,18 @@ fn show(context: &Context, question: &Waiting) -> Outcome {
     Ok(())
 }
 
+fn unknown(why: String) -> CommandError {
+    CommandError::new(ExitCode::Refused, "unknown_question", why)
+        .hint("segno answer   lists what waits; what was answered or has changed is not there any more")
+}
+
+/// Where there is no store there is no question.
+fn nothing_waits(id: &str) -> CommandError {
+    unknown(format!("no question {id} waits: nothing does"))
+}
+
 /// The one question that is meant.
 fn find(ctx: &CommandContext<'_>, id: &str) -> Outcome<Waiting> {
-    let unknown = |why: String| {
-        CommandError::new(ExitCode::Refused, "unknown_question", why)
-            .hint("segno answer   lists what waits; what was answered or has changed is not there any more")
-    };
     if id.len() < SHORTEST {
         return Err(unknown(format!("{id} is too short for the name of a question")));
     }

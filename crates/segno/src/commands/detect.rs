@@ -45,12 +45,7 @@ pub struct Args {
 /// If the store cannot be read.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let wanted = work_file(context, args.file.as_deref())?;
-    let ctx = match CommandContext::open_to_look(context) {
-        Ok(ctx) => Some(ctx),
-        // No store is an empty store to somebody who only looks.
-        Err(error) if error.code() == "no_store" => None,
-        Err(error) => return Err(error),
-    };
+    let ctx = CommandContext::open_to_look_if_any(context)?;
     let found = match &ctx {
         None => detect(None, wanted.as_deref()),
         Some(ctx) => match context.session(args.session.id.as_ref())? {

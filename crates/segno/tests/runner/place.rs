@@ -137,3 +137,15 @@ fn a_directory_that_is_read_only() {
     fs::set_permissions(env.path("fixed/empty"), Permissions::from_mode(0o700)).unwrap();
     insta::assert_snapshot!("place_read_only", shown);
 }
+
+#[test]
+fn without_a_store_nothing_waits() {
+    let env = TestEnv::new();
+    assert_eq!(env.ok(&["answer"]).stdout, "nothing waits for an answer\n");
+    assert_eq!(env.json(&["answer"]), serde_json::json!({ "questions": [] }));
+    for words in [&["answer", "5f0c"][..], &["answer", "5f0c", "yes"]] {
+        let said = env.run(words);
+        assert!(said.stderr.contains("no question 5f0c waits: nothing does"), "{}", said.stderr);
+        assert_eq!((said.code, said.stdout.as_str()), (5, ""), "{}", said.stderr);
+    }
+}
