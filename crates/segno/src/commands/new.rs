@@ -1,5 +1,7 @@
 //! `segno new`: starts a session.
 
+mod hold;
+
 use clap::Args as ClapArgs;
 use segno_engine::NewSession;
 use segno_engine::core::Status;
@@ -60,6 +62,10 @@ pub struct Args {
     /// Allow another open session beside this one
     #[arg(long)]
     pub parallel: bool,
+    /// Stay and hold the session, so that the death of this process is noticed. It ends when the session is paused or
+    /// ended; a signal pauses it
+    #[arg(long)]
+    pub hold: bool,
     /// Begin a git branch of this name for it; {id} stands for the session's id
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
@@ -70,7 +76,10 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    let ctx = CommandContext::open_to_begin(context)?;
+    let ctx = match args.hold {
+        true => CommandContext::open_to_stay(context)?,
+        false => CommandContext::open_to_begin(context)?,
+    };
     let next = if args.parallel { None } else { super::run::ask_about_waiting(&ctx)? };
     if let Some(Next::Resume(id)) = next {
         drop(ctx);
@@ -109,6 +118,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     });
     let acted = acted.map_err(|error| in_the_way(&ctx, error))?;
     ctx.engine.begin_branch(acted.state.clone(), args.branch.as_deref())?;
+    // Before anybody hears of the session: whoever reads its name may end this process at once.
+    let held = args.hold.then(|| hold::Held::begin(&ctx.engine, acted.state.session_id)).transpose()?;
     let printer = &context.printer;
     for notice in &acted.notices {
         printer.warn(notice.clone());
@@ -122,6 +133,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             "segno show {0}   segno phase NAME   segno complete {0}",
             tail(acted.state.session_id)
         ));
+    }
+    if let Some(held) = held {
+        printer.flush()?;
+        return held.wait();
     }
     ctx.finish();
     Ok(())

@@ -125,6 +125,7 @@ impl From<New> for new::Args {
             intent: wanted.intent,
             parallel: wanted.parallel.unwrap_or_default(),
             branch: None,
+            hold: false,
         }
     }
 }

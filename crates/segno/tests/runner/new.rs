@@ -74,3 +74,43 @@ fn phases_of_a_trusted_project_only() {
     let broken = env.show(&["new", "broken", "--workflow", "tdd"]);
     insta::assert_snapshot!("new_workflow", [untrusted, trusted, own, missing, outside, broken].join("\n"));
 }
+
+/// A process that holds what it made, and the session's id.
+fn holding(env: &TestEnv, topic: &str) -> (std::process::Child, String) {
+    use std::io::BufRead as _;
+    let mut child = env
+        .command(crate::common::SEGNO)
+        .args(["new", topic, "--hold", "--parallel"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut id = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut id).unwrap();
+    (child, id.trim().to_owned())
+}
+
+#[test]
+fn who_holds_a_session_is_missed() {
+    let env = TestEnv::new();
+    let status = |id: &str| {
+        let session = env.json(&["show", id])["session"].clone();
+        (session["status"].as_str().unwrap().to_owned(), session["reason"]["what"].clone())
+    };
+    let (mut killed, id) = holding(&env, "killed");
+    assert_eq!(status(&id).0, "active");
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(status(&id).0, "interrupted");
+
+    let (mut asked, id) = holding(&env, "asked to end");
+    let pid = rustix::process::Pid::from_child(&asked);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(asked.wait().unwrap().success());
+    assert_eq!(status(&id).0, "paused");
+
+    let (mut through, id) = holding(&env, "through");
+    env.ok(&["complete", &id]);
+    assert!(through.wait().unwrap().success());
+    assert_eq!(status(&id).0, "completed");
+}
