@@ -78,6 +78,8 @@ pub struct EngineOptions {
     pub day: DayCaps,
     /// The zone whose days they are.
     pub zone: jiff::tz::TimeZone,
+    /// Which tools ask memories.
+    pub memory: crate::memory::MemoryTools,
     /// Until a run has begun, a store that somebody else writes to is waited for, and this says so.
     pub at_start: Option<crate::busy_start::BusyStart>,
     /// Hooks only watch: nothing that goes wrong with the record keeps the agent from working.
@@ -100,6 +102,7 @@ impl Default for EngineOptions {
             prices: Default::default(),
             day: DayCaps::default(),
             zone: jiff::tz::TimeZone::UTC,
+            memory: Default::default(),
             at_start: None,
             watching: false,
         }
@@ -191,6 +194,7 @@ pub(crate) struct Settings {
     pub(crate) prices: crate::cost::PriceList,
     pub(crate) day: DayCaps,
     pub(crate) zone: jiff::tz::TimeZone,
+    pub(crate) memory: crate::memory::MemoryTools,
     pub(crate) at_start: Option<crate::busy_start::BusyStart>,
     pub(crate) watching: bool,
 }
@@ -201,6 +205,7 @@ impl Engine {
         let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, .. } = options;
         let (line_limit, at_start, watching) = (options.line_limit, options.at_start, options.watching);
         let (prices, day, zone, layout) = (options.prices, options.day, options.zone, options.layout);
+        let memory = options.memory;
         let options = Settings {
             clock,
             actor,
@@ -214,6 +219,7 @@ impl Engine {
             prices,
             day,
             zone,
+            memory,
             at_start,
             watching,
         };

@@ -60,6 +60,8 @@ pub struct Setup {
     pub prices: Option<PathBuf>,
     /// What all sessions of a project may use in a day.
     pub day: DayCaps,
+    /// Which tools ask memories.
+    pub memory: crate::memory::MemoryTools,
     /// The zone whose days they are.
     pub zone: jiff::tz::TimeZone,
 }
@@ -103,6 +105,7 @@ impl Setup {
             line_limit: self.line_limit,
             prices: self.prices.clone().map(PriceList::with_file).unwrap_or_default(),
             day: self.day,
+            memory: self.memory.clone(),
             zone: self.zone.clone(),
             at_start,
             ..EngineOptions::default()

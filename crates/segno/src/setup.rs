@@ -9,6 +9,7 @@ use segno_engine::StoreLocation;
 use segno_engine::agents::Agent;
 use segno_engine::agents::HookReport;
 use segno_engine::launch::project_at;
+use segno_engine::memory::MemoryTools;
 use segno_engine::redact::Redactor;
 use segno_engine::redaction::Redaction;
 use segno_engine::run::tree::Member;
@@ -50,6 +51,10 @@ impl Context {
             line_limit: config.run.max_line_mb << 20,
             prices: Some(self.paths.config.with_file_name(crate::commands::cost::PRICES_FILE)),
             day: config.day_caps(),
+            memory: MemoryTools {
+                queries: config.memory.tools.clone(),
+                lookups: config.memory.lookups.clone(),
+            },
             zone: self.zone(),
         })
     }

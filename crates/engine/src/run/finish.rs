@@ -98,6 +98,10 @@ impl Running<'_> {
             super::capture::write_exit(capture.dir(), &exit);
         }
         super::checkpoint::after_end(&mut recorder, &at);
+        // Whoever looks next makes up for what cannot be done now.
+        if let Err(why) = recorder.engine.note_memory(recorder.session).and_then(|_| recorder.refresh()) {
+            tracing::warn!(session = %recorder.session, %why, "what memories were asked is not recorded yet");
+        }
         spawn::remove(note.scratch.as_deref());
         let kept_capture = if open || kept != Kept::All {
             Some(capture.dir().to_owned())

@@ -2,11 +2,9 @@
 //! once, with the word what was taken back. What the agent was about to do it thought of before.
 
 use std::fs::File;
-use std::fs::TryLockError;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::time::Instant;
 
 use segno_core::Fact;
 use segno_core::RunId;
@@ -18,6 +16,7 @@ use segno_workspace::Applied;
 use super::project::ShadowDirectory;
 use crate::Engine;
 use crate::Error;
+use crate::file_lock::wait_for_lock;
 
 /// How long a call waits, within the ten seconds that agents give a hook.
 const HOLD: Duration = Duration::from_secs(6);
@@ -48,7 +47,7 @@ impl RestoreLock {
         let path = lock_of(shadow);
         let failed = |why| Error::file(&path, why);
         let file = File::options().read(true).append(true).create(true).open(&path).map_err(failed)?;
-        if !wait(PATIENCE, || file.try_lock()).map_err(failed)? {
+        if !wait_for_lock(PATIENCE, || file.try_lock()).map_err(failed)? {
             let why = format!("somebody else takes files back, since {} s", PATIENCE.as_secs());
             return Err(Error::NoTree(why));
         }
@@ -71,19 +70,6 @@ impl RestoreLock {
 
 fn lock_of(shadow: &Path) -> PathBuf {
     shadow.join("going")
-}
-
-/// Whether it could be locked in time.
-fn wait(patience: Duration, attempt: impl Fn() -> Result<(), TryLockError>) -> std::io::Result<bool> {
-    let until = Instant::now() + patience;
-    loop {
-        match attempt() {
-            Ok(()) => return Ok(true),
-            Err(TryLockError::WouldBlock) if Instant::now() >= until => return Ok(false),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
-            Err(TryLockError::Error(why)) => return Err(why),
-        }
-    }
 }
 
 fn words(to: &str, applied: &Applied) -> String {
@@ -113,7 +99,7 @@ impl Engine {
         let shadow = ShadowDirectory::find(options, &root, state).ok()?.shadow;
         // Nobody ever went back here.
         let file = File::open(lock_of(&shadow)).ok()?;
-        if !wait(HOLD, || file.try_lock_shared()).ok()? {
+        if !wait_for_lock(HOLD, || file.try_lock_shared()).ok()? {
             return Some(UNDER_WAY.to_owned());
         }
         let run: RunId = run?.parse().ok()?;

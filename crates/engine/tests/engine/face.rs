@@ -93,6 +93,7 @@ impl Face {
             line_limit: 1 << 20,
             prices: None,
             day: Default::default(),
+            memory: Default::default(),
             zone: jiff::tz::TimeZone::UTC,
         };
         let settings = launch_settings(&script(&room), room.path(), room.project(), state);

@@ -22,6 +22,7 @@ mod install;
 mod leases;
 mod looping;
 mod markdown;
+mod memory;
 mod native;
 mod recovery;
 mod resume;

@@ -41,6 +41,10 @@ pub(super) fn show(context: &Context, session: Option<SessionId>, list: List, pa
         Some(id) => id,
         None => ctx.session_to_read(None)?,
     };
+    if list == List::Memory {
+        // Whoever only looks is shown what is recorded, also by a store that cannot be written now.
+        let _ = ctx.engine.note_memory(id);
+    }
     show_at(&ctx, id, list, page)
 }
 

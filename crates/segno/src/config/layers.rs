@@ -150,8 +150,8 @@ impl Layers {
     }
 }
 
-/// Reads a file that has only sections, comments, and keys with a word, a number, a text without escapes or an empty list:
-/// many times as fast as one that may have anything. None if it has something else.
+/// Reads a file that has only sections, comments, and keys with a word, a number, a text without escapes or a list of
+/// such texts: many times as fast as one that may have anything. None if it has something else.
 fn plain(text: &str) -> Option<Table> {
     let mut table = Table::new();
     let mut section: Option<&str> = None;
@@ -187,8 +187,11 @@ fn plain_value(text: &str) -> Option<Value> {
         "[]" => return Some(Value::Array(Vec::new())),
         _ => {}
     }
-    if let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        return (!inner.contains(['"', '\\'])).then(|| Value::String(inner.to_owned()));
+    if let Some(inner) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return inner.split(", ").map(plain_text).collect::<Option<_>>().map(Value::Array);
+    }
+    if text.starts_with('"') {
+        return plain_text(text);
     }
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_whole = |text: &str| is_digits(text) && (text == "0" || !text.starts_with('0'));
@@ -197,6 +200,11 @@ fn plain_value(text: &str) -> Option<Value> {
     }
     let (whole, part) = text.split_once('.')?;
     (is_whole(whole) && is_digits(part)).then(|| text.parse().ok().map(Value::Float)).flatten()
+}
+
+fn plain_text(text: &str) -> Option<Value> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    (!inner.contains(['"', '\\'])).then(|| Value::String(inner.to_owned()))
 }
 
 /// Each agent's settings laid over those of the same agent.

@@ -72,6 +72,7 @@ pub struct Config {
     pub run: Run,
     pub resume: Resume,
     pub watch: Watch,
+    pub memory: Memory,
     pub notify: Notify,
     pub checkpoint: Checkpoint,
     pub agents: toml::Table,
@@ -84,6 +85,14 @@ pub struct Config {
 #[expect(missing_docs, reason = "explained in default.toml")]
 pub struct Watch {
     pub brief: String,
+}
+
+/// The section `[memory]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Memory {
+    pub tools: Vec<String>,
+    pub lookups: Vec<String>,
 }
 
 /// The section `[store]`.

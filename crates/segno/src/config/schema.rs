@@ -141,6 +141,8 @@ pub const KEYS: &[Key] = &[
     key("resume.attempts", Class::Guard, up_to(1_000)),
     key("resume.delay_seconds", Class::Data, up_to(86_400)),
     key("watch.brief", Class::Guard, Kind::Choice(&["off", "auto"])),
+    key("memory.tools", Class::Data, Kind::Texts),
+    key("memory.lookups", Class::Data, Kind::Texts),
     key("notify.terminal", Class::Data, Kind::Choice(&["auto", "bell", "osc9", "osc777", "off"])),
     key("notify.desktop", Class::Data, Kind::Flag),
     key("notify.webhook", Class::Endpoint, Kind::Text),

@@ -21,6 +21,7 @@ mod layers;
 mod layouts;
 mod log_file;
 mod mcp;
+mod memory;
 mod new;
 mod parse;
 mod place;

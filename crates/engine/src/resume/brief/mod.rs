@@ -16,6 +16,7 @@ use segno_core::call;
 use segno_core::call::subject;
 use segno_core::rows::DecisionRow;
 use segno_core::rows::FileRow;
+use segno_core::rows::MemoryRow;
 use segno_core::rows::Row;
 use segno_core::rows::ToolRow;
 use segno_core::state::BRIEF_BEGINS;
@@ -171,10 +172,33 @@ impl Engine {
             Some(format!("{} → {}", of(row.question)?, of(row.choice)?))
         })?;
         brief.part("Decided:", &decisions);
+        brief.part(
+            "What memories said when they were asked (newest first):",
+            &self.memory_lines(session, limits)?,
+        );
         let outputs: Vec<String> =
             state.outputs.keys().take(limits.entries).map(|name| quote(name, 200)).collect();
         brief.part("Outputs there are (segno output get NAME):", &outputs);
         Ok(brief.redacted(&self.redactor()))
+    }
+
+    /// What memories were asked and said, in no more than a quarter of the room.
+    fn memory_lines(&self, session: SessionId, limits: BriefLimits) -> Result<Vec<String>, Error> {
+        // A store that cannot take it now has what was recorded before.
+        if let Err(why) = self.note_memory(session) {
+            tracing::warn!(%session, %why, "what memories were asked is not recorded yet");
+        }
+        let mut left = limits.tokens;
+        let lines = self.rows(session, limits, |_, row: MemoryRow| {
+            let (query, result) = (row.query?, row.result?);
+            let source = row.source.map_or(String::new(), |source| format!("{}: ", one_line(&source)));
+            Some(format!("{source}{} → {}", quote(query.excerpt(), 200), quote(result.excerpt(), 600)))
+        })?;
+        let fits = |line: &String| {
+            left = left.saturating_sub(line.len());
+            left > 0
+        };
+        Ok(lines.into_iter().take_while(fits).collect())
     }
 
     fn opening(&self, state: &State, limits: BriefLimits) -> Result<String, Error> {
