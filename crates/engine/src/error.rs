@@ -220,6 +220,8 @@ pub enum Error {
     /// The repository is on another branch than the session.
     #[error("the session works on branch {branch}, and the repository is on {present}")]
     OtherBranch {
+        /// The session.
+        session: SessionId,
         /// The session's.
         branch: String,
         /// Where the repository is.

@@ -7,7 +7,9 @@ use segno_core::SessionId;
 use segno_core::Status;
 use segno_core::Summary;
 use segno_core::Timestamp;
+use segno_core::event::Maker;
 use segno_core::rows::RunRow;
+use segno_layouts::Family;
 use segno_store::Filter;
 
 use crate::Engine;
@@ -55,10 +57,52 @@ impl Engine {
         match found.as_slice() {
             [] => Err(not_found()),
             [id] => Ok(*id),
-            several => {
-                let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
-                Err(Error::Ambiguous(format!("{text} could be {}", ids.join(", "))))
+            several => Err(ambiguous(text, several)),
+        }
+    }
+
+    /// The shortest end of an id that people type and that means no other session.
+    pub fn ending(&self, id: SessionId) -> String {
+        const USUAL: usize = 6;
+        let text = id.to_string();
+        let ends = (0..=text.len().saturating_sub(USUAL)).rev().map(|start| &text[start..]);
+        let mut ends = ends.filter(|end| end.starts_with(|c: char| c != '_'));
+        // Who cannot look gives the whole id.
+        let end = ends.find(|end| self.store().find(end, 2).is_ok_and(|found| found.len() <= 1));
+        end.unwrap_or(&text).to_owned()
+    }
+
+    /// The session of a project that has this name in the files of another session manager: the one that it came with, or
+    /// the end of that, or the one that we write there.
+    ///
+    /// # Errors
+    /// If there is none, or several.
+    pub fn find_foreign(&self, name: &str, project: &Path) -> Result<SessionId, Error> {
+        let not_found = || Error::SessionNotFound { session_id: name.chars().take(60).collect() };
+        if name.len() < SHORTEST_ENDING {
+            return Err(not_found());
+        }
+        let mut whole = Vec::new();
+        let mut ends = Vec::new();
+        for one in self.list(&Filter { project: Some(path_text(project)), ..Filter::default() })? {
+            let loaded = match one.made_by {
+                Maker::Import => self.load(one.session_id).ok(),
+                _ => None,
+            };
+            let came_with = |family| segno_layouts::foreign_name(family, &loaded.as_ref()?.state);
+            let came_with: Vec<&str> = Family::ALL.into_iter().filter_map(came_with).collect();
+            // The end of a name that nobody gave is an accident, and must not pass for what somebody meant.
+            let ours = |family| segno_layouts::own_name(family, one.session_id, one.uid) == name;
+            if came_with.contains(&name) || Family::ALL.into_iter().any(ours) {
+                whole.push(one.session_id);
+            } else if came_with.iter().any(|known| known.ends_with(name)) {
+                ends.push(one.session_id);
             }
+        }
+        match if whole.is_empty() { ends } else { whole }.as_slice() {
+            [] => Err(not_found()),
+            [id] => Ok(*id),
+            several => Err(ambiguous(name, several)),
         }
     }
 
@@ -175,6 +219,11 @@ impl Engine {
             others => Choice::Latest { session: Box::new(meant), others },
         })
     }
+}
+
+fn ambiguous(text: &str, several: &[SessionId]) -> Error {
+    let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+    Error::Ambiguous(format!("{text} could be {}", ids.join(", ")))
 }
 
 fn path_text(path: &Path) -> String {

@@ -202,7 +202,7 @@ impl Found {
     }
 
     fn fresh(&mut self, family: Family, created_at: Timestamp, updated_at: Timestamp) -> State {
-        let wish = self.id.parse::<SessionId>().unwrap_or(SessionId::at(created_at));
+        let wish = self.id.parse::<SessionId>().unwrap_or_else(|_| wish(family, &self.id, created_at));
         let uid = self.id.parse::<Uid>().unwrap_or_else(|_| uid(family, &self.id, created_at));
         let created = SessionCreated {
             id: wish,
@@ -286,8 +286,8 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// The identity of a foreign session: the same files are the same session, so importing them twice is refused.
-fn uid(family: Family, id: &str, created_at: Timestamp) -> Uid {
+/// The same for the same foreign session.
+fn hash(family: Family, id: &str, created_at: Timestamp) -> [u8; 16] {
     let mut hasher = sha2::Sha256::new();
     for part in [family.as_str(), id, &created_at.to_string()] {
         hasher.update((part.len() as u64).to_le_bytes());
@@ -296,7 +296,25 @@ fn uid(family: Family, id: &str, created_at: Timestamp) -> Uid {
     let hash: [u8; 32] = hasher.finalize().into();
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash[..16]);
-    Uid::new(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    bytes
+}
+
+/// The identity of a foreign session: the same files are the same session, so importing them twice is refused.
+fn uid(family: Family, id: &str, created_at: Timestamp) -> Uid {
+    Uid::new(uuid::Builder::from_custom_bytes(hash(family, id, created_at)).into_uuid())
+}
+
+/// The name that it gets here. People type its end, which is the same for all that are told in whole seconds: those get
+/// another one from their own name.
+fn wish(family: Family, id: &str, created_at: Timestamp) -> SessionId {
+    const SECOND: i64 = 1_000_000;
+    let micros = created_at.as_micros();
+    if micros % SECOND != 0 {
+        return SessionId::at(created_at);
+    }
+    let hash = u128::from_le_bytes(hash(family, id, created_at));
+    let end = i64::try_from(hash % (SECOND as u128 - 1)).unwrap_or_default() + 1;
+    SessionId::at(Timestamp::from_micros(micros + end))
 }
 
 /// The run that a conversation of another manager was in.

@@ -36,7 +36,10 @@ pub use packed::gunzip;
 pub use packed::gzip;
 pub use snapshot::Snapshot;
 
+use segno_core::SessionId;
+use segno_core::State;
 use segno_core::Timestamp;
+use segno_core::Uid;
 
 /// The one member that our own fields travel in.
 pub const EXTENSION: &str = "segno";
@@ -65,6 +68,23 @@ pub fn main_file(family: Family, snapshot: &Snapshot<'_>) -> String {
         Family::UltraCreate => ultra_create::CURRENT.to_owned(),
         Family::Ralph | Family::Atari => String::new(),
     }
+}
+
+/// The name that a session of ours has in the files of a family, if it came without one.
+pub fn own_name(family: Family, session_id: SessionId, uid: Uid) -> String {
+    match family {
+        Family::GoTeam => {
+            let uid = uid.to_string();
+            format!("session-{}", &uid[uid.len() - 8..])
+        }
+        Family::Prp | Family::UltraCreate => uid.to_string(),
+        Family::AgentForge | Family::Ralph | Family::Atari => session_id.to_string(),
+    }
+}
+
+/// The name that a session came with from a family.
+pub fn foreign_name(family: Family, state: &State) -> Option<&str> {
+    state.workflow_state.as_ref()?.get(family.as_str())?.get("id")?.as_str()
 }
 
 /// Where a session stands by the word of a family.

@@ -58,9 +58,9 @@ impl Snapshot<'_> {
     }
 
     /// The name that the session has in the family: the one it came with, or one of ours.
-    pub(crate) fn name(&self, family: Family, ours: impl FnOnce() -> String) -> String {
-        let carried = self.carried(family).and_then(|carried| carried.get("id")).and_then(Value::as_str);
-        carried.map_or_else(ours, ToOwned::to_owned)
+    pub(crate) fn name(&self, family: Family) -> String {
+        let ours = || crate::own_name(family, self.state.session_id, self.state.uid);
+        crate::foreign_name(family, self.state).map_or_else(ours, ToOwned::to_owned)
     }
 
     /// Our own fields.

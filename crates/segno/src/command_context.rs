@@ -112,6 +112,7 @@ impl<'a> CommandContext<'a> {
     pub fn open_to_list(context: &'a Context) -> Outcome<Self> {
         let mut ctx = Self::assemble(context, Purpose::OneShot, Opens::WhatIsThere)?;
         ctx.tell(ctx.engine.catch_up(CatchUp::Mark));
+        ctx.hear_layouts();
         ctx.rest = true;
         Ok(ctx)
     }
@@ -147,13 +148,18 @@ impl<'a> CommandContext<'a> {
     fn open_for(context: &'a Context, purpose: Purpose, how: Opens) -> Outcome<Self> {
         let ctx = Self::assemble(context, purpose, how)?;
         ctx.tell(ctx.engine.catch_up(CatchUp::Whole));
+        ctx.hear_layouts();
+        Ok(ctx)
+    }
+
+    /// Answers what other programs changed in the files that are kept for them, and says so.
+    fn hear_layouts(&self) {
         // What an agent writes into files asks for nothing.
-        if context.environment.non_empty(crate::config::env::RUN).is_none() {
-            for notice in ctx.engine.hear_layouts(&context.project.root) {
-                context.printer.warn(notice);
+        if self.context.environment.non_empty(crate::config::env::RUN).is_none() {
+            for notice in self.engine.hear_layouts(&self.context.project.root) {
+                self.context.printer.warn(notice);
             }
         }
-        Ok(ctx)
     }
 
     fn assemble(context: &'a Context, purpose: Purpose, how: Opens) -> Outcome<Self> {

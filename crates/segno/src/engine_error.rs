@@ -134,9 +134,10 @@ impl From<segno_engine::Error> for CommandError {
                 ExitCode::HeldElsewhere,
                 Some("segno attach   follows it   (or: segno kill   ends it)".to_owned()),
             ),
-            E::OtherBranch { .. } => {
-                (ExitCode::Refused, Some("segno resume --checkout-branch   (or: --any-branch)".to_owned()))
-            }
+            E::OtherBranch { session, .. } => (
+                ExitCode::Refused,
+                Some(format!("segno resume {session} --checkout-branch   (or: --any-branch)")),
+            ),
             E::NotStarted(_) => (ExitCode::RunStopped, Some("segno resume   goes on".to_owned())),
             E::Replaced(_) => (ExitCode::HeldElsewhere, None),
             E::NoRun(_) | E::NoTree(_) | E::NotResumable { .. } => (ExitCode::Refused, None),

@@ -17,6 +17,9 @@ use crate::Error;
 use crate::transfer::Options;
 use crate::transfer::take_over;
 
+/// How the words about a folder end that holds nothing to take over.
+const EMPTY: &str = "without sessions: there is nothing to import";
+
 /// What was taken over from one folder.
 #[derive(Clone, Debug)]
 pub struct LayoutImport {
@@ -56,7 +59,18 @@ pub fn import(engine: &Engine, path: &Path, options: &Options) -> Result<Vec<Lay
             path.display()
         )));
     }
-    places.into_iter().map(|(family, folder)| one(engine, family, folder, options)).collect()
+    let mut imports = Vec::new();
+    for (family, folder) in places {
+        imports.push(one(engine, family, folder, options)?);
+    }
+    if let [only] = imports.as_mut_slice()
+        && only.sessions.is_empty()
+        && only.notices.len() == 1
+        && let Some(why) = only.notices.pop_if(|notice| notice.ends_with(EMPTY))
+    {
+        return Err(Error::NotImportable(why));
+    }
+    Ok(imports)
 }
 
 /// Whether a path is a `session.yaml` of AgentForge: ours have the same name, so its folder tells.
@@ -131,6 +145,9 @@ fn one(engine: &Engine, family: Family, folder: PathBuf, options: &Options) -> R
         })?;
     let mut import =
         LayoutImport { family, folder: folder.clone(), sessions: Vec::new(), notices: read.warnings };
+    if read.sessions.is_empty() && import.notices.is_empty() {
+        import.notices.push(format!("{} is {} {EMPTY}", folder.display(), family.title()));
+    }
     let only = read.sessions.len() == 1;
     for session in read.sessions {
         let options =

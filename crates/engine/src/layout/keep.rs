@@ -275,9 +275,7 @@ impl Engine {
             return None;
         }
         let name = file.get("session_id").and_then(Value::as_str).unwrap_or("?");
-        let imported =
-            state.workflow_state.as_ref().and_then(|kept| kept.get(family.as_str())?.get("id")?.as_str());
-        if imported == Some(name) {
+        if segno_layouts::foreign_name(family, state) == Some(name) {
             return None;
         }
         let Some(other) = ours else {

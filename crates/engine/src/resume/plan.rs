@@ -280,6 +280,7 @@ impl Engine {
                 Ok(Some(format!("branch {branch}, checked out")))
             }
             BranchWish::Same => Err(Error::OtherBranch {
+                session: state.session_id,
                 branch: branch.clone(),
                 present: present.unwrap_or_else(|| "no branch".to_owned()),
             }),

@@ -20,7 +20,7 @@ pub fn file_name(snapshot: &Snapshot<'_>) -> String {
 }
 
 fn id(snapshot: &Snapshot<'_>) -> String {
-    snapshot.name(Family::AgentForge, || snapshot.state.session_id.to_string())
+    snapshot.name(Family::AgentForge)
 }
 
 /// The one file.

@@ -93,9 +93,6 @@ pub fn read(files: &FileSet, now: Timestamp) -> Result<Imported, Damage> {
             entries.push((folder.to_owned(), None));
         }
     }
-    if entries.is_empty() {
-        return Err(Damage::new(REGISTRY, "it has no sessions"));
-    }
     let only = entries.len() == 1;
     for (id, entry) in entries {
         match session(files, id, entry, now) {

@@ -2,6 +2,7 @@
 
 use segno_core::State;
 use segno_core::Status;
+use segno_core::event::HeadMark;
 use segno_core::event::RestoreKind;
 use segno_core::rows::CheckpointRow;
 use segno_core::rows::FileRow;
@@ -29,10 +30,7 @@ const OUTPUT: usize = 20_000;
 
 /// The session's name in the registry, and that of its folder.
 pub fn session_name(snapshot: &Snapshot<'_>) -> String {
-    snapshot.name(Family::GoTeam, || {
-        let uid = snapshot.state.uid.to_string();
-        format!("session-{}", &uid[uid.len() - 8..])
-    })
+    snapshot.name(Family::GoTeam)
 }
 
 /// The files, the registry last: what it names is there.
@@ -350,7 +348,7 @@ impl Writer<'_> {
             recommended,
             auto_resume_enabled: state.is_resumable(),
             git_state: wire::GitState {
-                branch: state.branch.clone().or_else(|| head.and_then(|head| head.branch.clone())),
+                branch: state.branch.clone().or_else(|| head.and_then(branch)),
                 last_commit: head.and_then(|head| head.commit.clone()),
                 uncommitted_changes: None,
             },
@@ -396,7 +394,7 @@ impl Writer<'_> {
             },
             git: wire::Git {
                 enabled: head.is_some(),
-                branch: head.and_then(|head| head.branch.clone()),
+                branch: head.and_then(branch),
                 commit_hash: head.and_then(|head| head.commit.clone()),
             },
         };
@@ -433,6 +431,12 @@ fn ordered(file: &Map<String, Value>) -> Node {
     let first = ORDER.iter().filter_map(|name| Some(((*name).to_owned(), Node::of(file.get(*name)?))));
     let rest = file.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
     Node::Map(first.chain(rest.map(|(name, value)| (name.clone(), Node::of(value)))).collect())
+}
+
+/// The branch as people call it.
+fn branch(head: &HeadMark) -> Option<String> {
+    let branch = head.branch.as_deref()?;
+    Some(branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned())
 }
 
 /// The name of the step that a checkpoint was made in.

@@ -22,6 +22,8 @@ pub struct Detected {
     pub expired: Option<Expired>,
     /// The document's own word for what to do about an expired one: `reset_or_abort`, `no_resume`, `create_new`, `reset`.
     pub document_action: Option<&'static str>,
+    /// Whether an import takes it over as it is.
+    pub importable: bool,
     /// The session's name there.
     pub session_id: Option<String>,
     /// The work it is about.
@@ -36,6 +38,11 @@ pub struct Detected {
 
 /// What to do about the session in a folder; none if there is none. `wanted` is the work that is asked for.
 pub fn detect(files: &FileSet, wanted: Option<&str>, now: Timestamp) -> Option<Detected> {
+    let importable = super::read(files, now).is_ok();
+    Some(Detected { importable, ..decide(files, wanted, now)? })
+}
+
+fn decide(files: &FileSet, wanted: Option<&str>, now: Timestamp) -> Option<Detected> {
     let bytes = files.get(LOOP_STATE)?;
     let corrupted = |why: String, state: &Map<String, Value>| {
         found(
@@ -139,6 +146,7 @@ fn found(
         reason,
         expired,
         document_action,
+        importable: false,
         session_id: text("session_id"),
         prp_file: text("prp_file"),
         phase: text("current_phase"),

@@ -42,11 +42,14 @@ const CALLS_PER_HOUR: u64 = 100;
 /// The files, the main state last: a set that is half written is either the old one or one that is not found yet.
 ///
 /// # Errors
-/// If the session is in a phase that the document does not know.
+/// If the session is in no phase, or in one that the document does not know.
 pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Result<Vec<(String, Vec<u8>)>, String> {
     let state = snapshot.state;
     let phase = match &state.phase {
-        None => PHASES[0],
+        None => {
+            let known = PHASES.join(", ");
+            return Err(format!("it has no phase, and these files need one of {known}"));
+        }
         Some(phase) => PHASES.into_iter().find(|known| known == phase).ok_or_else(|| {
             format!(
                 "the phase {phase} is none of {}, so these files cannot say where it stands",
@@ -83,7 +86,7 @@ impl Writer<'_> {
     }
 
     fn session_id(&self) -> String {
-        self.snapshot.name(Family::Prp, || self.state().uid.to_string())
+        self.snapshot.name(Family::Prp)
     }
 
     fn prp_file(&self) -> String {

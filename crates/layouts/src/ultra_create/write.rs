@@ -27,7 +27,7 @@ const CHECKPOINTS: usize = 5;
 /// The files: checkpoints first, then the archive of a session that has ended, the present one last; each with its
 /// compressed copy before it, so that whoever finds one finds no older other one.
 pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8>)> {
-    let id = snapshot.name(Family::UltraCreate, || snapshot.state.uid.to_string());
+    let id = snapshot.name(Family::UltraCreate);
     let mut files = Vec::new();
     let checkpoints = checkpoints(snapshot);
     for checkpoint in &checkpoints[checkpoints.len().saturating_sub(CHECKPOINTS)..] {

@@ -25,7 +25,7 @@ fn a_prp_session() {
     assert_eq!(session.missing, Vec::<String>::new());
     let state = &session.state;
     assert_eq!(state.uid.to_string(), session.foreign_id);
-    assert_eq!(state.session_id.to_string(), "session_20260116_130000_000000");
+    assert_eq!(state.session_id.to_string(), "session_20260116_130000_038885");
     assert_eq!((state.status, state.iteration), (Status::Active, 5));
     assert_eq!(state.phase.as_deref(), Some("GREEN"));
     assert_eq!((state.step, state.of), (Some(2), Some(4)));
@@ -208,4 +208,30 @@ fn names_tell_the_family() {
     for (names, family) in known {
         assert_eq!(segno_layouts::recognise(names.iter().copied()), family, "{names:?}");
     }
+}
+
+/// People type the end of an id: sessions whose times are whole seconds must not all end alike.
+#[test]
+fn times_of_whole_seconds_give_ids_with_different_ends() {
+    let entry = |id: &str| json!({ "id": id, "topic": "auth", "status": "paused", "current_step": 1, "created_at": "2025-12-28T21:00:00Z" });
+    let registry = json!({ "sessions": [entry("session-abc123"), entry("session-def456")] }).to_string();
+    let files = FileSet::from_iter([("sessions.json", registry.into_bytes())]);
+    let ids = || {
+        let read = read(Family::GoTeam, &files);
+        read.sessions.iter().map(|session| session.state.session_id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(), ["session_20251228_210000_947251", "session_20251228_210000_676521"]);
+    assert_eq!(ids(), ids(), "the same each time");
+    assert_eq!(
+        read(Family::GoTeam, &files).sessions[0].state.created_at,
+        samples::at("2025-12-28T21:00:00Z")
+    );
+}
+
+#[test]
+fn a_registry_without_sessions_is_not_damaged() {
+    let files = FileSet::from_iter([("sessions.json", br#"{"sessions":[]}"#.to_vec())]);
+    let read = read(Family::GoTeam, &files);
+    assert!(read.sessions.is_empty());
+    assert_eq!(read.warnings, Vec::<String>::new());
 }

@@ -55,6 +55,15 @@ fn a_phase_that_prp_does_not_know_is_not_written() {
 }
 
 #[test]
+fn a_session_without_a_phase_is_not_written_as_prp() {
+    let mut state = samples::full();
+    state.phase = None;
+    let refused =
+        segno_layouts::write(Family::Prp, &samples::snapshot(&state), &FileSet::default()).unwrap_err();
+    assert_eq!(refused, "it has no phase, and these files need one of RED, GREEN, REFACTOR, DOCUMENT, QA");
+}
+
+#[test]
 fn ralph_and_atari_are_only_read() {
     let state = samples::full();
     for family in [Family::Ralph, Family::Atari] {

@@ -119,7 +119,14 @@ impl CommandContext<'_> {
                 SHORTEST_ENDING
             )));
         }
-        let found = self.engine.find_known(text, Some(&self.context.project.root));
+        let project = &self.context.project.root;
+        let found = self.engine.find_known(text, Some(project)).or_else(|error| match error {
+            // Tools that read the files of other session managers know it by the name there.
+            segno_engine::Error::SessionNotFound { .. } if text != "last" => {
+                self.engine.find_foreign(text, project)
+            }
+            other => Err(other),
+        });
         found.map_err(|error| match error {
             segno_engine::Error::SessionNotFound { .. } => {
                 match Engine::view_named(&self.context.project.root, text) {

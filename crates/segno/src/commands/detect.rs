@@ -143,6 +143,9 @@ fn tell_prp(context: &Context, (folder, found): (PathBuf, Detected)) -> Outcome 
         Action::OfferResume => {
             format!("segno import {shown}   takes it over; segno resume last goes on with it")
         }
+        Action::OfferReset if !found.importable => {
+            format!("segno loop FILE   begins anew; {shown} stays as it is, and is not written to until it is moved away")
+        }
         Action::OfferReset => {
             format!("segno import {shown}   takes over what can be read (or: segno loop FILE begins anew)")
         }

@@ -26,7 +26,6 @@ use serde_json::json;
 use super::args::OneSession;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -296,7 +295,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
         };
         if meta.is_dir() || layout::is_agentforge(path) {
             let imports = layout::import(&ctx.engine, path, &options).map_err(untaken)?;
-            foreign.extend(tell_foreign(context, &imports, &mut taken));
+            foreign.extend(tell_foreign(&ctx, &imports, &mut taken));
             continue;
         }
         let imported = match take_in(&ctx.engine, &Source::file(path), &options) {
@@ -304,7 +303,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
             Err(error @ (Error::NotImportable(_) | Error::SessionCorrupted { .. })) => {
                 match layout::import(&ctx.engine, path, &options) {
                     Ok(imports) => {
-                        foreign.extend(tell_foreign(context, &imports, &mut taken));
+                        foreign.extend(tell_foreign(&ctx, &imports, &mut taken));
                         continue;
                     }
                     // Nobody's: what is wrong with it as one of ours is what helps.
@@ -349,13 +348,13 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
 
 /// Says what was taken over from other session managers.
 fn tell_foreign(
-    context: &Context,
+    ctx: &CommandContext<'_>,
     imports: &[layout::LayoutImport],
     taken: &mut Vec<SessionId>,
 ) -> Vec<serde_json::Value> {
     let mut all = Vec::new();
     for import in imports {
-        let printer = &context.printer;
+        let printer = &ctx.context.printer;
         printer.talk(format!("{} is {}", import.folder.display(), import.family.title()));
         for notice in &import.notices {
             printer.warn(notice.clone());
@@ -376,10 +375,10 @@ fn tell_foreign(
                 "session_id": id, "foreign_id": one.foreign_id, "missing": one.missing, "notices": one.notices,
             }));
         }
-        if let Some(one) = import.sessions.last() {
+        if let Some(one) = import.sessions.iter().rfind(|one| one.state.is_resumable()) {
             // Who had no agent here is given one.
             let agent = if one.state.run.is_none() { " --agent claude" } else { "" };
-            printer.hint(format!("segno resume {}{agent}", tail(one.state.session_id)));
+            printer.hint(format!("segno resume {}{agent}", ctx.engine.ending(one.state.session_id)));
         }
         all.push(json!({
             "family": import.family.as_str(), "folder": import.folder, "sessions": sessions,

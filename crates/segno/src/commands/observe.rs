@@ -16,16 +16,16 @@ use serde_json::json;
 use crate::cli;
 use crate::cli::Cli;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
+use crate::files;
 use crate::recent;
 
 /// Give commands as a go-team observer does
 ///
 /// *sessions, *resume[:ID or number], *session-info[:ID], *abandon:ID, *cleanup, *new[:TOPIC], *checkpoints or *cp-list,
-/// *cp-show:N, *cp-diff:A[:B], *rollback:STEP or *rollback:cp-ID, *rollback-force:STEP, *manual-restore, *cp-export,
+/// *cp-show:N, *cp-diff:A[:B], *rollback:STEP or *rollback:cp-ID, *rollback-force:STEP, *manual-restore, *cp-export[:N],
 /// *cp-validate, *retry-cp, *skip-cp and *cp-rebuild:N. Each does what the segno command of that kind does, and says which one
 /// that is. Without a command, reads one after the other from the terminal.
 #[derive(ClapArgs, Clone, Debug)]
@@ -34,6 +34,9 @@ pub struct Args {
     /// The command, with its star
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
+    /// Do it without being asked, for *rollback and *cleanup
+    #[arg(long, short, requires = "command")]
+    pub yes: bool,
 }
 
 /// Every command of the documents.
@@ -63,6 +66,8 @@ const COMMANDS: [&str; 18] = [
 enum Meant {
     /// The list of sessions, as the document shows it.
     Sessions,
+    /// A checkpoint, or the newest one, to a bundle.
+    Export(Option<String>),
     /// A command of segno.
     Command(Vec<String>),
 }
@@ -73,7 +78,7 @@ enum Meant {
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     if let Some(command) = &args.command {
-        return one(context, command);
+        return one(context, command, args.yes);
     }
     if !std::io::stdin().is_terminal() || context.printer.is_json() {
         return Err(CommandError::usage("there is no terminal to read commands from")
@@ -86,22 +91,26 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             return Ok(());
         }
         // What goes wrong with one command is no reason to leave.
-        if let Err(error) = one(context, &line) {
+        if let Err(error) = one(context, &line, false) {
             let error = context.fit(error);
             context.printer.warn_with(error.to_string(), error.hints());
         }
     }
 }
 
-fn one(context: &Context, command: &str) -> Outcome {
+fn one(context: &Context, command: &str, yes: bool) -> Outcome {
     match meant(command)? {
+        Meant::Sessions | Meant::Export(_) if yes => {
+            Err(CommandError::usage(format!("{command} asks nothing, so it takes no --yes")))
+        }
         Meant::Sessions => sessions(context),
+        Meant::Export(checkpoint) => export(context, checkpoint.as_deref()),
         Meant::Command(mut words) => {
-            if let [verb, id, ..] = words.as_mut_slice()
-                && matches!(verb.as_str(), "resume" | "show" | "abandon")
-                && let Some(known) = named_there(context, id)?
-            {
-                *id = known.to_string();
+            if yes && !words.iter().any(|word| word == "--yes") {
+                if !matches!(words.first().map(String::as_str), Some("rollback" | "cleanup")) {
+                    return Err(CommandError::usage(format!("{command} asks nothing, so it takes no --yes")));
+                }
+                words.push("--yes".to_owned());
             }
             context.printer.detail(1, format!("segno {}", words.join(" ")));
             let words = std::iter::once("segno".to_owned()).chain(words);
@@ -167,10 +176,7 @@ fn meant(command: &str) -> Outcome<Meant> {
             Meant::Command(all)
         }
         "*manual-restore" => refuse().map(|()| with(&["checkpoint", "pending"], None))?,
-        "*cp-export" => {
-            let file = argument.unwrap_or_else(|| "checkpoint-export.json.zst".to_owned());
-            with(&["export", "--with-files", "-o"], Some(file))
-        }
+        "*cp-export" => Meant::Export(argument),
         "*cp-validate" => with(&["checkpoint", "validate"], argument),
         "*cp-rebuild" => with(&["checkpoint", "validate"], Some(needs("a checkpoint")?)),
         "*retry-cp" => refuse().map(|()| with(&["checkpoint", "create"], None))?,
@@ -185,21 +191,19 @@ fn meant(command: &str) -> Outcome<Meant> {
     })
 }
 
-/// The session that had a name, or the end of one, in the files of another session manager.
-fn named_there(context: &Context, name: &str) -> Outcome<Option<SessionId>> {
-    if name.len() < 4 || recent::numbered(&context.paths.state, name).is_some() {
-        return Ok(None);
-    }
-    let ctx = CommandContext::open_to_look(context)?;
-    for summary in open_sessions(&ctx)? {
-        let Ok(loaded) = ctx.engine.load(summary.session_id) else { continue };
-        let there =
-            loaded.state.workflow_state.as_ref().and_then(|kept| kept.get("go-team")?.get("id")?.as_str());
-        if there.is_some_and(|there| there.ends_with(name)) {
-            return Ok(Some(summary.session_id));
-        }
-    }
-    Ok(None)
+/// Writes a checkpoint beside the store: the documents name no file, and the project gets none that nobody asked for.
+fn export(context: &Context, checkpoint: Option<&str>) -> Outcome {
+    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
+    let checkpoint = ctx.engine.find_checkpoint(state.session_id, checkpoint.unwrap_or("last"))?;
+    let folder = context.paths.data.join("exports");
+    files::private_directory(&folder)
+        .map_err(|error| CommandError::io(format!("cannot make {}", folder.display()), error))?;
+    let stem = format!("{}-cp-{:02}", state.session_id, checkpoint.ordinal);
+    let names = std::iter::once(format!("{stem}.bundle")).chain((2..).map(|n| format!("{stem}-{n}.bundle")));
+    let mut free = names.map(|name| folder.join(name)).filter(|path| path.symlink_metadata().is_err());
+    let file = free.next().unwrap_or(folder);
+    let command = super::checkpoint::Command::Export { name: checkpoint.ordinal.to_string(), file };
+    super::checkpoint::run(context, &super::checkpoint::Args::of(command))
 }
 
 fn open_sessions(ctx: &CommandContext<'_>) -> Outcome<Vec<Summary>> {
@@ -225,14 +229,15 @@ fn sessions(context: &Context) -> Outcome {
         context.printer.hint("segno observe '*new'");
         return Ok(());
     }
-    for line in panel(&open).lines() {
+    let endings: Vec<String> = ids.iter().map(|id| ctx.engine.ending(*id)).collect();
+    for line in panel(&open, &endings).lines() {
         context.printer.data(line.to_owned())?;
     }
     Ok(())
 }
 
 /// The panel of the document.
-fn panel(open: &[Summary]) -> String {
+fn panel(open: &[Summary], endings: &[String]) -> String {
     const RULE: &str = "═══════════════════════════════════════════";
     const WIDTHS: [usize; 5] = [4, 18, 21, 8, 13];
     let border = |left: char, middle: char, right: char| {
@@ -269,10 +274,10 @@ fn panel(open: &[Summary]) -> String {
         row(["#", "Session ID", "Topic", "Step", "Status"].map(ToOwned::to_owned)),
         border('├', '┼', '┤'),
     ];
-    for (index, summary) in open.iter().enumerate() {
+    for (index, (summary, ending)) in open.iter().zip(endings).enumerate() {
         lines.push(row([
             (index + 1).to_string(),
-            tail(summary.session_id),
+            ending.clone(),
             summary.topic.clone().unwrap_or_default(),
             step(summary),
             summary.status.to_string(),
@@ -281,8 +286,7 @@ fn panel(open: &[Summary]) -> String {
     lines.push(border('└', '┴', '┘'));
     lines.push(String::new());
     lines.push("Commands:".to_owned());
-    if let Some(first) = open.first() {
-        let id = tail(first.session_id);
+    if let Some(id) = endings.first() {
         lines.push(format!("- *resume         → Resume most recent ({id})"));
         lines.push("- *resume:1       → Resume session #1".to_owned());
         lines.push(format!("- *resume:{id:<7} → Resume by ID"));
@@ -299,7 +303,7 @@ mod tests {
 
     #[test]
     fn every_command_of_the_documents_means_something() {
-        let cases: [(&str, &[&str]); 24] = [
+        let cases: [(&str, &[&str]); 23] = [
             ("*resume", &["resume"]),
             ("*resume:1", &["resume", "1"]),
             ("*resume:def456", &["resume", "def456"]),
@@ -318,7 +322,6 @@ mod tests {
             ("*rollback:cp-03-architecture", &["rollback", "cp-03-architecture"]),
             ("*rollback-force:3", &["rollback", "step", "3", "--yes"]),
             ("*manual-restore", &["checkpoint", "pending"]),
-            ("*cp-export", &["export", "--with-files", "-o", "checkpoint-export.json.zst"]),
             ("*cp-validate", &["checkpoint", "validate"]),
             ("*cp-validate:2", &["checkpoint", "validate", "2"]),
             ("*cp-rebuild:2", &["checkpoint", "validate", "2"]),
@@ -332,6 +335,8 @@ mod tests {
             assert!(cli::command().try_get_matches_from(all).is_ok(), "{command}");
         }
         assert_eq!(meant(" *sessions ").unwrap(), Meant::Sessions);
+        assert_eq!(meant("*cp-export").unwrap(), Meant::Export(None));
+        assert_eq!(meant("*cp-export:2").unwrap(), Meant::Export(Some("2".to_owned())));
     }
 
     #[test]

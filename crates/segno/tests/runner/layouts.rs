@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::common::TestEnv;
+use crate::going_back::world;
 
 const READERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers");
 
@@ -236,6 +237,192 @@ fn an_observer_of_a_go_team_finds_its_commands() {
     assert_eq!(env.run(&["observe"]).code, 2, "nothing is asked without a terminal");
 }
 
+/// A registry of sessions that were all made in the same second.
+fn registry(env: &TestEnv, sessions: &[(&str, &str)]) {
+    let entries: Vec<Value> = sessions
+        .iter()
+        .map(|(id, status)| {
+            json!({ "id": id, "topic": id, "status": status, "current_step": 2, "created_at": "2025-12-28T21:00:00Z" })
+        })
+        .collect();
+    let registry = json!({ "version": "1.0.0", "sessions": entries });
+    env.write("project/checkpoints/sessions.json", &registry.to_string());
+}
+
+#[test]
+fn sessions_of_one_second_can_each_be_named_by_their_end() {
+    let env = TestEnv::new();
+    registry(
+        &env,
+        &[("session-aaaa01", "paused"), ("session-aaaa02", "paused"), ("session-aaaa03", "completed")],
+    );
+    let said = env.ok(&["import", "checkpoints"]);
+    // The last one that can be resumed, though another came after it.
+    assert_eq!(said.stderr.matches("segno resume").count(), 1, "{}", said.stderr);
+    let listed = env.json(&["ls", "--all"]);
+    let ids: Vec<String> = listed["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|session| session["session_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 3);
+    for id in &ids {
+        let end = &id[id.len() - 6..];
+        assert_ne!(end, "000000");
+        assert_eq!(env.json(&["state", end])["session_id"], json!(id));
+    }
+    registry(&env, &[("session-bbbb01", "completed")]);
+    let ended = env.ok(&["import", "checkpoints"]);
+    assert!(!ended.stderr.contains("segno resume"), "{}", ended.stderr);
+    registry(&env, &[]);
+    let empty = env.run(&["import", "checkpoints"]);
+    assert_eq!(empty.code, 5, "{}", empty.stderr);
+    assert!(
+        empty
+            .stderr
+            .contains("checkpoints is a go-team registry without sessions: there is nothing to import"),
+        "{}",
+        empty.stderr
+    );
+    assert!(!empty.stderr.contains("corrupted"), "{}", empty.stderr);
+}
+
+#[test]
+fn names_in_the_files_of_others_are_known_whatever_became_of_the_session() {
+    let mut env = TestEnv::new();
+    registry(
+        &env,
+        &[("session-done01", "completed"), ("session-fail01", "failed"), ("session-open01", "paused")],
+    );
+    env.ok(&["import", "checkpoints"]);
+    for (id, said) in
+        [("session-done01", "Session already completed"), ("fail01", "Session failed and cannot be resumed")]
+    {
+        let refused = env.run(&["observe", &format!("*resume:{id}")]);
+        assert_ne!(refused.code, 0);
+        assert!(refused.stderr.contains(said), "{id}: {}", refused.stderr);
+        let shown = env.ok(&["observe", &format!("*session-info:{id}")]);
+        assert!(shown.stdout.contains(id), "{}", shown.stdout);
+    }
+    assert_eq!(env.json(&["state", "session-fail01"])["topic"], "session-fail01");
+    env.ok(&["observe", "*abandon:open01"]);
+    assert_eq!(env.json(&["state", "session-open01"])["status"], "aborted");
+    // The name that we write ourselves.
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["go-team"]"#);
+    env.ok(&["new", "of ours"]);
+    let written: Value = serde_json::from_str(&env.read("project/checkpoints/sessions.json")).unwrap();
+    let ours = written["sessions"].as_array().unwrap().iter().find(|entry| entry["topic"] == "of ours");
+    let name = ours.unwrap()["id"].as_str().unwrap().to_owned();
+    let shown = env.ok(&["observe", &format!("*session-info:{name}")]);
+    assert!(shown.stdout.contains("of ours"), "{}", shown.stdout);
+    env.ok(&["observe", &format!("*abandon:{name}")]);
+    assert_eq!(env.json(&["state", &name])["status"], "aborted");
+    let nobody = env.run(&["show", "session-nobody"]);
+    assert_eq!(nobody.code, 3, "{}", nobody.stderr);
+    let same = env.run(&["show", "01"]);
+    assert_ne!(same.code, 0, "too short for a name");
+}
+
+#[test]
+fn a_refused_branch_names_the_session_in_what_to_type() {
+    let env = world();
+    let git = |args: &[&str]| {
+        let mut git = env.command("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(args);
+        let output = git.env("PATH", "/usr/bin:/bin:/usr/local/bin").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+    let entry = json!({
+        "id": "session-abc123", "topic": "auth", "status": "paused", "created_at": "2025-12-28T21:00:00Z", "current_step": 2,
+        "git_branch": "feature/auth",
+    });
+    env.write("project/checkpoints/sessions.json", &json!({ "sessions": [entry] }).to_string());
+    env.ok(&["import", "checkpoints"]);
+    env.ok(&["new", "another one", "--parallel"]);
+    let id = env.json(&["state", "session-abc123"])["session_id"].as_str().unwrap().to_owned();
+    let refused = env.raw(&["observe", "*resume:abc123"]);
+    assert_eq!(refused.status.code(), Some(5));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains(&format!("segno resume {id} --checkout-branch   (or: --any-branch)")), "{said}");
+}
+
+#[test]
+fn an_observer_exports_one_checkpoint_and_not_into_the_project() {
+    let env = world();
+    env.write("project/a.txt", "one\n");
+    env.start(&["login form"]);
+    env.ok(&["checkpoint", "create", "first"]);
+    env.write("project/a.txt", "two\n");
+    env.ok(&["checkpoint", "create", "second"]);
+    let names = || {
+        let entries = fs::read_dir(env.path("project")).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let made = env.json(&["observe", "*cp-export:1"]);
+    assert_eq!(made["checkpoint"]["ordinal"], 1);
+    let file = std::path::PathBuf::from(made["file"].as_str().unwrap());
+    assert!(file.is_file() && !file.starts_with(env.path("project")), "{made}");
+    assert_eq!(env.json(&["observe", "*cp-export"])["checkpoint"]["ordinal"], 2);
+    let again = env.json(&["observe", "*cp-export:1"]);
+    assert_ne!(again["file"], made["file"], "nothing is replaced");
+    let wrong = env.run(&["observe", "*cp-export:99"]);
+    assert_ne!(wrong.code, 0);
+    assert_eq!(names(), before, "the project is as it was");
+    let kept = fs::read_dir(file.parent().unwrap()).unwrap().count();
+    assert_eq!(kept, 3, "what went wrong left nothing behind");
+    // It is the checkpoint that was asked for.
+    env.ok(&["checkpoint", "import", file.to_str().unwrap(), "--name", "back"]);
+    env.ok(&["checkpoint", "restore", "back", "--yes"]);
+    assert_eq!(env.read("project/a.txt"), "one\n");
+}
+
+#[test]
+fn what_asks_can_be_told_yes_and_nothing_else() {
+    let env = world();
+    env.write("project/a.txt", "one\n");
+    env.start(&["login form"]);
+    env.ok(&["checkpoint", "create", "first"]);
+    env.write("project/a.txt", "two\n");
+    let asked = env.run(&["observe", "*rollback:first"]);
+    assert_eq!(asked.code, 14, "{}", asked.stderr);
+    assert!(asked.stderr.contains("add --yes"), "{}", asked.stderr);
+    env.ok(&["observe", "*rollback:first", "--yes"]);
+    assert_eq!(env.read("project/a.txt"), "one\n");
+    let refused = env.run(&["observe", "*sessions", "--yes"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("*sessions asks nothing, so it takes no --yes"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_cannot_be_imported_is_not_offered_for_it() {
+    let env = TestEnv::new();
+    env.write("project/.prp-session/loop-state.json", &LOOP_STATE[..100]);
+    let said = env.ok(&["detect"]);
+    assert!(said.stdout.starts_with("offer_reset"), "{}", said.stdout);
+    assert!(!said.stderr.contains("segno import"), "{}", said.stderr);
+    assert_ne!(env.run(&["import", ".prp-session"]).code, 0);
+}
+
+#[test]
+fn who_only_looks_hears_of_a_change_too() {
+    let mut env = TestEnv::new();
+    env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
+    env.start(&["login form", "--phases", "RED,GREEN"]);
+    edit(&env, MAIN, "\"status\": \"running\"", "\"status\": \"paused\"");
+    let said = env.ok(&["ls"]);
+    assert!(
+        said.stderr.contains("another program set paused in the files of prp: obeyed"),
+        "{}",
+        said.stderr
+    );
+}
+
 fn edit(env: &TestEnv, file: &str, from: &str, to: &str) {
     let text = env.read(file);
     assert!(text.contains(from), "{from} is not in {text}");
@@ -310,7 +497,7 @@ fn files_of_another_tool_are_never_replaced() {
     let mut env = TestEnv::new();
     env.write("project/.prp-session/loop-state.json", LOOP_STATE);
     env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
-    let said = env.ok(&["new", "something else"]);
+    let said = env.ok(&["new", "something else", "--phases", "RED,GREEN"]);
     assert!(
         said.stderr.contains("the files of prp were left alone: they are of session [uid] of another tool"),
         "{}",
@@ -342,7 +529,7 @@ fn a_folder_that_cannot_be_written_stops_nobody_and_is_healed() {
 fn aborting_can_take_the_files_along() {
     let mut env = TestEnv::new();
     env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
-    env.start(&["login form"]);
+    env.start(&["login form", "--phases", "RED,GREEN"]);
     assert!(env.path("project/.prp-session/loop-state.json").exists());
     env.ok(&["abort", "--remove-files"]);
     assert!(!env.path("project/.prp-session").exists());
