@@ -144,7 +144,7 @@ fn answer(error: &clap::Error, early: &GlobalArgs, environment: &Environment) ->
         printer.help_unasked(&error.render());
         return ExitCode::Usage;
     }
-    let error = match loose_prompt(error) {
+    let error = match loose_prompt(error).or_else(|| command_of_loop(error)) {
         Some(error) => error,
         None => usage(&error.render().to_string()),
     };
@@ -166,6 +166,20 @@ fn loose_prompt(error: &clap::Error) -> Option<CommandError> {
     Some(CommandError::usage(format!("`{words}` is neither a flag nor behind one")).hint(format!(
         "segno run --prompt \"{words}\"   (or --file FILE, or a command: segno run -- COMMAND)"
     )))
+}
+
+/// A command behind `segno loop … --`, as `segno run` takes one: a loop has to know how it is prompted.
+fn command_of_loop(error: &clap::Error) -> Option<CommandError> {
+    let rendered = error.render().to_string();
+    let looped = rendered.lines().any(|line| line.trim().starts_with("Usage: segno loop [OPTIONS]"));
+    if !looped || !rendered.starts_with("error: the subcommand ") || !rendered.contains("[FILE]") {
+        return None;
+    }
+    Some(
+        CommandError::usage("a loop takes no command behind it")
+            .hint("in config.toml:  [agents.NAME]  command = [\"./agent.sh\"]   then: segno loop --agent NAME …")
+            .hint("segno loop --agent claude --prompt \"…\" --until 'cargo test'   takes one that segno knows"),
+    )
 }
 
 /// clap's report in the form of all our errors. It repeats what was typed, so it must pass the sanitizer too.

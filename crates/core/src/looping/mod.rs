@@ -50,6 +50,7 @@ pub use verdict::*;
 pub use waiter::*;
 pub use window::countdown;
 pub use window::parse_hours;
+pub use words::NOT_SAID;
 pub use words::why;
 
 #[cfg(test)]

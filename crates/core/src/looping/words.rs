@@ -12,6 +12,9 @@ use super::window::moment;
 use crate::limits;
 use crate::text::shorten;
 
+/// Why a loop goes on whose measurements are all as they should be.
+pub const NOT_SAID: &str = "the agent has not said that it is done";
+
 /// Such as `iter 7  GREEN  6→8/10 tests  +3 files  $0.41  goes on: gate 1 fails (2 failing tests)`.
 pub(super) fn line(state: &LoopState, iteration: &Iteration<'_>, verdict: &LoopVerdict) -> String {
     let seen = iteration.seen;
@@ -95,7 +98,7 @@ pub(super) fn why_not_done(seen: &Observation, gate: &GateResult) -> String {
     let contradiction = contradiction.map(|why| format!("its status block contradicts itself: {why}"));
     let measured = match open.as_slice() {
         [] if gate.gate_1 => {
-            return contradiction.unwrap_or_else(|| "the agent has not said that it is done".to_owned());
+            return contradiction.unwrap_or_else(|| NOT_SAID.to_owned());
         }
         [] => "nothing was measured".to_owned(),
         [one] => format!("gate 1 fails ({one})"),

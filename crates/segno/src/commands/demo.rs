@@ -68,7 +68,8 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         .map_err(|why| CommandError::io(format_args!("cannot write to {}", directory.display()), why))?
         .keep();
     show.part("1", "An agent starts to work, recorded by segno.");
-    show.say(&format!("scratch project {}", project.display()));
+    show.say("in a scratch project:");
+    show.say(&project.display().to_string());
     let mut driver = start(context, &project, args.fast, None)?;
     let (ctx, session) = match show.wait_for_session(&project) {
         Ok(found) => found,
@@ -79,7 +80,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         }
     };
     let state = show.follow(&ctx, session);
-    show.part("2", "Half-way through a call, the power goes: kill -9 for the agent and for segno itself.");
+    show.part("2", "Half-way through a call, the power goes: kill -9 for agent and segno.");
     let _ = driver.kill();
     let _ = driver.wait();
     let state = state?;
@@ -92,7 +93,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let state = ctx.load(session)?;
     show.found(&ctx, &state)?;
     drop(ctx);
-    show.part("4", "segno resume: the agent goes on in its conversation, and is told what is in doubt.");
+    show.part("4", "segno resume: the agent goes on, and is told what is in doubt.");
     let mut driver = start(context, &project, args.fast, Some(session))?;
     let ctx = CommandContext::open(context)?;
     let state = show.follow_to_the_end(&ctx, &state);
@@ -201,7 +202,7 @@ impl Show<'_> {
                 .plain(format!("   {} runs, {} calls", state.counts.runs, state.calls.total)),
         );
         let tail = tail(state.session_id);
-        printer.hint(format!("segno show {tail}   segno show {tail} --tools   segno undo --session {tail}"));
+        printer.hint(format!("segno show {tail} --tools   segno undo --session {tail}"));
         if printer.is_json() {
             printer.json(&segno_engine::core::Summary::from(state))?;
         }
@@ -232,9 +233,9 @@ impl Show<'_> {
                 .plain(format!("   {files} files written   every event is in the journal")),
         );
         for call in calls.in_doubt.values() {
-            printer.talk(Text::new().plain("   ").painted(Meaning::Waiting, "1 call in doubt").plain(
-                format!("   {} {} — it began, and nobody knows whether it ended", call.tool, call.input),
-            ));
+            let doubt = Text::new().plain("   ").painted(Meaning::Waiting, "1 call in doubt");
+            printer.talk(doubt.plain(format!("   {} {}", call.tool, call.input)));
+            self.say("                  it began, and nobody knows whether it ended");
         }
         self.breathe();
         Ok(())

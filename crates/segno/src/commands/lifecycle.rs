@@ -137,15 +137,15 @@ fn warn_open(context: &Context, before: &segno_engine::core::State) {
     let mut open = Vec::new();
     let tasks = before.tasks.open.len() as u64;
     if tasks > 0 {
-        open.push(format!("{} open", units::things(tasks, "task")));
+        open.push(format!("with {} open", units::things(tasks, "task")));
     }
     if let (Some(step), Some(of)) = (before.step, before.of)
         && step < of
     {
-        open.push(format!("it was at step {step} of {of}"));
+        open.push(format!("at step {step} of {of}"));
     }
     if !open.is_empty() {
-        context.printer.warn(format!("completed with {}", open.join(", and ")));
+        context.printer.warn(format!("completed {}", open.join(", ")));
     }
 }
 
@@ -211,7 +211,19 @@ pub(super) fn waiting(ctx: &CommandContext<'_>) -> Outcome<segno_engine::core::S
     };
     match ctx.engine.list(&filter)?.first() {
         Some(summary) => Ok(summary.session_id),
-        None => ctx.session(None),
+        None => ctx.session(None).map_err(nothing_waits),
+    }
+}
+
+/// Where no session is open at all, there is nothing to take up.
+fn nothing_waits(error: CommandError) -> CommandError {
+    match error.code() {
+        "no_active_session" => {
+            let why = "nothing waits here: no session of this project is paused, interrupted or halted";
+            CommandError::new(error.exit(), error.code(), why)
+                .hint("segno ls   shows the sessions of this project   (segno ls --everywhere: those of all)")
+        }
+        _ => error,
     }
 }
 

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use segno_engine::Filter;
 use segno_engine::Listing;
 use segno_engine::core::Summary;
+use segno_engine::core::event::Maker;
 use serde_json::json;
 
 use super::args::age;
@@ -254,12 +255,16 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
         } else {
             units::age(Duration::from_micros(ctx.engine.now().micros_since(summary.updated_at)))
         };
+        // How the last iteration of a loop ended is no reason for the loop to be completed.
+        let by_gate =
+            summary.status == segno_engine::core::Status::Completed && summary.made_by == Maker::Loop;
+        let reason = summary.reason.as_ref().filter(|_| !by_gate);
         let mut row = vec![
             (index + 1).to_string().into(),
             Text::new().painted(Meaning::Dim, short(summary.session_id)),
             topic(summary).map_or_else(nothing, Text::from),
             phase,
-            status(context, summary.status, summary.reason.as_ref(), lease),
+            status(context, summary.status, reason, lease),
             progress(summary).map_or_else(nothing, Text::from),
             Text::new().painted(Meaning::Dim, age),
             used(summary),

@@ -10,9 +10,11 @@ use segno_engine::core::TokenBudget;
 use segno_engine::core::event::Maker;
 use segno_engine::core::event::Workflow;
 use segno_engine::launch::project_at;
+use segno_engine::looping::NamedWorkflow;
 
 use super::args::count;
 use super::args::dollars;
+use super::looping::plan::bad_workflow;
 use super::run::Next;
 use crate::command_context::CommandContext;
 use crate::command_context::tail;
@@ -187,30 +189,42 @@ fn describe(state: &segno_engine::core::State) -> Text {
     text
 }
 
-/// The phases that a trusted project lists in `.segno/workflows/NAME.toml`; none if it has no such file.
+/// The phases of a workflow: a trusted project's own before one that is built in. Its own file may be one for loops, or
+/// just list them: `phases = ["A", "B"]`.
 fn workflow_phases(context: &Context, name: &str) -> Outcome<Vec<String>> {
     #[derive(serde::Deserialize)]
     struct File {
         phases: Vec<String>,
     }
+    let names =
+        |found: &NamedWorkflow| found.phases(&[], false).into_iter().map(|phase| phase.name).collect();
     let loaded = context.loaded()?;
     let file = format!("workflows/{name}.toml");
-    let Some(bytes) = loaded.content.as_ref().and_then(|content| content.get(&file)) else {
-        // Only a plain name is looked for: it must not lead out of the directory.
-        let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
-        if plain && !loaded.trust.is_trusted() && context.project.directory().join(&file).is_file() {
-            context.printer.warn_with(
-                format!(
-                    ".segno/{file} is ignored, so the session has no phases: this project is not trusted"
-                ),
-                &["segno trust --show, then: segno trust   (or: segno new --phases A,B,C)".to_owned()],
-            );
-        } else {
-            context.printer.talk(format!("no phases: there is no .segno/{file}, and no --phases A,B,C"));
+    let path = context.project.directory().join(&file);
+    if let Some(bytes) = loaded.content.as_ref().and_then(|content| content.get(&file)) {
+        let bad = |why: String| CommandError::config("config_invalid", format!(".segno/{file}: {why}"));
+        let text = std::str::from_utf8(bytes).map_err(|why| bad(why.to_string()))?;
+        let table: toml::Table = toml::from_str(text).map_err(|why| bad(why.message().to_owned()))?;
+        if table.contains_key("phases") {
+            let listed = toml::from_str::<File>(text).map(|file| file.phases);
+            return listed.map_err(|why| bad(why.message().to_owned()));
         }
+        return Ok(names(&NamedWorkflow::parse(name, Some(&path), text).map_err(bad_workflow)?));
+    }
+    // Only a plain name is looked for: it must not lead out of the directory.
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    if plain && !loaded.trust.is_trusted() && path.is_file() {
+        context.printer.warn_with(
+            format!(".segno/{file} is ignored, so the session has no phases: this project is not trusted"),
+            &["segno trust --show, then: segno trust   (or: segno new --phases A,B,C)".to_owned()],
+        );
         return Ok(Vec::new());
-    };
-    let bad = |why: String| CommandError::config("config_invalid", format!(".segno/{file}: {why}"));
-    let text = std::str::from_utf8(bytes).map_err(|why| bad(why.to_string()))?;
-    toml::from_str::<File>(text).map(|file| file.phases).map_err(|why| bad(why.message().to_owned()))
+    }
+    match NamedWorkflow::find(name, &context.project.root) {
+        Ok(found) => Ok(names(&found)),
+        Err(why) => {
+            context.printer.talk(format!("no phases: {why}, and no --phases A,B,C"));
+            Ok(Vec::new())
+        }
+    }
 }

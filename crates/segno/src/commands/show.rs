@@ -1,11 +1,16 @@
 //! `segno show`: one session, or one part of it.
 
+use std::collections::BTreeMap;
+
 use clap::Args as ClapArgs;
 use segno_engine::Lease;
 use segno_engine::core::List;
+use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
+use segno_engine::core::event::Verdict;
+use segno_engine::core::rows::VerificationRow;
 
 use super::args::OneSession;
 use super::args::Page;
@@ -21,6 +26,9 @@ use crate::output::style::Symbol;
 use crate::output::table::Column;
 use crate::output::table::Table;
 use crate::output::units;
+
+/// How many checks of phases are looked at.
+const CHECKS: usize = 50;
 
 /// Show a session
 ///
@@ -122,7 +130,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
     let files = ctx.engine.page(id, List::Files, &segno_engine::Page::newest(1))?.total;
-    let facts = facts(context, &state, lease.as_ref(), files);
+    let facts = facts(context, &state, lease.as_ref(), files, &checked(&ctx, id)?);
     let recovery = recovery.filter(|_| state.status.is_open());
     let recovery = recovery.map(|report| ("stopped", stopped(context, &report)));
     let facts = facts.into_iter().chain(recovery);
@@ -139,8 +147,23 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
+/// What was said of the newest check of each phase that passed.
+fn checked(ctx: &CommandContext<'_>, id: SessionId) -> Outcome<BTreeMap<String, String>> {
+    let page = ctx.engine.page(id, List::Verifications, &segno_engine::Page::newest(CHECKS))?;
+    let mut rows: Vec<_> = page.items.iter().map(|item| (item.seq, item.row::<VerificationRow>())).collect();
+    rows.sort_by_key(|(seq, _)| *seq);
+    let passed = rows.into_iter().filter(|(_, row)| row.verdict == Verdict::Pass.as_str());
+    Ok(passed.filter_map(|(_, row)| Some((row.phase?, row.details?.excerpt().to_owned()))).collect())
+}
+
 /// What there is to say of a session. A file counts once, however often it was changed, as in every list.
-fn facts(context: &Context, state: &State, lease: Option<&Lease>, files: u64) -> Vec<(&'static str, Text)> {
+fn facts(
+    context: &Context,
+    state: &State,
+    lease: Option<&Lease>,
+    files: u64,
+    checked: &BTreeMap<String, String>,
+) -> Vec<(&'static str, Text)> {
     let mut facts: Vec<(&'static str, Text)> = Vec::new();
     let mut fact = |label, value: Text| {
         if !value.is_empty() {
@@ -168,7 +191,7 @@ fn facts(context: &Context, state: &State, lease: Option<&Lease>, files: u64) ->
         let more = format!("   iteration {}, attempt {}", state.iteration, state.attempt);
         fact("phase", Text::new().plain(phase).painted(Meaning::Dim, more));
     }
-    fact("brought", phase_words::phases(state).join("   ").into());
+    fact("brought", phase_words::phases(state, checked).join("   ").into());
     fact("progress", state.progress().map(|percent| format!("{percent} %").into()).unwrap_or_default());
     let budget = &state.budget;
     let meaning = if budget.is_over() {

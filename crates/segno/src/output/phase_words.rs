@@ -4,23 +4,28 @@ use std::collections::BTreeMap;
 
 use segno_engine::core::State;
 use segno_engine::core::event::Metric;
+use segno_engine::core::text::shorten;
 
 use super::units;
 
 /// How many metrics are named of one phase.
 const MOST: usize = 3;
+/// The longest text that is told of a check.
+const LONGEST: usize = 60;
 /// Names under which tests are counted, the better ones first.
 const PASSING: &[&str] = &["tests_passing", "tests_passed"];
 const TOTAL: &[&str] = &["tests_total", "tests", "tests_generated", "tests_written"];
 
 type Metrics = BTreeMap<String, Metric>;
 
-/// One text for each phase that is done, and one for the present phase if it has brought something.
-pub fn phases(state: &State) -> Vec<String> {
+/// One text for each phase that is done, and one for the present phase if it has brought something. A phase without
+/// metrics is told by what was said when it was checked.
+pub fn phases(state: &State, checked: &BTreeMap<String, String>) -> Vec<String> {
     let brought = |phase: &String| {
         state.phase_metrics.get(phase).map(|metrics| brought(metrics, state)).filter(|text| !text.is_empty())
     };
-    let done = state.phases_completed.iter().map(|phase| match brought(phase) {
+    let said = |phase: &String| checked.get(phase).map(|text| shorten(text, LONGEST));
+    let done = state.phases_completed.iter().map(|phase| match brought(phase).or_else(|| said(phase)) {
         Some(text) => format!("{phase} done ({text})"),
         None => format!("{phase} done"),
     });

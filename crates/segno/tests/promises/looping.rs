@@ -282,3 +282,33 @@ fn a_phase_is_said_to_begin_after_the_one_before_it_has_ended() {
     let order = [at("phase RED"), at("iter 1  RED"), at("phase GREEN"), at("iter 2  GREEN")];
     assert!(order.is_sorted(), "{}", said.stderr);
 }
+
+/// Nothing is begun for an agent that is not there, and a loop whose agent went away stays as it was.
+#[test]
+fn an_agent_that_is_not_there_is_said_before_anything_is_done() {
+    let mut lab = Lab::new();
+    lab.env.insert("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+    let missing = |said: &crate::lab::Said| {
+        assert_eq!(said.code, Some(27), "{}", said.stderr);
+        assert!(said.stderr.contains("error: claude is not installed"), "{}", said.stderr);
+        assert!(said.stderr.contains("  hint: install it with: "), "{}", said.stderr);
+    };
+    missing(&lab.run(UNTIL));
+    let phase = "[[phase]]\nname = \"WORK\"\nprompt = \"go\"\ngate = \"until\"\n";
+    crate::phases::workflow(&lab, &format!("[limits]\nagents = [\"claude\", \"codex\"]\n\n{phase}"));
+    missing(&lab.run(&UNTIL.iter().chain(&["--workflow", "mine"]).copied().collect::<Vec<_>>()));
+    assert_eq!(lab.json(&["ls", "--all"])["sessions"], json!([]), "no session was made");
+
+    let mut lab = agent("echo $n >> log");
+    let (code, result) = run(&lab, &["--max-iterations", "1"]);
+    assert_eq!((code, &result["session_status"]), (Some(26), &json!("paused")), "{result}");
+    lab.env.insert("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+    let (before, program) = (lab.state(), lab.home.path().join("claude"));
+    std::fs::remove_file(&program).unwrap();
+    for args in [&["loop", "resume", "last", "--more", "2"][..], &["resume", "last"]] {
+        let said = lab.run(args);
+        assert_eq!(said.code, Some(27), "{args:?}: {}", said.stderr);
+        assert!(said.stderr.contains("error: claude is not installed"), "{args:?}: {}", said.stderr);
+        assert_eq!(lab.state(), before, "{args:?}");
+    }
+}

@@ -10,7 +10,7 @@ use crate::terminal::ENTER;
 use crate::terminal::Terminal;
 
 /// Puts a workflow of the project there, trusted by its user.
-fn workflow(lab: &Lab, text: &str) {
+pub(crate) fn workflow(lab: &Lab, text: &str) {
     lab.write(lab.home.work().join(".segno/workflows/mine.toml"), text);
     let terminal = Terminal::open(lab);
     terminal.type_keys(&format!("$SEGNO trust{ENTER}"));

@@ -114,3 +114,25 @@ fn who_holds_a_session_is_missed() {
     assert!(through.wait().unwrap().success());
     assert_eq!(status(&id).0, "completed");
 }
+
+/// What `segno workflow list` shows can be followed by hand too.
+#[test]
+fn phases_of_the_workflows_that_are_built_in() {
+    let phases = |env: &TestEnv, name: &str| {
+        env.ok(&["new", name, "--workflow", name, "--parallel"]);
+        let session = env.json(&["show", "last"])["state"].clone();
+        assert_eq!(session["phase"], session["workflow"]["phases"][0], "{name}");
+        session["workflow"]["phases"].clone()
+    };
+    let env = TestEnv::new();
+    assert_eq!(phases(&env, "simple"), serde_json::json!(["WORK"]));
+    assert_eq!(phases(&env, "prp"), serde_json::json!(["RED", "GREEN", "REFACTOR", "DOCUMENT"]));
+    for name in ["tdflow", "spec", "go-team"] {
+        assert_eq!(phases(&env, name), env.json(&["workflow", "show", name])["phases"], "{name}");
+    }
+    // A project's own one in the form that loops use, once it is trusted.
+    let own = "[[phase]]\nname = \"ONLY\"\nprompt = \"go\"\ngate = \"signal\"\n";
+    env.write("project/.segno/workflows/prp.toml", own);
+    env.trust();
+    assert_eq!(phases(&env, "prp"), serde_json::json!(["ONLY"]));
+}

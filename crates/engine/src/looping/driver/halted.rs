@@ -7,6 +7,7 @@ use segno_core::State;
 use segno_core::looping::BreakerBy;
 use segno_core::looping::BreakerCause;
 use segno_core::looping::LoopCommand;
+use segno_core::looping::LoopState;
 use segno_core::looping::NextStep;
 use segno_core::looping::PersonDid;
 use segno_core::looping::cause_gone;
@@ -32,6 +33,17 @@ pub(crate) enum Afterwards {
     GoesOn,
     /// It stays as it is, for this reason.
     Stays(String),
+}
+
+impl LaunchSettings {
+    /// Finds the agent of the phase that a loop is in, before anything is done for it.
+    ///
+    /// # Errors
+    /// If no such agent is known, or it is not installed.
+    pub fn check_loop(&self, looping: &LoopState) -> Result<(), Error> {
+        let phase = looping.phase_plan().or_else(|| looping.plan.phases.first());
+        phase.map_or(Ok(()), |phase| self.choose(&who(looping, phase)).map(drop))
+    }
 }
 
 impl Engine {

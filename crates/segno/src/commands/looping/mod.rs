@@ -24,6 +24,7 @@ use segno_engine::core::looping::LoopCommand;
 use segno_engine::core::looping::LoopPlan;
 use segno_engine::core::looping::LoopState;
 use segno_engine::core::looping::PhasePlan;
+use segno_engine::launch::Who;
 use segno_engine::looping::NewLoop;
 
 use self::args::BeginArgs;
@@ -52,6 +53,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Some(Command::Resume { session, now, stay, more, more_time, no_wait, by, due: false }) => {
             let ctx = CommandContext::open_to_stay(context)?;
             let id = ctx.session(session.id.as_ref())?;
+            check_agent(&ctx, id)?;
             if more.is_some() || more_time.is_some() {
                 context.refuse_below_run("allow itself more")?;
                 ctx.engine.loop_allow(id, *more, more_time.map(|time| time.as_secs()))?;
@@ -113,6 +115,10 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     if args.dry_run {
         return init::dry_run(context, &plan, &settings);
     }
+    // The usual one too: without it, nothing is begun.
+    if plan.phases.iter().any(|phase| phase.agent.is_none()) {
+        settings.choose(&Who::Usual)?;
+    }
     let ctx = CommandContext::open_to_stay(context)?;
     if let Some(Next::Resume(id)) = ask_about_waiting(&ctx)? {
         return super::resume::take_up_session(&ctx, id);
@@ -132,6 +138,13 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     let state = ctx.engine.loop_begin(new, &settings)?;
     let waits = Waits { limits: !args.no_wait, halted: args.stay };
     watch::drive(&ctx, state.session_id, WokenHow::Foreground, waits, args.no_hooks)
+}
+
+/// Whether the agent of a loop is there, before anything is done to the loop.
+pub(super) fn check_agent(ctx: &CommandContext<'_>, id: SessionId) -> Outcome {
+    let state = ctx.load(id)?;
+    super::run::settings(ctx.context, None)?.check_loop(the_loop(&state)?)?;
+    Ok(())
 }
 
 /// Goes on with a loop that stands still.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use segno_engine::core::Refusal;
 use segno_engine::core::SessionId;
 use segno_engine::core::event::WokenHow;
+use segno_engine::core::looping::NOT_SAID;
 use segno_engine::core::looping::loop_status;
 use segno_engine::looping::LoopEnded;
 use segno_engine::looping::LoopHands;
@@ -83,7 +84,8 @@ pub(super) fn drive(
     let first = ctx.load(session)?.seq;
     let (wakes, items) = (wakes(ctx, waits.limits), super::queue::Followed::new(ctx));
     let bell = super::notify::bell(context)?;
-    let mut printed = Printed { ctx, session, waiting: None, wakes, items, doing: None, drawn: None, bell };
+    let mut printed =
+        Printed { ctx, session, waiting: None, wakes, items, doing: None, drawn: None, bell, unsaid: false };
     let beside = || printed.print(&news);
     let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
         let hands = LoopHands {
@@ -149,6 +151,8 @@ struct Printed<'a> {
     drawn: Option<Instant>,
     /// How the person at the terminal is called.
     bell: Bell,
+    /// Whether it was told what to do about an agent that does not say that it is done.
+    unsaid: bool,
 }
 
 /// What wakes a loop that is parked: it is said, so that nobody waits for something that is not there.
@@ -197,7 +201,14 @@ impl Printed<'_> {
                 LoopNews::PhaseBegan { phase, number, of } => {
                     printer.talk(format!("phase {phase} ({number} of {of})"));
                 }
-                LoopNews::IterationBegan { .. } | LoopNews::Decided { .. } => self.doing = None,
+                LoopNews::Decided { line } => {
+                    self.doing = None;
+                    if !self.unsaid && line.ends_with(NOT_SAID) {
+                        self.unsaid = true;
+                        printer.hint("segno loop … --no-signal   lets the measurements alone decide");
+                    }
+                }
+                LoopNews::IterationBegan { .. } => self.doing = None,
             }
         }
         self.draw();

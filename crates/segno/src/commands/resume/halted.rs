@@ -33,6 +33,7 @@ pub(super) fn is_halted(state: &State) -> bool {
 pub(super) fn take_up(ctx: &CommandContext<'_>, state: &State, asks: bool) -> Outcome {
     let id = state.session_id;
     ctx.engine.refuse_driven(id)?;
+    crate::commands::looping::check_agent(ctx, id)?;
     let settings = crate::commands::run::settings(ctx.context, Some(ctx.engine.store_id()))?;
     if !asks || ctx.engine.loop_may_try(id, &settings)? {
         return go_on(ctx, id, false, false);

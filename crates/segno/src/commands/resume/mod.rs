@@ -394,6 +394,7 @@ fn go_on(ctx: &CommandContext<'_>, args: &Args, state: &State, wish: &ResumeWish
 fn go_on_with_loop(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let id = state.session_id;
     refuse_plan(args, state)?;
+    super::looping::check_agent(ctx, id)?;
     if args.reset_breaker {
         let reset = LoopCommand::ResetBreaker { reason: "reset by hand".to_owned() };
         ctx.act(id, vec![super::looping::loop_command(reset)])?;

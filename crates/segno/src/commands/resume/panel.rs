@@ -52,7 +52,7 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
     panel.row("session", &format!("{}   {topic}{phase}{iteration}", short(state.session_id)), Meaning::Plain);
     let mut progress = Vec::new();
     progress.extend(state.progress().map(|percent| format!("{percent} %")));
-    progress.extend(phase_words::phases(state));
+    progress.extend(phase_words::phases(state, &Default::default()));
     progress.extend(phase_words::metrics_beside(state).into_iter().take(4));
     if !state.outputs.is_empty() {
         progress.push(format!("outputs: {}", state.outputs.keys().cloned().collect::<Vec<_>>().join(", ")));

@@ -110,10 +110,27 @@ pub(crate) fn in_background(
         // Why it did not is what its own exit code says.
         let exit = ExitCode::ALL.iter().copied().find(|exit| Some(i32::from(exit.number())) == ended);
         let exit = exit.filter(|exit| *exit != ExitCode::Ok).unwrap_or(ExitCode::Failure);
-        let why = "the background process did not start a session";
-        return Err(CommandError::new(exit, "not_detached", why).hint(said.trim().to_owned()));
+        return Err(not_detached(exit, &said));
     };
     Ok(Begun { session, pid: child.id(), log })
+}
+
+/// Why there is no session: the error and the hints of the process in the background, or whatever it said.
+fn not_detached(exit: ExitCode, said: &str) -> CommandError {
+    let error = |why: &str| {
+        let why = format!("the background process did not start a session: {why}");
+        CommandError::new(exit, "not_detached", why)
+    };
+    let told = said.lines().rev().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    if let Some(told) = told.as_ref().and_then(|told| told.get("error")) {
+        let text = |name: &str| told.get(name).and_then(serde_json::Value::as_str);
+        return text("hint").into_iter().fold(error(text("message").unwrap_or_default()), CommandError::hint);
+    }
+    let Some(why) = said.lines().find_map(|line| line.strip_prefix("error: ")) else {
+        return error("it ended without a word").hint(said.trim().to_owned());
+    };
+    let hints = said.lines().filter_map(|line| line.trim_start().strip_prefix("hint: "));
+    hints.fold(error(why), |error, hint| error.hint(hint))
 }
 
 /// Where standard input is a pipe or a file, it holds the prompt, and the background process reads it.
