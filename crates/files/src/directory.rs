@@ -90,8 +90,20 @@ pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Opens a directory inside another, making it if it is not there. A symbolic link in its place is refused.
+/// Whether a name is that of something right inside a directory. Names come from outside: one that leads elsewhere is
+/// refused by everything here that takes an open directory.
+pub(crate) fn single(name: &str) -> Result<(), Errno> {
+    match name {
+        "" | "." | ".." => Err(Errno::INVAL),
+        _ if name.contains(['/', '\0']) => Err(Errno::INVAL),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a directory inside another, making it if it is not there. A symbolic link in its place is refused, and so is a
+/// name of more than one part.
 pub fn dir_in(parent: &OwnedFd, name: &str, mode: u32) -> Result<OwnedFd, Errno> {
+    single(name)?;
     match rustix::fs::openat(parent, name, INSIDE, Mode::empty()) {
         Err(Errno::NOENT) => {
             match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(mode)) {
@@ -110,6 +122,7 @@ pub fn dir_in(parent: &OwnedFd, name: &str, mode: u32) -> Result<OwnedFd, Errno>
 pub fn dir_below(root: &OwnedFd, names: &[&str]) -> Result<Option<OwnedFd>, Errno> {
     let mut dir = root.try_clone().map_err(|why| Errno::from_io_error(&why).unwrap_or(Errno::IO))?;
     for name in names {
+        single(name)?;
         dir = match rustix::fs::openat(&dir, *name, INSIDE, Mode::empty()) {
             Ok(inner) => inner,
             Err(Errno::NOENT) => return Ok(None),

@@ -146,6 +146,7 @@ pub fn replace_lazily(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Replaces a file inside a directory that is open, durably.
 pub fn replace_in(dir: &OwnedFd, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
+    crate::directory::single(name)?;
     let mut draft = Draft::begin_in(dir.try_clone()?, OsStr::new(name), Access::Mode(mode))?;
     draft.file.write_all(content)?;
     draft.finish().map(drop)

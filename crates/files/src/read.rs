@@ -63,6 +63,7 @@ pub fn read_bounded(path: &Path, limit: u64, links: Links) -> Result<Option<Vec<
 
 /// Reads a file inside a directory, at most `most` bytes, not through a symbolic link. None if it is not there.
 pub fn read_in(dir: &OwnedFd, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+    crate::directory::single(name)?;
     // A pipe in the file's place must not make us wait for somebody to write into it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match rustix::fs::openat(dir, name, flags, Mode::empty()) {

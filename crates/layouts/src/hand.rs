@@ -33,6 +33,8 @@ pub struct Looked {
     pub changed: u32,
     /// Who wrote it since.
     pub hand: Hand,
+    /// How the session stood when we wrote it. It is the last file of its set: all others were written with it.
+    pub status: Option<String>,
 }
 
 /// The members that another tool may change; the first one says where the session stands.
@@ -108,5 +110,6 @@ pub fn look(family: Family, bytes: &[u8]) -> Option<Looked> {
     } else {
         Hand::Other
     };
-    Some(Looked { session_id, changed, hand })
+    let status = text(own.member("state").and_then(|state| state.member("status")));
+    Some(Looked { session_id, changed, hand, status })
 }

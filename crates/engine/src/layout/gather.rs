@@ -6,8 +6,12 @@ use segno_files::Links;
 use segno_layouts::FileSet;
 use segno_layouts::MOST_FILE;
 use segno_layouts::MOST_FILES;
+use segno_redact::Redactor;
 
 use crate::Error;
+
+/// The most that all files of a folder may have together.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Whether a file can be one of any family.
 fn is_theirs(name: &str) -> bool {
@@ -38,32 +42,53 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
 }
 
 /// The files of a folder and of the folders right in it.
-pub(super) fn gather(folder: &Path) -> Result<FileSet, Error> {
+pub(super) fn gather(folder: &Path, redactor: Option<&Redactor>) -> Result<FileSet, Error> {
     let mut set = FileSet::default();
-    let mut count = 0;
-    take(&mut set, folder, "", &mut count)?;
+    let mut taken = Taken::default();
+    take(&mut set, folder, "", redactor, &mut taken)?;
     let entries = std::fs::read_dir(folder).map_err(|why| Error::file(folder, why))?;
     let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let mut folders: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     folders.sort_unstable();
     for inner in folders.iter().filter(|inner| !inner.starts_with('.')) {
-        take(&mut set, &folder.join(inner), &format!("{inner}/"), &mut count)?;
+        take(&mut set, &folder.join(inner), &format!("{inner}/"), redactor, &mut taken)?;
     }
     Ok(set)
 }
 
-fn take(set: &mut FileSet, folder: &Path, prefix: &str, count: &mut usize) -> Result<(), Error> {
+/// How much was read so far.
+#[derive(Default)]
+struct Taken {
+    files: usize,
+    bytes: u64,
+}
+
+fn take(
+    set: &mut FileSet,
+    folder: &Path,
+    prefix: &str,
+    redactor: Option<&Redactor>,
+    taken: &mut Taken,
+) -> Result<(), Error> {
     for name in names(folder) {
-        *count += 1;
+        taken.files += 1;
         let path = folder.join(&name);
-        if *count > MOST_FILES {
+        taken.bytes += std::fs::metadata(&path).map_or(0, |meta| meta.len().min(MOST_FILE));
+        if taken.bytes > MOST_BYTES {
+            return Err(Error::NotImportable(format!(
+                "the files of {} have more than {} MB",
+                folder.display(),
+                MOST_BYTES >> 20
+            )));
+        }
+        if taken.files > MOST_FILES {
             return Err(Error::NotImportable(format!(
                 "{} has more than {MOST_FILES} files",
                 folder.display()
             )));
         }
         match segno_files::read_bounded(&path, MOST_FILE, Links::Refuse) {
-            Ok(Some(bytes)) => set.insert(format!("{prefix}{name}"), bytes),
+            Ok(Some(bytes)) => set.insert(format!("{prefix}{name}"), without_secrets(redactor, &name, bytes)),
             // It went away meanwhile.
             Ok(None) => {}
             Err(why) => {
@@ -72,4 +97,12 @@ fn take(set: &mut FileSet, folder: &Path, prefix: &str, count: &mut usize) -> Re
         }
     }
     Ok(())
+}
+
+/// Prose is cut into topics and tasks by who reads it; half a secret would not be known for one afterwards.
+fn without_secrets(redactor: Option<&Redactor>, name: &str, bytes: Vec<u8>) -> Vec<u8> {
+    match (redactor, std::str::from_utf8(&bytes)) {
+        (Some(redactor), Ok(text)) if name.ends_with(".md") => redactor.text(text).into_owned().into_bytes(),
+        _ => bytes,
+    }
 }

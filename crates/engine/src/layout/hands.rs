@@ -54,7 +54,7 @@ impl Engine {
         else {
             return Answer::Write;
         };
-        if family == Family::Prp && is_reset(state, present) {
+        if family == Family::Prp && is_reset(state, looked, present) {
             let words = format!("another program closed the breaker in the files of {family}");
             let command = match state.looping {
                 Some(_) => Command::Loop(Box::new(LoopCommand::ResetBreaker { reason: words.clone() })),
@@ -136,17 +136,19 @@ impl Engine {
         if let Some(bytes) = read(BREAKER).filter(|_| family == Family::Prp) {
             breaker.insert(BREAKER, bytes);
         }
-        looked.hand != Hand::Ours || (family == Family::Prp && is_reset(state, &breaker))
+        looked.hand != Hand::Ours || (family == Family::Prp && is_reset(state, &looked, &breaker))
     }
 }
 
 /// The breaker of a PRP session.
 const BREAKER: &str = "circuit-breaker.json";
 
-/// Whether somebody closed the breaker that halts a session.
-fn is_reset(state: &State, present: &FileSet) -> bool {
+/// Whether somebody closed the breaker that halts a session. A file of before that says so is only an old one: what
+/// stands there counts once we have written that the session is halted.
+fn is_reset(state: &State, looked: &Looked, present: &FileSet) -> bool {
     let holds = state.looping.as_ref().is_none_or(|looping| looping.breaker.state == BreakerState::Open);
-    if state.status != Status::Halted || !holds {
+    let is_written = looked.status.as_deref() == Some(Status::Halted.as_str());
+    if state.status != Status::Halted || !holds || !is_written {
         return false;
     }
     let file: Option<Value> = present.get(BREAKER).and_then(|bytes| serde_json::from_slice(bytes).ok());

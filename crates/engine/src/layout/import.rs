@@ -137,7 +137,7 @@ fn of_folder(folder: &Path) -> Option<Family> {
 }
 
 fn one(engine: &Engine, family: Family, folder: PathBuf, options: &Options) -> Result<LayoutImport, Error> {
-    let files = gather::gather(&folder)?;
+    let files = gather::gather(&folder, Some(&engine.redactor()))?;
     let read =
         segno_layouts::read(family, &files, engine.now()).map_err(|damage| Error::SessionCorrupted {
             session_id: folder.join(&damage.file).display().to_string(),

@@ -9,12 +9,16 @@ use rustix::fs::AtFlags;
 use segno_core::List;
 use segno_core::State;
 use segno_core::Timestamp;
+use segno_core::limits;
+use segno_core::text::shorten as fit;
 use segno_layouts::EXTENSION;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
 use segno_layouts::Looked;
 use segno_layouts::MOST_FILE;
 use segno_layouts::Snapshot;
+use segno_layouts::go_team::REGISTRY;
+use segno_layouts::ultra_create::CURRENT;
 use segno_store::Page;
 use serde_json::Value;
 
@@ -236,6 +240,11 @@ impl Engine {
             Ok(files) => files,
             Err(why) => return Ok(Err(Standing::Unfit(why))),
         };
+        // The name that a session has in a family may have come with it from anywhere.
+        if let Some((name, _)) = first.iter().find(|(name, _)| !is_below(name)) {
+            let why = format!("its name in this family is no name of a file ({})", fit(name, limits::NAME));
+            return Ok(Err(Standing::Unfit(why)));
+        }
         let fail = |why: std::io::Error| Error::file(&folder, why);
         let mut present = FileSet::default();
         if let Some(dir) = place::open_there(&base, &parts).map_err(fail)? {
@@ -264,18 +273,33 @@ impl Engine {
 
     /// A folder of one session that has another one's files in it.
     fn somebody_elses(&self, family: Family, state: &State, present: &FileSet) -> Option<String> {
-        let main = match family {
-            Family::Prp => "loop-state.json",
-            Family::UltraCreate => segno_layouts::ultra_create::CURRENT,
+        let read =
+            |name: &str| present.get(name).map(|bytes| serde_json::from_slice(bytes).unwrap_or_default());
+        let file: Value = match family {
+            // Without its main file the first one that we write tells: a set of ours may be half written.
+            Family::Prp => read("loop-state.json")
+                .or_else(|| read("metrics.json"))
+                .or_else(|| (!present.is_empty()).then_some(Value::Null))?,
+            Family::UltraCreate => read(CURRENT).or_else(|| {
+                let packed = present.get(&format!("{CURRENT}.gz"))?;
+                let bytes = segno_layouts::gunzip(CURRENT, packed).unwrap_or_default();
+                Some(serde_json::from_slice(&bytes).unwrap_or_default())
+            })?,
+            // A registry is everybody's; one that cannot be read cannot be written without loss.
+            Family::GoTeam => {
+                let whole = read(REGISTRY)?;
+                let is_one: bool = whole.get("sessions").is_some_and(|all| all.is_array() || all.is_object());
+                return (!is_one).then(|| format!("{REGISTRY} cannot be read as a registry"));
+            }
             _ => return None,
         };
-        let file: Value = serde_json::from_slice(present.get(main)?).unwrap_or_default();
         let ours = file.get(EXTENSION).and_then(|own| own.get("session_id")).and_then(Value::as_str);
         if ours == Some(state.session_id.to_string().as_str()) {
             return None;
         }
         let name = file.get("session_id").and_then(Value::as_str).unwrap_or("?");
-        if segno_layouts::foreign_name(family, state) == Some(name) {
+        let is_half_written = ours.is_none() && name == state.uid.to_string();
+        if is_half_written || segno_layouts::foreign_name(family, state) == Some(name) {
             return None;
         }
         let Some(other) = ours else {
@@ -339,6 +363,14 @@ fn keep_beside(dir: &OwnedFd, name: &str, now: Timestamp) -> std::io::Result<Str
         }
     }
     Ok(name.to_owned())
+}
+
+/// Whether a file is in the folder of its family, or in a folder right in it.
+fn is_below(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('/').collect();
+    let is_plain =
+        |part: &&str| !part.is_empty() && !part.starts_with('.') && !part.chars().any(char::is_control);
+    parts.len() <= 2 && parts.iter().all(is_plain)
 }
 
 fn unfit(family: Family, why: &str) -> Error {

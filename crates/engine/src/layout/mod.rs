@@ -27,7 +27,7 @@ use segno_core::Timestamp;
 /// What the PRP document does about the session in the first of these folders that has one.
 pub fn detect_prp(folders: &[PathBuf], wanted: Option<&str>, now: Timestamp) -> Option<(PathBuf, Detected)> {
     folders.iter().find_map(|folder| {
-        let files = gather::gather(folder).ok()?;
+        let files = gather::gather(folder, None).ok()?;
         Some((folder.clone(), segno_layouts::prp::detect(&files, wanted, now)?))
     })
 }

@@ -326,7 +326,7 @@ fn ultra_create() {
         &mut cases,
     );
     members(&files, main, "/errors", &["count"], &[json!("one")], &mut cases);
-    members(&files, main, "", &["segno"], &[json!({ "state": [] })], &mut cases);
+    members(&files, main, "", &["segno"], &[json!({ "state": 3 })], &mut cases);
     let packed = segno_layouts::gzip(files.get(main).unwrap());
     for part in [0, 1, 2, 3] {
         let cut = packed[..packed.len() * part / 4].to_vec();

@@ -35,6 +35,7 @@ mod hooks;
 mod hostile;
 mod identity;
 mod interleavings;
+mod layouts;
 mod left_behind;
 mod looping;
 mod money;
