@@ -24,10 +24,10 @@ use crate::recent;
 
 /// Give commands as a go-team observer does
 ///
-/// *sessions, *resume[:ID or number], *session-info[:ID], *abandon:ID, *cleanup, *new[:TOPIC], *checkpoints or *cp-list,
-/// *cp-show:N, *cp-diff:A[:B], *rollback:STEP or *rollback:cp-ID, *rollback-force:STEP, *manual-restore, *cp-export[:N],
-/// *cp-validate, *retry-cp, *skip-cp and *cp-rebuild:N. Each does what the segno command of that kind does, and says which one
-/// that is. Without a command, reads one after the other from the terminal.
+/// *sessions, *resume, *resume:ID (or its number), *session-info, *session-info:ID, *abandon:ID, *cleanup, *new, *new:TOPIC,
+/// *checkpoints or *cp-list, *cp-show:N, *cp-diff:A, *cp-diff:A:B, *rollback:STEP or *rollback:cp-ID, *rollback-force:STEP,
+/// *manual-restore, *cp-export, *cp-export:N, *cp-validate, *retry-cp, *skip-cp and *cp-rebuild:N. Each does what the segno
+/// command of that kind does; -v says which one that is. Without a command, reads one after the other from the terminal.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno observe '*sessions'\n  segno observe '*resume:1'")]
 pub struct Args {
