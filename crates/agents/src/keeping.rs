@@ -29,7 +29,7 @@ pub struct KeptFiles {
     /// How much of a conversation's id the name of its file has, in characters; all of it if nothing is said.
     pub named_by: Option<usize>,
     /// Where the agent looks for a conversation that it has not had here.
-    pub place: fn(&Arrival<'_>) -> Option<ConversationFile>,
+    pub target: fn(&Arrival<'_>) -> Option<ConversationFile>,
 }
 
 impl KeptFiles {
@@ -40,11 +40,11 @@ impl KeptFiles {
     }
 
     /// Where a conversation is to be put. Nothing if its id, which comes from outside, could lead elsewhere.
-    pub fn place(&self, arrival: &Arrival<'_>) -> Option<ConversationFile> {
-        let place = (self.place)(arrival).filter(|_| is_plain(arrival.id))?;
-        let sound = place.directories.len() == self.location.depth
-            && place.directories.iter().all(|name| is_plain(name));
-        (sound && self.location.is_of(&place.file, self.name_of(arrival.id))).then_some(place)
+    pub fn target(&self, arrival: &Arrival<'_>) -> Option<ConversationFile> {
+        let target = (self.target)(arrival).filter(|_| is_plain(arrival.id))?;
+        let sound = target.directories.len() == self.location.depth
+            && target.directories.iter().all(|name| is_plain(name));
+        (sound && self.location.is_of(&target.file, self.name_of(arrival.id))).then_some(target)
     }
 }
 
@@ -111,35 +111,35 @@ mod tests {
 
     const ID: &str = "0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00";
 
-    fn place(agent: &str, id: &str, project: &str) -> Option<ConversationFile> {
+    fn target(agent: &str, id: &str, project: &str) -> Option<ConversationFile> {
         let agent = crate::by_name(agent).unwrap();
         match agent.conversation_log().and_then(|log| log.keeping()) {
             Some(Keeping::Files(files)) => {
-                files.place(&Arrival { id, project, began: "2026-11-17T08:03:09.123456Z" })
+                files.target(&Arrival { id, project, began: "2026-11-17T08:03:09.123456Z" })
             }
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn places() {
+    fn targets() {
         let at = |directories: &[&str], file: &str, owner| {
             let directories = directories.iter().map(|name| (*name).to_owned()).collect();
             Some(ConversationFile { directories, file: file.to_owned(), owner })
         };
         assert_eq!(
-            place("claude", ID, "/home/ann/my_shop.v2"),
+            target("claude", ID, "/home/ann/my_shop.v2"),
             at(&["-home-ann-my-shop-v2"], &format!("{ID}.jsonl"), None)
         );
         assert_eq!(
-            place("codex", ID, "/home/ann"),
+            target("codex", ID, "/home/ann"),
             at(&["2026", "11", "17"], &format!("rollout-2026-11-17T08-03-09-{ID}.jsonl"), None)
         );
         assert_eq!(
-            place("gemini", ID, "/home/ann/My Shop!"),
+            target("gemini", ID, "/home/ann/My Shop!"),
             at(&["my-shop", "chats"], "session-2026-11-17T08-03-0199a213.jsonl", Some(".project_root"))
         );
-        assert_eq!(place("gemini", ID, "/").unwrap().directories, ["project", "chats"]);
+        assert_eq!(target("gemini", ID, "/").unwrap().directories, ["project", "chats"]);
     }
 
     /// An id comes from a file of somebody else.
@@ -147,7 +147,7 @@ mod tests {
     fn no_id_leads_elsewhere() {
         for agent in ["claude", "codex", "gemini"] {
             for id in ["", "..", "../../.bashrc", "a/b", "a\0b", "ü", &"x".repeat(300)] {
-                assert_eq!(place(agent, id, "/p"), None, "{agent} {id}");
+                assert_eq!(target(agent, id, "/p"), None, "{agent} {id}");
             }
         }
     }
@@ -155,6 +155,6 @@ mod tests {
     /// Claude Code gives longer names an ending that only it knows.
     #[test]
     fn a_long_project_has_no_place() {
-        assert_eq!(place("claude", ID, &format!("/{}", "p".repeat(300))), None);
+        assert_eq!(target("claude", ID, &format!("/{}", "p".repeat(300))), None);
     }
 }

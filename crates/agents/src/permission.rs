@@ -55,8 +55,8 @@ impl PermissionRule {
         Ok(Self { tool: tool.to_owned(), pattern })
     }
 
-    /// Whether it lets this call run. A pattern speaks of one command and of one place: what could be more than that
-    /// is not let through by it. `resolve` says where a path really leads; a place must fit however it is told.
+    /// Whether it lets this call run. A pattern speaks of one command and of one path: what could be more than that
+    /// is not let through by it. `resolve` says where a path really leads; it must fit in every form.
     pub fn allows(&self, tool: &str, input: &Raw, resolve: &dyn Fn(&str) -> Vec<String>) -> bool {
         if !fits(&self.tool, tool) {
             return false;
@@ -70,17 +70,17 @@ impl PermissionRule {
             }
             Kind::Path => {
                 let climbs = subject.text.split('/').any(|part| part == "..");
-                let ways = resolve(&subject.text);
+                let paths = resolve(&subject.text);
                 !climbs
                     && fits(pattern, &subject.text)
-                    && ways.iter().all(|way| fits_place(pattern, way, resolve))
+                    && paths.iter().all(|path| path_fits(pattern, path, resolve))
             }
             Kind::Other => fits(pattern, &subject.text),
         }
     }
 
     /// Whether it keeps this call from running: as a whole, or because of one of the commands in it, or because of where
-    /// its path leads. `resolve` gives the other ways to tell a place.
+    /// its path leads. `resolve` gives the other forms of a path.
     pub fn denies(&self, tool: &str, input: &Raw, resolve: &dyn Fn(&str) -> Vec<String>) -> bool {
         if !fits(&self.tool, tool) {
             return false;
@@ -93,7 +93,7 @@ impl PermissionRule {
                 Kind::Command => {
                     commands(&subject.text).iter().any(|command| fits(&blanks(pattern), command))
                 }
-                Kind::Path => resolve(&subject.text).iter().any(|way| fits_place(pattern, way, resolve)),
+                Kind::Path => resolve(&subject.text).iter().any(|path| path_fits(pattern, path, resolve)),
                 Kind::Other => false,
             }
     }
@@ -145,16 +145,16 @@ pub fn plain_path(directory: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// Whether a place fits a pattern, told as it is, or as where the part before the first star leads.
-fn fits_place(pattern: &str, place: &str, resolve: &dyn Fn(&str) -> Vec<String>) -> bool {
+/// Whether a path fits a pattern as it is written, or with the directory before its first star resolved.
+fn path_fits(pattern: &str, path: &str, resolve: &dyn Fn(&str) -> Vec<String>) -> bool {
     let (fixed, rest) = pattern.find('*').map_or((pattern, ""), |star| pattern.split_at(star));
     // What is before the star may end within a name: only whole directories lead somewhere.
     let (directory, name) =
         fixed.rfind('/').map_or(("", fixed), |slash| (&fixed[..slash], &fixed[slash + 1..]));
-    fits(pattern, place)
+    fits(pattern, path)
         || resolve(if directory.is_empty() { "." } else { directory })
             .iter()
-            .any(|way| fits(&format!("{}/{name}{rest}", way.trim_end_matches('/')), place))
+            .any(|resolved| fits(&format!("{}/{name}{rest}", resolved.trim_end_matches('/')), path))
 }
 
 /// Every command of a command line, without what may stand before it, and with one blank between its words.
@@ -327,7 +327,7 @@ mod tests {
         let src = rule("Write(/w/src/*)");
         assert!(src.lets("Write", &write("/w/src/a.rs")));
         assert!(!src.lets("Write", &write("/w/src/../../etc/passwd")));
-        assert!(!src.lets("Write", &Raw::null()), "without a place it is not there");
+        assert!(!src.lets("Write", &Raw::null()), "without a path it is not there");
         assert!(src.bars("Write", &write("/w/src/../x")));
     }
 
@@ -351,7 +351,7 @@ mod tests {
             }
             assert!(!rule(pattern).bars("Write", &write("/w/public/a")), "{pattern}");
         }
-        // A link that leads there is one more way to tell the place.
+        // A link that leads there is one more form of its path.
         let links =
             |path: &str| vec![plain_path("/w", path), plain_path("/w", path).replace("/w/link", "/w/secret")];
         assert!(rule("Write(/w/secret/*)").denies("Write", &write("link/a"), &links));

@@ -268,16 +268,16 @@ impl Inner {
         let introduces = self.parser.introduces();
         let says_who = |event: &AgentEvent| introduces && matches!(event, AgentEvent::SessionStarted { .. });
         let others = self.scratch.iter().filter(|event| !says_who(event)).count();
-        let place = *position;
+        let start = *position;
         let mut after = position.index + u32::try_from(others).unwrap_or(u32::MAX);
         for event in self.scratch.drain(..) {
             self.tally.observe(&event);
             let next = if says_who(&event) { &mut after } else { &mut position.index };
             out(Envelope {
-                offset: place.offset,
-                line: place.line,
+                offset: start.offset,
+                line: start.line,
                 index: *next,
-                lossy: place.lossy,
+                lossy: start.lossy,
                 native_event_id: meta.event_id.clone(),
                 at: meta.at.clone(),
                 event,

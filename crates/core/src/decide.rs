@@ -38,7 +38,7 @@ use crate::refusal::Refusal;
 use crate::state::OpenRequest;
 use crate::state::State;
 use crate::state::percent_done;
-use crate::state::place;
+use crate::state::step_of;
 use crate::status::Status;
 
 /// The first event of a new session, as somebody would like it. Its id is a wish: the store moves it on if it is taken.
@@ -279,7 +279,7 @@ fn decide_plan(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             if state.phase.as_deref() == Some(&to) {
                 return Err(Refusal::Already(format!("the session is in phase {to} already")));
             }
-            let (known_step, known_of) = place(state.workflow.as_ref(), Some(&to));
+            let (known_step, known_of) = step_of(state.workflow.as_ref(), Some(&to));
             let of = of.or(known_of).or(state.of.filter(|_| step.is_some()));
             let step = step.or(known_step);
             check_step(step, of)?;

@@ -97,11 +97,11 @@ impl UsedLately {
         while self.0.front().is_some_and(|slot| slot.0 <= newest - SLOTS) {
             self.0.pop_front();
         }
-        let place = self.0.partition_point(|slot| slot.0 < number);
-        if self.0.get(place).is_none_or(|slot| slot.0 != number) {
-            self.0.insert(place, (number, 0, 0, 0));
+        let index = self.0.partition_point(|slot| slot.0 < number);
+        if self.0.get(index).is_none_or(|slot| slot.0 != number) {
+            self.0.insert(index, (number, 0, 0, 0));
         }
-        &mut self.0[place]
+        &mut self.0[index]
     }
 }
 

@@ -40,7 +40,7 @@ pub use apply::BRIEF_BEGINS;
 pub use apply::FoldError;
 pub use apply::Mark;
 pub use parts::*;
-pub(crate) use plan::place;
+pub(crate) use plan::step_of;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
 pub const FOLD_VERSION: u32 = 17;

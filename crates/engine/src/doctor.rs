@@ -132,8 +132,8 @@ fn damaged_checkpoints(engine: &Engine) -> Result<Vec<String>, Error> {
 }
 
 fn in_words(problem: &Problem) -> String {
-    let place = problem.seq.map_or(String::new(), |seq| format!(" event {seq}"));
-    format!("session {}{place}: {}", problem.session, problem.what)
+    let event = problem.seq.map_or(String::new(), |seq| format!(" event {seq}"));
+    format!("session {}{event}: {}", problem.session, problem.what)
 }
 
 fn mend(engine: &Engine, problems: Vec<Problem>, diagnosis: &mut Diagnosis) -> Result<(), Error> {

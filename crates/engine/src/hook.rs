@@ -51,7 +51,7 @@ pub(crate) enum Beside {
 }
 
 /// Where something is kept that the store could not take.
-pub(crate) struct SpoolPlace<'a> {
+pub(crate) struct SpoolTarget<'a> {
     /// The directory.
     pub(crate) dir: &'a std::path::Path,
     /// The store it is for; none if nobody can tell.
@@ -117,14 +117,14 @@ impl HookCall {
     pub(crate) fn spool(
         self,
         redactor: &Redactor,
-        place: SpoolPlace<'_>,
+        target: SpoolTarget<'_>,
         at: segno_core::Timestamp,
         session: SessionId,
         actor: &Actor,
     ) -> Result<HookAnswer, Error> {
-        let is_bound = actor.epoch.is_some() || crate::capped::is_noted(place.dir, session);
+        let is_bound = actor.epoch.is_some() || crate::capped::is_noted(target.dir, session);
         let denial = is_bound.then(|| deny(&self.report, UNREADABLE.to_owned())).flatten();
-        self.keep(redactor, place, at, session, actor, denial.as_ref())?;
+        self.keep(redactor, target, at, session, actor, denial.as_ref())?;
         Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })
     }
 
@@ -132,7 +132,7 @@ impl HookCall {
     fn keep(
         self,
         redactor: &Redactor,
-        place: SpoolPlace<'_>,
+        target: SpoolTarget<'_>,
         at: segno_core::Timestamp,
         session: SessionId,
         actor: &Actor,
@@ -148,7 +148,7 @@ impl HookCall {
         }
         let (event, is_denied) = (&self.report.event, denial.is_some());
         tracing::warn!(%session, event, is_denied, "the store cannot take what a hook told: it is spooled");
-        let SpoolPlace { dir, store, begins } = place;
+        let SpoolTarget { dir, store, begins } = target;
         spool::put(dir, &spool::Origin { store, session, key: self.key, at, run, epoch, begins }, &facts)
     }
 }
@@ -326,8 +326,8 @@ impl Engine {
                 let denial = reason.and_then(|reason| deny(&report, reason));
                 let Some(dir) = self.options.spool.clone() else { return Err(why.into()) };
                 let call = HookCall { report, facts, key, visit };
-                let place = SpoolPlace { dir: &dir, store: Some(self.store_id()), begins: None };
-                call.keep(&self.redactor(), place, self.now(), session, actor, denial.as_ref())?;
+                let target = SpoolTarget { dir: &dir, store: Some(self.store_id()), begins: None };
+                call.keep(&self.redactor(), target, self.now(), session, actor, denial.as_ref())?;
                 let _ = recorded();
                 Ok(HookAnswer { print: denial.map(|denial| denial.print), spooled: true })
             }

@@ -23,7 +23,7 @@ use crate::SystemClock;
 use crate::fresh_key;
 use crate::hook::HookAnswer;
 use crate::hook::HookCall;
-use crate::hook::SpoolPlace;
+use crate::hook::SpoolTarget;
 use crate::redaction::Redaction;
 use crate::redaction::Rule;
 use crate::run::hook_server;
@@ -145,8 +145,8 @@ impl HookVisit {
             }
             Err(why) => {
                 let at = SystemClock.now();
-                let place = SpoolPlace { dir: &file.spool, store: file.store_id, begins: None };
-                let spooled = call.spool(&redactor, place, at, session, &actor);
+                let target = SpoolTarget { dir: &file.spool, store: file.store_id, begins: None };
+                let spooled = call.spool(&redactor, target, at, session, &actor);
                 spooled.map_err(|failed| format!("{why}; and the spool: {failed}"))
             }
         }

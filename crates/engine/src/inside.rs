@@ -31,7 +31,7 @@ pub fn inside(root: &Path, base: &Path, path: &Path) -> Option<PathBuf> {
 /// Whether a file was changed, or removed, after a moment. Of one that is gone the folder tells, which may have got
 /// other changes since.
 pub(crate) fn changed_after(file: &Path, moment: Timestamp) -> bool {
-    let there = file.ancestors().find_map(|place| std::fs::symlink_metadata(place).ok());
+    let there = file.ancestors().find_map(|path| std::fs::symlink_metadata(path).ok());
     there.is_some_and(|meta| {
         let micros =
             |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000);

@@ -15,16 +15,16 @@ use segno_files::Access;
 
 use crate::Error;
 
-/// Who keeps the timers of this system.
+/// What runs timers and services on this system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimerKeeper {
+pub enum Scheduler {
     /// systemd's manager of the user.
     Systemd,
     /// launchd.
     Launchd,
 }
 
-impl TimerKeeper {
+impl Scheduler {
     /// The one of this system.
     pub fn here() -> Self {
         if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
@@ -54,8 +54,8 @@ pub enum Job {
 /// A timer or a service for one store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Who keeps it.
-    pub keeper: TimerKeeper,
+    /// Who runs it.
+    pub scheduler: Scheduler,
     /// Where its files are.
     pub directory: PathBuf,
     /// The store that it is for.
@@ -76,21 +76,21 @@ impl Schedule {
             Job::Due { .. } => "due",
             Job::Follow => "watch",
         };
-        match self.keeper {
-            TimerKeeper::Systemd => format!("segno-{job}-{id}"),
-            TimerKeeper::Launchd => format!("segno.{job}.{id}"),
+        match self.scheduler {
+            Scheduler::Systemd => format!("segno-{job}-{id}"),
+            Scheduler::Launchd => format!("segno.{job}.{id}"),
         }
     }
 
     /// Its files, with what is in them.
     pub fn files(&self) -> Vec<(PathBuf, String)> {
         let file = |ending: &str| self.directory.join(format!("{}.{ending}", self.name()));
-        match (self.keeper, self.job) {
-            (TimerKeeper::Systemd, Job::Due { every }) => {
+        match (self.scheduler, self.job) {
+            (Scheduler::Systemd, Job::Due { every }) => {
                 vec![(file("service"), self.service()), (file("timer"), timer(every))]
             }
-            (TimerKeeper::Systemd, Job::Follow) => vec![(file("service"), self.service())],
-            (TimerKeeper::Launchd, _) => vec![(file("plist"), self.plist())],
+            (Scheduler::Systemd, Job::Follow) => vec![(file("service"), self.service())],
+            (Scheduler::Launchd, _) => vec![(file("plist"), self.plist())],
         }
     }
 
@@ -145,19 +145,19 @@ impl Schedule {
 
     /// The commands that arm it once its files are there.
     pub fn arming(&self) -> Vec<Vec<String>> {
-        match self.keeper {
-            TimerKeeper::Systemd => {
+        match self.scheduler {
+            Scheduler::Systemd => {
                 vec![words("systemctl --user daemon-reload"), self.systemctl("enable --now")]
             }
-            TimerKeeper::Launchd => vec![self.launchctl("load")],
+            Scheduler::Launchd => vec![self.launchctl("load")],
         }
     }
 
     /// The commands that disarm it before its files are removed.
     pub fn disarming(&self) -> Vec<Vec<String>> {
-        match self.keeper {
-            TimerKeeper::Systemd => vec![self.systemctl("disable --now")],
-            TimerKeeper::Launchd => vec![self.launchctl("unload")],
+        match self.scheduler {
+            Scheduler::Systemd => vec![self.systemctl("disable --now")],
+            Scheduler::Launchd => vec![self.launchctl("unload")],
         }
     }
 
@@ -190,7 +190,7 @@ impl Schedule {
             Job::Follow => "default.target.wants",
         };
         let wanted = self.directory.join(target).join(format!("{}.{}", self.name(), self.unit()));
-        self.is_written() && (self.keeper == TimerKeeper::Launchd || wanted.symlink_metadata().is_ok())
+        self.is_written() && (self.scheduler == Scheduler::Launchd || wanted.symlink_metadata().is_ok())
     }
 
     /// Writes its files.
@@ -280,9 +280,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn schedule(keeper: TimerKeeper) -> Schedule {
+    fn schedule(scheduler: Scheduler) -> Schedule {
         Schedule {
-            keeper,
+            scheduler,
             directory: "/home/ann/.config/systemd/user".into(),
             store: "0123456789abcdef0123456789abcdef".parse().unwrap(),
             command: ["/opt/my tools/segno", "--store", "sqlite:/data/100%/$a\"b.db", "loop"]
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn units_of_systemd() {
-        let files = schedule(TimerKeeper::Systemd).files();
+        let files = schedule(Scheduler::Systemd).files();
         let names: Vec<_> =
             files.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["segno-due-01234567.service", "segno-due-01234567.timer"]);
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn the_same_for_launchd() {
-        let files = schedule(TimerKeeper::Launchd).files();
+        let files = schedule(Scheduler::Launchd).files();
         let [(path, text)] = &files[..] else { panic!() };
         assert!(path.ends_with("segno.due.01234567.plist"));
         assert!(text.contains("<string>/opt/my tools/segno</string>"), "{text}");
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_service_that_stays() {
-        let follow = Schedule { job: Job::Follow, ..schedule(TimerKeeper::Systemd) };
+        let follow = Schedule { job: Job::Follow, ..schedule(Scheduler::Systemd) };
         let files = follow.files();
         let [(path, text)] = &files[..] else { panic!() };
         assert!(path.ends_with("segno-watch-01234567.service"));
@@ -332,7 +332,7 @@ mod tests {
             follow.arming()[1].join(" "),
             "systemctl --user enable --now segno-watch-01234567.service"
         );
-        let text = Schedule { job: Job::Follow, ..schedule(TimerKeeper::Launchd) }.files()[0].1.clone();
+        let text = Schedule { job: Job::Follow, ..schedule(Scheduler::Launchd) }.files()[0].1.clone();
         assert!(
             text.contains("<key>RunAtLoad</key>\n  <true/>") && !text.contains("StartInterval"),
             "{text}"

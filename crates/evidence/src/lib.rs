@@ -25,7 +25,7 @@ mod words;
 mod work;
 
 pub use command::Need;
-pub use command::Placed;
+pub use command::NeedIn;
 pub use command::Toolkit;
 pub use command::make_recipes;
 pub use command::needs;

@@ -15,7 +15,7 @@ const AHEAD_SECONDS: i64 = 300;
 pub(crate) struct Fields<'a> {
     file: &'a str,
     /// Where the object is in its file, such as `state.`; empty at the top.
-    place: String,
+    within: String,
     left: Map<String, Value>,
     now: Timestamp,
     warnings: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(file: &'a str, members: Map<String, Value>, now: Timestamp) -> Self {
-        Self { file, place: String::new(), left: members, now, warnings: Vec::new() }
+        Self { file, within: String::new(), left: members, now, warnings: Vec::new() }
     }
 
     /// Whether there is such a member, whatever it is.
@@ -32,9 +32,9 @@ impl<'a> Fields<'a> {
     }
 
     fn unfit(&mut self, name: &str, value: &Value, wanted: &str) {
-        let place = &self.place;
+        let within = &self.within;
         self.warnings.push(format!(
-            "{}: {place}{name} is {}, not {wanted}; left out",
+            "{}: {within}{name} is {}, not {wanted}; left out",
             self.file,
             kind(value)
         ));
@@ -42,7 +42,7 @@ impl<'a> Fields<'a> {
 
     /// A member that is damage if it is not what it should be.
     pub(crate) fn damage(&self, name: &str, value: &Value, wanted: &str) -> Damage {
-        Damage::new(self.file, format!("Invalid {}{name}: {} is not {wanted}", self.place, shown(value)))
+        Damage::new(self.file, format!("Invalid {}{name}: {} is not {wanted}", self.within, shown(value)))
     }
 
     pub(crate) fn text(&mut self, name: &str) -> Option<String> {
@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
             Value::Null => None,
             Value::Object(members) => Some(Fields {
                 file: self.file,
-                place: format!("{}{name}.", self.place),
+                within: format!("{}{name}.", self.within),
                 left: members,
                 now: self.now,
                 warnings: Vec::new(),
@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
             match item {
                 Value::Object(members) => objects.push(Fields {
                     file: self.file,
-                    place: format!("{}{name}[{index}].", self.place),
+                    within: format!("{}{name}[{index}].", self.within),
                     left: members,
                     now: self.now,
                     warnings: Vec::new(),
@@ -158,7 +158,7 @@ impl<'a> Fields<'a> {
         };
         let at = moment(&text).ok_or_else(|| self.damage(name, &value, "a date and time"))?;
         if at > self.now.plus_seconds(AHEAD_SECONDS) {
-            return Err(Damage::new(self.file, format!("Future timestamp: {}{name} is {text}", self.place)));
+            return Err(Damage::new(self.file, format!("Future timestamp: {}{name} is {text}", self.within)));
         }
         Ok(Some(at))
     }

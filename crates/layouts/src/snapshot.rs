@@ -95,7 +95,7 @@ impl Snapshot<'_> {
             node.adopt(&Node::of(carried), inner);
         }
         if node.member(crate::EXTENSION).is_some() {
-            crate::hand::seal(family, &mut node);
+            crate::foreign_edit::seal(family, &mut node);
         }
         node
     }

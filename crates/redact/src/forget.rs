@@ -256,17 +256,17 @@ impl Forget {
             Self::Texts => {
                 put_names(kind, &mut after, &instead.names);
                 for path in texts_of(kind, &after) {
-                    let Some(place) = path.iter().try_fold(&mut after, |value, step| value.pointer_mut(step))
+                    let Some(text) = path.iter().try_fold(&mut after, |value, step| value.pointer_mut(step))
                     else {
                         continue;
                     };
-                    let was = std::mem::replace(place, Value::from(FORGOTTEN));
+                    let was = std::mem::replace(text, Value::from(FORGOTTEN));
                     if Event::decode(kind, version, &after.to_string()).is_err()
-                        && let Some(place) =
+                        && let Some(text) =
                             path.iter().try_fold(&mut after, |value, step| value.pointer_mut(step))
                     {
                         // A word of ours, not a text.
-                        *place = was;
+                        *text = was;
                     }
                 }
             }

@@ -107,15 +107,15 @@ impl Added {
     ) -> Self {
         let mut words: Vec<String> = Vec::new();
         let mut rules: Vec<Vec<usize>> = Vec::new();
-        let mut places = HashMap::new();
+        let mut numbers = HashMap::new();
         for (keyword, rule) in keywords {
-            let place = *places.entry(keyword).or_insert_with(|| {
+            let at = *numbers.entry(keyword).or_insert_with(|| {
                 words.push(keyword.to_owned());
                 rules.push(Vec::new());
                 rules.len() - 1
             });
-            if rules[place].last() != Some(&rule) {
-                rules[place].push(rule);
+            if rules[at].last() != Some(&rule) {
+                rules[at].push(rule);
             }
         }
         words.extend(exact.map(str::to_owned));
@@ -199,10 +199,10 @@ impl<'p> Hits<'p> {
     fn seek(&mut self) -> Option<usize> {
         loop {
             while self.lanes != 0 {
-                let place = self.base + self.lanes.trailing_zeros() as usize;
+                let at = self.base + self.lanes.trailing_zeros() as usize;
                 self.lanes &= self.lanes - 1;
-                if self.is_promising(place) {
-                    return Some(place);
+                if self.is_promising(at) {
+                    return Some(at);
                 }
             }
             if self.next >= self.text.len() {
@@ -214,37 +214,37 @@ impl<'p> Hits<'p> {
 
     /// Looks up places until one of them is in the bitmap or a load ends.
     fn load(&mut self) {
-        let (text, bits, mut place) = (self.text, self.bits, self.next);
-        if place < 2 || text.len() < 8 {
-            self.lanes = listed(bits, three(text, place));
-            self.base = place;
-            self.next = place + 1;
+        let (text, bits, mut at) = (self.text, self.bits, self.next);
+        if at < 2 || text.len() < 8 {
+            self.lanes = listed(bits, three(text, at));
+            self.base = at;
+            self.next = at + 1;
             return;
         }
-        while let Some(eight) = text[place - 2..].first_chunk() {
+        while let Some(eight) = text[at - 2..].first_chunk() {
             let lanes = listed_lanes(bits, eight);
-            place += LANES;
+            at += LANES;
             if lanes != 0 {
                 self.lanes = lanes;
-                self.base = place - LANES;
-                self.next = place;
+                self.base = at - LANES;
+                self.next = at;
                 return;
             }
         }
         self.next = text.len();
         if let Some(eight) = text.last_chunk()
-            && place < text.len()
+            && at < text.len()
         {
             // The last load overlaps the one before it; what that has seen is not to be seen again.
             self.base = text.len() - LANES;
-            let seen = place - self.base;
+            let seen = at - self.base;
             self.lanes = listed_lanes(bits, eight) >> seen << seen;
         }
     }
 
     /// Whether one more byte than the bitmap is about speaks for a keyword, too.
-    fn is_promising(&self, place: usize) -> bool {
-        let Some(four) = self.text[..=place].last_chunk() else { return true };
+    fn is_promising(&self, at: usize) -> bool {
+        let Some(four) = self.text[..=at].last_chunk() else { return true };
         let four = u32::from_le_bytes(*four) | SMALL as u32;
         let three = four >> 8;
         listed(&tables::SHORT, three) | bit(&tables::FOURS, slot_of_four(four)) == 1
@@ -288,9 +288,9 @@ impl<'p> Iterator for Hits<'p> {
     }
 }
 
-/// The byte at `place` and the two before it, as [`slot`] wants them; there is nothing before the text.
-fn three(text: &[u8], place: usize) -> u32 {
-    let byte = |back: usize| place.checked_sub(back).map_or(0, |at| u32::from(text[at]));
+/// The byte at `at` and the two before it, as [`slot`] wants them; there is nothing before the text.
+fn three(text: &[u8], at: usize) -> u32 {
+    let byte = |back: usize| at.checked_sub(back).map_or(0, |at| u32::from(text[at]));
     (byte(0) << 16 | byte(1) << 8 | byte(2)) | SMALL as u32
 }
 

@@ -291,8 +291,8 @@ impl Redactor {
                 windows.next();
             }
             // The keyword of a match is in the window when the match begins there.
-            let place = likely.partition_point(|place| *place < (index, start));
-            if likely.get(place).is_some_and(|place| *place < (index, end)) {
+            let first = likely.partition_point(|keyword| *keyword < (index, start));
+            if likely.get(first).is_some_and(|keyword| *keyword < (index, end)) {
                 self.search(index, text, start..end, spans);
             }
         }

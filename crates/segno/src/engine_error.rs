@@ -89,7 +89,7 @@ impl From<segno_engine::Error> for CommandError {
                 ExitCode::Environment,
                 Some("its file and its directory must be writable, for looking too".to_owned()),
             ),
-            E::Store(S::BadPlace { .. } | S::Full { .. }) => {
+            E::Store(S::UnusableLocation { .. } | S::Full { .. }) => {
                 (ExitCode::Environment, Some("--store sqlite:PATH   names another place".to_owned()))
             }
             E::Store(_) => (ExitCode::Failure, None),

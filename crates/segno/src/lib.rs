@@ -39,7 +39,7 @@ use exit::ExitCode;
 use output::Printer;
 use output::style::Choice;
 
-/// The word that makes this program the keeper of what an agent prints; the directory of the run follows it.
+/// The word that makes this program the capture process of a run; the directory of the run follows.
 pub const KEEP_OUTPUT: &str = "keep-output";
 
 /// Keeps what an agent prints: see [`segno_engine::run::keep_output`]. The pipes and the file are our standard streams.

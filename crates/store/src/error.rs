@@ -95,7 +95,7 @@ pub enum Error {
     NoStore(String),
     /// The place cannot hold a store.
     #[error("{location} cannot hold a store: {why}")]
-    BadPlace {
+    UnusableLocation {
         /// Where.
         location: String,
         /// Why not.
@@ -158,7 +158,7 @@ impl Error {
             Self::DriversAlive { .. } => "drivers_alive",
             Self::Busy { .. } => "store_busy",
             Self::NoStore(_) => "no_store",
-            Self::BadPlace { .. } => "bad_place",
+            Self::UnusableLocation { .. } => "bad_place",
             Self::ReadOnly { .. } => "read_only",
             Self::Copy { .. } => "store_is_copy",
             Self::Full { .. } => "no_room",

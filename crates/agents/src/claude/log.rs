@@ -64,11 +64,11 @@ impl ConversationLog for TranscriptLog {
     }
 
     fn keeping(&self) -> Option<Keeping> {
-        let place = |arrival: &Arrival<'_>| {
+        let target = |arrival: &Arrival<'_>| {
             let (directories, file) = (vec![only_letters(arrival.project)], format!("{}.jsonl", arrival.id));
             Some(ConversationFile { directories, file, owner: None })
         };
-        Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, place }))
+        Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, target }))
     }
 
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {

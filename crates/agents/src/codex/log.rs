@@ -59,13 +59,13 @@ impl ConversationLog for RolloutLog {
     }
 
     fn keeping(&self) -> Option<Keeping> {
-        let place = |arrival: &Arrival<'_>| {
+        let target = |arrival: &Arrival<'_>| {
             let (day, time) = (arrival.began.get(..10)?, arrival.began.get(11..19)?.replace(':', "-"));
             let directories = day.split('-').map(ToOwned::to_owned).collect();
             let file = format!("rollout-{day}T{time}-{}.jsonl", arrival.id);
             Some(ConversationFile { directories, file, owner: None })
         };
-        Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, place }))
+        Some(Keeping::Files(KeptFiles { location: self.location()?, named_by: None, target }))
     }
 
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {

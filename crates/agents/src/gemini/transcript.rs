@@ -110,7 +110,7 @@ impl ConversationLog for ChatLog {
             kept_open: false,
             sub_agents: None,
         };
-        let place = |arrival: &Arrival<'_>| {
+        let target = |arrival: &Arrival<'_>| {
             let name = only_letters(&arrival.project.rsplit('/').next()?.to_lowercase());
             let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
             let project = if words.is_empty() { "project".to_owned() } else { words.join("-") };
@@ -122,7 +122,7 @@ impl ConversationLog for ChatLog {
                 owner: Some(".project_root"),
             })
         };
-        Some(Keeping::Files(KeptFiles { location, named_by: Some(NAMED_BY), place }))
+        Some(Keeping::Files(KeptFiles { location, named_by: Some(NAMED_BY), target }))
     }
 
     fn transcript(&self, bytes: &[u8]) -> Transcript {

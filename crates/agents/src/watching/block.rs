@@ -51,7 +51,7 @@ impl Block {
     pub fn standing(&self, text: &str) -> Standing {
         match self.find(text) {
             None => Standing::Missing,
-            Some(place) if text[place.clone()].replace("\r\n", "\n") == self.text("\n") => Standing::Complete,
+            Some(span) if text[span.clone()].replace("\r\n", "\n") == self.text("\n") => Standing::Complete,
             Some(_) => Standing::Changed(vec![self.begin.to_owned()]),
         }
     }
@@ -71,11 +71,11 @@ impl Block {
 
     /// The text without the block, whoever changed it since; with the empty line that was put before it.
     pub fn take_out(&self, text: &str) -> String {
-        let Some(place) = self.find(text) else { return text.to_owned() };
-        let before = &text[..place.start];
+        let Some(span) = self.find(text) else { return text.to_owned() };
+        let before = &text[..span.start];
         let blank = ["\r\n", "\n"].iter().find(|line| before.ends_with(&line.repeat(2)));
-        let start = place.start - blank.map_or(0, |line| line.len());
-        let own = start..place.end;
+        let start = span.start - blank.map_or(0, |line| line.len());
+        let own = start..span.end;
         edit::without(text, &[own]).unwrap_or_else(|| text.to_owned())
     }
 

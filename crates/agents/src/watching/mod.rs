@@ -190,19 +190,19 @@ pub fn standing(text: &str, wanted: &Wanted) -> Result<Standing, SettingsError> 
     }
     let root = parse(text)?;
     let (mut found, mut wrong) = (false, Vec::new());
-    for place in &wanted.places {
-        let path = place.path();
+    for setting in &wanted.settings {
+        let path = setting.path();
         let there = find(&root, &path).map(|node| node.value(text));
         let ours: Vec<&Value> = match &there {
-            Some(value) if place.is_member() => {
-                Some(value).filter(|value| place.is_ours(value)).into_iter().collect()
+            Some(value) if setting.is_member() => {
+                Some(value).filter(|value| setting.is_ours(value)).into_iter().collect()
             }
-            Some(Value::Array(entries)) => entries.iter().filter(|entry| place.is_ours(entry)).collect(),
+            Some(Value::Array(entries)) => entries.iter().filter(|entry| setting.is_ours(entry)).collect(),
             Some(_) | None => Vec::new(),
         };
         found |= !ours.is_empty();
-        if ours != [&place.value] {
-            wrong.push(place.name().to_owned());
+        if ours != [&setting.value] {
+            wrong.push(setting.name().to_owned());
         }
     }
     Ok(match (found, wrong.is_empty()) {
@@ -227,25 +227,25 @@ pub fn put_in(text: &str, wanted: &Wanted) -> Result<Installed, SettingsError> {
     }
     let mut edited = Edited::new(text);
     let mut made = Vec::new();
-    for place in &wanted.places {
-        let path = place.path();
+    for setting in &wanted.settings {
+        let path = setting.path();
         let root = parse(&edited.text)?;
         if !matches!(root.kind, Kind::Object(_)) {
             return Err(SettingsError::Unexpected("it holds no object of settings".to_owned()));
         }
         // A member is put into its object, an entry into its list.
-        let parent = if place.is_member() { &path[..path.len() - 1] } else { &path[..] };
+        let parent = if setting.is_member() { &path[..path.len() - 1] } else { &path[..] };
         let missing = (0..parent.len()).find(|depth| find(&root, &parent[..=*depth]).is_none());
         let depth = missing.unwrap_or(parent.len());
         let at = find(&root, &parent[..depth]).unwrap_or(&root);
-        check(at, &parent[..depth], !place.is_member() && depth == parent.len())?;
-        let entry = match place.is_member() {
-            true => object(path[path.len() - 1], place.value.clone()),
-            false => Value::from(vec![place.value.clone()]),
+        check(at, &parent[..depth], !setting.is_member() && depth == parent.len())?;
+        let entry = match setting.is_member() {
+            true => object(path[path.len() - 1], setting.value.clone()),
+            false => Value::from(vec![setting.value.clone()]),
         };
         match missing {
-            None if place.is_member() => edited.append(at, path.last().copied(), &place.value),
-            None => edited.append(at, None, &place.value),
+            None if setting.is_member() => edited.append(at, path.last().copied(), &setting.value),
+            None => edited.append(at, None, &setting.value),
             Some(depth) => {
                 // The list or object is made with its entry in it, and so are the objects around it.
                 let inner = parent[depth + 1..].iter().rev().fold(entry, |value, key| object(key, value));
@@ -273,9 +273,9 @@ pub fn take_out(text: &str, wanted: &Wanted, made: Option<&[String]>) -> Result<
     if standing(&text, wanted)? == Standing::Missing {
         return Ok(text);
     }
-    for place in &wanted.places {
-        let path = place.path();
-        while let Some(shorter) = take_out_one(&text, place)? {
+    for setting in &wanted.settings {
+        let path = setting.path();
+        while let Some(shorter) = take_out_one(&text, setting)? {
             text = shorter;
         }
         for depth in (0..path.len()).rev() {
@@ -305,10 +305,11 @@ pub fn taken(text: &str, wanted: &Wanted) -> Result<Vec<String>, SettingsError> 
         return Ok(Vec::new());
     }
     let root = parse(text)?;
-    let members = wanted.places.iter().filter(|place| place.is_member());
-    let theirs = members
-        .filter(|place| find(&root, &place.path()).is_some_and(|node| !place.is_ours(&node.value(text))));
-    Ok(theirs.map(|place| place.name().to_owned()).collect())
+    let members = wanted.settings.iter().filter(|setting| setting.is_member());
+    let theirs = members.filter(|setting| {
+        find(&root, &setting.path()).is_some_and(|node| !setting.is_ours(&node.value(text)))
+    });
+    Ok(theirs.map(|setting| setting.name().to_owned()).collect())
 }
 
 fn object(key: &str, value: Value) -> Value {
@@ -321,24 +322,24 @@ pub fn setting(text: &str, path: &[&str]) -> Option<Value> {
     find(&root, path).map(|node| node.value(text))
 }
 
-fn take_out_one(text: &str, place: &wanted::Place) -> Result<Option<String>, SettingsError> {
+fn take_out_one(text: &str, setting: &wanted::Setting) -> Result<Option<String>, SettingsError> {
     let root = parse(text)?;
-    let path = place.path();
-    if place.is_member() {
+    let path = setting.path();
+    if setting.is_member() {
         let (key, parent) = path.split_last().map_or(("", &path[..]), |(key, parent)| (*key, parent));
         let Some(parent) = find(&root, parent) else { return Ok(None) };
-        let is_ours = parent.member(key).is_some_and(|member| place.is_ours(&member.value.value(text)));
+        let is_ours = parent.member(key).is_some_and(|member| setting.is_ours(&member.value.value(text)));
         let index = index_of(parent, key).filter(|_| is_ours);
         return Ok(index.map(|index| edit::remove_child(text, parent, index)));
     }
     let Some(list) = find(&root, &path) else { return Ok(None) };
     let Kind::Array(entries) = &list.kind else { return Ok(None) };
-    let Some(index) = entries.iter().position(|entry| place.is_ours(&entry.value(text))) else {
+    let Some(index) = entries.iter().position(|entry| setting.is_ours(&entry.value(text))) else {
         return Ok(None);
     };
     let entry = &entries[index];
     // Somebody may have put a hook of their own beside ours.
-    if let (Some(agent), Some(hooks)) = (place.hook_of(), entry.member("hooks"))
+    if let (Some(agent), Some(hooks)) = (setting.hook_of(), entry.member("hooks"))
         && let Kind::Array(hooks_in) = &hooks.value.kind
         && hooks_in.len() > 1
         && let Some(ours) = hooks_in.iter().position(|hook| is_our_hook(&hook.value(text), agent))

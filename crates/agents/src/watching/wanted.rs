@@ -13,12 +13,12 @@ pub(super) const SERVER: (&str, &str) = ("mcp", "segno");
 /// What shall stand in a file of settings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Wanted {
-    pub(super) places: Vec<Place>,
+    pub(super) settings: Vec<Setting>,
 }
 
-/// One thing and where it stands.
+/// One value and the path where it stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Setting {
     path: Vec<String>,
     pub(super) value: Value,
     kind: Kind,
@@ -40,53 +40,56 @@ impl Wanted {
     /// The hooks of an agent that run one line of a shell.
     pub fn hooks(agent: &str, make: fn(&str) -> Value, line: &str) -> Self {
         let Value::Object(events) = make(line)["hooks"].take() else { return Self::default() };
-        let place = |(event, entries): (String, Value)| Place {
+        let setting = |(event, entries): (String, Value)| Setting {
             path: vec!["hooks".to_owned(), event],
             value: entries[0].clone(),
             kind: Kind::Hook(agent.to_owned()),
         };
-        Self { places: events.into_iter().map(place).collect() }
+        Self { settings: events.into_iter().map(setting).collect() }
     }
 
     /// A plug-in, by its address.
     pub fn plugin(url: String) -> Self {
-        let place = Place { path: vec!["plugin".to_owned()], value: Value::from(url), kind: Kind::Plugin };
-        Self { places: vec![place] }
+        let setting =
+            Setting { path: vec!["plugin".to_owned()], value: Value::from(url), kind: Kind::Plugin };
+        Self { settings: vec![setting] }
     }
 
     /// A command that draws the status line.
     pub fn status_line(line: &str) -> Self {
         let value = serde_json::json!({ "type": "command", "command": line });
-        Self { places: vec![Place { path: vec!["statusLine".to_owned()], value, kind: Kind::StatusLine }] }
+        Self {
+            settings: vec![Setting { path: vec!["statusLine".to_owned()], value, kind: Kind::StatusLine }],
+        }
     }
 
     /// A server of the Model Context Protocol, in the member that holds them.
     pub fn server(member: &str, entry: Value) -> Self {
         let path = vec![member.to_owned(), SERVER.1.to_owned()];
-        Self { places: vec![Place { path, value: entry, kind: Kind::Server }] }
+        Self { settings: vec![Setting { path, value: entry, kind: Kind::Server }] }
     }
 
     /// This and the other.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
-        self.places.extend(other.places);
+        self.settings.extend(other.settings);
         self
     }
 
     /// Whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.settings.is_empty()
     }
 
-    /// Without the places of these names.
+    /// Without the settings of these names.
     #[must_use]
     pub fn without(mut self, names: &[String]) -> Self {
-        self.places.retain(|place| !names.iter().any(|name| name == place.name()));
+        self.settings.retain(|setting| !names.iter().any(|name| name == setting.name()));
         self
     }
 }
 
-impl Place {
+impl Setting {
     /// From the root on: of a list, or of a member.
     pub(super) fn path(&self) -> Vec<&str> {
         self.path.iter().map(String::as_str).collect()

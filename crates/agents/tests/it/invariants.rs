@@ -17,7 +17,7 @@ use segno_agents::transcript::Transcript;
 
 /// How a stream is read.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct Delivery {
     pub(crate) line_limit: usize,
     /// The lengths of the pieces, over and over; the last of them takes what is left when it is 0.
     pub(crate) lengths: Vec<usize>,
@@ -57,9 +57,9 @@ pub(crate) fn plain_json() -> Plain {
 }
 
 /// Reads a stream whole, in pieces, and from where a second reader would go on; returns its events.
-pub(crate) fn stream(agent: &dyn Agent, bytes: &[u8], way: &Way) -> Vec<Envelope> {
-    let options = ReaderOptions { line_limit: way.line_limit, ..ReaderOptions::default() };
-    let (whole, outcome) = read(agent, bytes, &options, &way.exit);
+pub(crate) fn stream(agent: &dyn Agent, bytes: &[u8], delivery: &Delivery) -> Vec<Envelope> {
+    let options = ReaderOptions { line_limit: delivery.line_limit, ..ReaderOptions::default() };
+    let (whole, outcome) = read(agent, bytes, &options, &delivery.exit);
     check_places(&whole, &outcome, bytes);
     check_outcome(&outcome);
     for envelope in &whole {
@@ -67,7 +67,7 @@ pub(crate) fn stream(agent: &dyn Agent, bytes: &[u8], way: &Way) -> Vec<Envelope
         check_json(&serde_json::to_string(&envelope.event).unwrap());
     }
 
-    let pieces = pieces(bytes, &way.lengths);
+    let pieces = pieces(bytes, &delivery.lengths);
     let (mut reader, mut events) = (agent.reader(&options), Vec::new());
     let (mut fed, mut safe, mut takeover) = (0, 0, (0, 0));
     for (number, piece) in pieces.iter().enumerate() {
@@ -77,17 +77,17 @@ pub(crate) fn stream(agent: &dyn Agent, bytes: &[u8], way: &Way) -> Vec<Envelope
         assert!(now <= fed, "safe offset {now} of {fed} bytes");
         assert!(now >= safe, "the safe offset went back from {safe} to {now}");
         safe = now;
-        if number == way.takeover % pieces.len() {
+        if number == delivery.takeover % pieces.len() {
             takeover = (safe, events.len());
         }
     }
-    let told = outcome_json(&reader.finish(&way.exit, &mut |event| events.push(event)));
+    let told = outcome_json(&reader.finish(&delivery.exit, &mut |event| events.push(event)));
     assert_eq!(events, whole, "in pieces");
     assert_eq!(told, outcome_json(&outcome), "in pieces");
 
     let (start, seen) = takeover;
     let rest = &bytes[usize::try_from(start).unwrap()..];
-    let (again, _) = read(agent, rest, &ReaderOptions { start_offset: start, ..options }, &way.exit);
+    let (again, _) = read(agent, rest, &ReaderOptions { start_offset: start, ..options }, &delivery.exit);
     let again: HashSet<String> = again.iter().filter_map(gist).collect();
     for event in whole[seen..].iter().filter(|event| event.offset >= start) {
         if let Some(gist) = gist(event) {
@@ -213,20 +213,20 @@ fn pieces<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
 /// Each event has a place in the input and a key of its own; a later line is further on.
 fn check_places(events: &[Envelope], outcome: &Outcome, bytes: &[u8]) {
     let mut keys = HashSet::new();
-    let mut places: Vec<(u64, u64)> = Vec::new();
+    let mut positions: Vec<(u64, u64)> = Vec::new();
     for event in events {
         assert!(event.offset < bytes.len() as u64, "{} is outside of the input", event.offset);
         assert!((1..=outcome.lines).contains(&event.line));
         assert!(keys.insert(event.key()), "{} comes twice", event.key());
-        places.push((event.line, event.offset));
+        positions.push((event.line, event.offset));
     }
     // Who speaks comes first and is counted last.
     for event in events.iter().filter(|event| event.index > 0) {
         assert!(keys.contains(&format!("{}.{}", event.offset, event.index - 1)), "a number is left out");
     }
-    places.sort_unstable();
-    places.dedup();
-    assert!(places.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1), "{places:?}");
+    positions.sort_unstable();
+    positions.dedup();
+    assert!(positions.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1), "{positions:?}");
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
     assert!(outcome.lines <= lines);
 }

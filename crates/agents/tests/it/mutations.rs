@@ -17,7 +17,7 @@ use segno_agents::NAMES;
 use segno_agents::by_name;
 use segno_agents::plain::Plain;
 
-use crate::invariants::Way;
+use crate::invariants::Delivery;
 use crate::invariants::{self};
 
 /// splitmix64: small, and the same everywhere.
@@ -199,9 +199,9 @@ fn value(bytes: &mut Vec<u8>, from: usize, new: &[u8]) {
     drop(bytes.splice(start..start + length, new.iter().copied()));
 }
 
-fn way(random: &mut Random) -> Way {
+fn delivery(random: &mut Random) -> Delivery {
     let small = random.below(4) == 0;
-    Way {
+    Delivery {
         line_limit: if small { 1 + random.below(600) } else { 1 << 20 },
         lengths: (0..5).map(|_| 1 + random.below(if small { 4 } else { 700 })).collect(),
         takeover: random.below(1000),
@@ -238,7 +238,7 @@ fn round(inputs: &Inputs, random: &mut Random) {
     }
     let agent = agent(name, random);
     if std::ptr::eq(list, &inputs.streams) {
-        invariants::stream(&*agent, &bytes, &way(random));
+        invariants::stream(&*agent, &bytes, &delivery(random));
     } else if std::ptr::eq(list, &inputs.hooks) {
         invariants::hook(&*agent, &bytes);
     } else {

@@ -124,11 +124,11 @@ fn where_records_are() {
     let at = |agent: &str, variable: &dyn Fn(&str) -> Option<String>| {
         by_name(agent).unwrap().conversation_log()?.location()?.root(variable)
     };
-    let place = |folder: &str| Some(folder.to_owned());
-    assert_eq!(at("claude", &home), place("/home/ann/.claude/projects"));
-    assert_eq!(at("claude", &own), place("/c/projects"));
-    assert_eq!(at("codex", &home), place("/home/ann/.codex/sessions"));
-    assert_eq!(at("codex", &own), place("/x/sessions"));
+    let found = |folder: &str| Some(folder.to_owned());
+    assert_eq!(at("claude", &home), found("/home/ann/.claude/projects"));
+    assert_eq!(at("claude", &own), found("/c/projects"));
+    assert_eq!(at("codex", &home), found("/home/ann/.codex/sessions"));
+    assert_eq!(at("codex", &own), found("/x/sessions"));
     assert_eq!(at("claude", &variables(&[])), None);
     assert_eq!(at("plain", &home), None);
     // An id that leads elsewhere names nothing.

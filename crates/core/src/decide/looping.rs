@@ -22,7 +22,7 @@ use crate::looping::QueueListing;
 use crate::looping::account_turn;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::state::place;
+use crate::state::step_of;
 use crate::status::Status;
 use crate::text::Text;
 
@@ -145,7 +145,7 @@ fn start(
     }
     events.push(ev::LoopStarted { plan, parent, item }.into());
     if !there {
-        let (step, of) = place(Some(&workflow), Some(&to));
+        let (step, of) = step_of(Some(&workflow), Some(&to));
         events.push(ev::PhaseAdvanced { from: state.phase.clone(), to, step, of }.into());
     }
     Ok(events)
@@ -322,7 +322,7 @@ fn advance(state: &State) -> Result<Vec<Event>, Refusal> {
 
 /// Goes into a phase, with the sign that stands for the end of the one that is left.
 pub(super) fn into_phase(state: &State, to: &str) -> Vec<Event> {
-    let (step, of) = place(state.workflow.as_ref(), Some(to));
+    let (step, of) = step_of(state.workflow.as_ref(), Some(to));
     let from = state.phase.clone();
     let name = from.clone().unwrap_or_else(|| "start".to_owned());
     let sign = checkpoint(state, Some(&name), CheckpointReason::PhaseComplete, state.progress());

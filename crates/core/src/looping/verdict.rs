@@ -258,7 +258,7 @@ pub fn decide(state: &LoopState, iteration: Iteration<'_>) -> Decision {
 
 fn verdict(state: &LoopState, iteration: Iteration<'_>, gate: &GateResult, breaker: &Breaker) -> LoopVerdict {
     let seen = iteration.seen;
-    let ways: [&dyn Fn() -> Option<LoopVerdict>; 8] = [
+    let rules: [&dyn Fn() -> Option<LoopVerdict>; 8] = [
         &|| asked(seen),
         &|| skipped(state),
         &|| passed(state, gate),
@@ -271,7 +271,7 @@ fn verdict(state: &LoopState, iteration: Iteration<'_>, gate: &GateResult, break
         },
         &|| waiter::at_share(state, seen, iteration.at, iteration.jitter),
     ];
-    let first = ways.iter().find_map(|way| way());
+    let first = rules.iter().find_map(|rule| rule());
     first.unwrap_or_else(|| LoopVerdict::Continue { why: words::why_not_done(seen, gate) })
 }
 

@@ -9,7 +9,7 @@ use super::OutputMark;
 use super::Position;
 use super::State;
 use super::action::action;
-use super::plan::place;
+use super::plan::step_of;
 use super::used::warn;
 use crate::event::Change;
 use crate::event::Event;
@@ -135,7 +135,7 @@ impl State {
             Event::ProjectSet(e) => self.project = e.project.clone(),
             Event::GitBranchSet(e) => self.branch.clone_from(&e.branch),
             Event::WorkflowSet(e) => {
-                (self.step, self.of) = place(Some(&e.workflow), self.phase.as_deref());
+                (self.step, self.of) = step_of(Some(&e.workflow), self.phase.as_deref());
                 self.workflow = Some(e.workflow.clone());
             }
             Event::PhaseAdvanced(e) => {

@@ -4,7 +4,7 @@ use super::State;
 use super::apply::FoldError;
 use super::apply::Mark;
 use super::apply::count;
-use super::plan::place;
+use super::plan::step_of;
 use crate::budget::CostBudget;
 use crate::budget::TokenBudget;
 use crate::event::Event;
@@ -92,7 +92,7 @@ impl State {
     }
 
     fn created(mark: &Mark, created: &SessionCreated) -> Self {
-        let (step, of) = place(created.workflow.as_ref(), created.phase.as_deref());
+        let (step, of) = step_of(created.workflow.as_ref(), created.phase.as_deref());
         Self {
             session_id: created.id,
             uid: created.uid,

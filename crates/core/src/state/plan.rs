@@ -11,7 +11,7 @@ impl State {
     /// A phase that is left forward is done, unless a check of it failed. Whoever goes back has what they go back to,
     /// and all after it, before them again.
     pub(super) fn leave_phase(&mut self, from: Option<&str>, to: &str) {
-        let place = |phase: &str| {
+        let index_of = |phase: &str| {
             let declared = self
                 .workflow
                 .as_ref()
@@ -19,17 +19,17 @@ impl State {
             declared.or_else(|| self.phases_completed.iter().position(|done| done == phase))
         };
         let declared = self.workflow.as_ref().is_some_and(|workflow| !workflow.phases.is_empty());
-        let back = match (from.and_then(place), place(to)) {
+        let back = match (from.and_then(index_of), index_of(to)) {
             (Some(from), Some(to)) if declared => to < from,
             // Without a list, a phase that was done before is one that is gone back to.
             (_, to) => !declared && to.is_some(),
         };
         if back {
-            let ahead = place(to).unwrap_or(0);
+            let ahead = index_of(to).unwrap_or(0);
             let still: Vec<String> = self
                 .phases_completed
                 .iter()
-                .filter(|done| place(done).is_some_and(|at| at < ahead))
+                .filter(|done| index_of(done).is_some_and(|at| at < ahead))
                 .cloned()
                 .collect();
             self.phases_completed = still;
@@ -86,7 +86,7 @@ impl State {
 }
 
 /// The number of a phase among the workflow's, and how many there are.
-pub(crate) fn place(workflow: Option<&Workflow>, phase: Option<&str>) -> (Option<u32>, Option<u32>) {
+pub(crate) fn step_of(workflow: Option<&Workflow>, phase: Option<&str>) -> (Option<u32>, Option<u32>) {
     let Some(workflow) = workflow.filter(|workflow| !workflow.phases.is_empty()) else { return (None, None) };
     let of = u32::try_from(workflow.phases.len()).ok();
     let step = phase

@@ -38,7 +38,7 @@ impl Engine {
                 look_into_copies(wish, secret, findings);
             }
             Forget::Texts => {
-                // The keeper's files of runs that have ended; a run that has not is refused above.
+                // The captured output of runs that have ended; a run that has not is refused above.
                 let runs =
                     self.options.captures.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten());
                 for dir in runs.flatten().map(|entry| entry.path()) {

@@ -206,7 +206,7 @@ impl Engine {
                 .chain(segno_agents::log_variables())
                 .map(ToOwned::to_owned)
                 .collect(),
-            keeper: settings.keeper.clone(),
+            capture_command: settings.capture_command.clone(),
             sole_process: settings.sole_process,
             hook_file: settings.hook_file.as_ref().map(crate::hook_file::HookFile::to_bytes),
             scratch: settings.scratch.clone(),

@@ -88,7 +88,7 @@ pub struct LaunchSettings {
     pub hook_program: PathBuf,
     /// The program that keeps what agents print, with its arguments; see [`Request`](crate::run::Request). Called with
     /// [`GUARD`](crate::run::GUARD) instead, it ends what outlives a process that was killed.
-    pub keeper: Vec<OsString>,
+    pub capture_command: Vec<OsString>,
     /// Whether this process does nothing but drive one run.
     pub sole_process: bool,
     /// Where sockets and scratch files may be.
@@ -99,6 +99,9 @@ pub struct LaunchSettings {
 impl LaunchSettings {
     /// The program that guards the commands of a loop; empty if there is none.
     pub(crate) fn guard(&self) -> Vec<OsString> {
-        self.keeper.first().map(|program| vec![program.clone(), crate::run::GUARD.into()]).unwrap_or_default()
+        self.capture_command
+            .first()
+            .map(|program| vec![program.clone(), crate::run::GUARD.into()])
+            .unwrap_or_default()
     }
 }

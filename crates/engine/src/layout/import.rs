@@ -52,15 +52,15 @@ pub struct TakenOver {
 /// # Errors
 /// If there is none, or what is there is damaged.
 pub fn import(engine: &Engine, path: &Path, options: &Options) -> Result<Vec<LayoutImport>, Error> {
-    let places = places(path);
-    if places.is_empty() {
+    let folders = folders(path);
+    if folders.is_empty() {
         return Err(Error::NotImportable(format!(
             "{} is no session: it holds no files of segno, PRP, AgentForge, go-team, ultra-create, Ralph or atari",
             path.display()
         )));
     }
     let mut imports = Vec::new();
-    for (family, folder) in places {
+    for (family, folder) in folders {
         imports.push(one(engine, family, folder, options)?);
     }
     if let [only] = imports.as_mut_slice()
@@ -81,7 +81,7 @@ pub fn is_agentforge(path: &Path) -> bool {
 
 /// Whether a path leads to files of another session manager.
 pub fn is_foreign(path: &Path) -> bool {
-    !places(path).is_empty()
+    !folders(path).is_empty()
 }
 
 fn has_part(path: &Path, name: &str) -> bool {
@@ -89,7 +89,7 @@ fn has_part(path: &Path, name: &str) -> bool {
 }
 
 /// The folders with files of a family that a path leads to. What is in `.segno` is ours.
-fn places(path: &Path) -> Vec<(Family, PathBuf)> {
+fn folders(path: &Path) -> Vec<(Family, PathBuf)> {
     if has_part(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), ".segno") {
         return Vec::new();
     }

@@ -1,23 +1,23 @@
 //! The file families of other session managers: taken over by an import, found by `detect`, and kept current beside our own
 //! record. What the files say is the crate `segno_layouts`; here they are read and written.
 
+mod folder;
+mod foreign_edits;
 mod gather;
-mod hands;
 mod import;
-mod keep;
-mod place;
+mod write;
 
+pub use folder::Options;
 pub use import::LayoutImport;
 pub use import::TakenOver;
 pub use import::import;
 pub use import::is_agentforge;
 pub use import::is_foreign;
-pub use keep::Checked;
-pub use keep::Standing;
-pub use keep::Written;
-pub use place::Options;
 pub use segno_layouts::Family;
 pub use segno_layouts::prp::Detected;
+pub use write::Checked;
+pub use write::Standing;
+pub use write::Written;
 
 use std::path::Path;
 use std::path::PathBuf;

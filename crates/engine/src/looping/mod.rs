@@ -10,7 +10,7 @@ mod plan;
 mod queue;
 
 pub use driver::drive::LoopEnded;
-pub use driver::drive::LoopHands;
+pub use driver::drive::LoopHost;
 pub use driver::news::LoopListener;
 pub use driver::news::LoopNews;
 pub use evidence::command::Cut;

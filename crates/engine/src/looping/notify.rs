@@ -31,7 +31,7 @@ use crate::looping::evidence::command::run_evidence;
 use crate::run::cgroup::Resources;
 use crate::run::find_program;
 
-/// How long each way of telling may take.
+/// How long each channel may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same thing about the same session is told again after so many seconds.
 const SAME: u64 = 60;
@@ -147,14 +147,14 @@ impl<'a, 'scope, 'env> Notifier<'a, 'scope, 'env> {
         self.told.push_back(message.clone());
         // Whoever sits at the terminal is told by the face.
         self.listener.hear(&LoopNews::Notice(message.clone()));
-        for way in self.post.ways() {
+        for channel in self.post.channels() {
             let (post, listener, message) = (self.post, self.listener, message.clone());
             let telling = self.scope.spawn(move || {
-                if let Err(problem) = post.send(way, &message) {
+                if let Err(problem) = post.send(channel, &message) {
                     listener.hear(&LoopNews::Problem(problem));
                 }
             });
-            if matches!(way, Way::Command) {
+            if matches!(channel, Channel::Command) {
                 self.commands.push(telling);
             }
         }
@@ -181,9 +181,9 @@ impl<'a, 'scope, 'env> Notifier<'a, 'scope, 'env> {
     }
 }
 
-/// One way of telling.
+/// How somebody is told.
 #[derive(Clone, Copy)]
-enum Way {
+enum Channel {
     Desktop,
     Webhook,
     Command,
@@ -201,24 +201,24 @@ impl<'a> Post<'a> {
         Self { recipients, environment, directory, redactor }
     }
 
-    /// The ways that somebody wants to be told by.
-    fn ways(&self) -> impl Iterator<Item = Way> + use<> {
+    /// The channels that somebody wants to be told by.
+    fn channels(&self) -> impl Iterator<Item = Channel> + use<> {
         let wanted = [
-            (self.recipients.desktop, Way::Desktop),
-            (self.recipients.webhook.is_some(), Way::Webhook),
-            (self.recipients.command.is_some(), Way::Command),
+            (self.recipients.desktop, Channel::Desktop),
+            (self.recipients.webhook.is_some(), Channel::Webhook),
+            (self.recipients.command.is_some(), Channel::Command),
         ];
-        wanted.into_iter().filter_map(|(wanted, way)| wanted.then_some(way))
+        wanted.into_iter().filter_map(|(wanted, channel)| wanted.then_some(channel))
     }
 
-    fn send(&self, way: Way, message: &Message) -> Result<(), String> {
-        match (way, &self.recipients.webhook, &self.recipients.command) {
-            (Way::Desktop, ..) => self.desktop(message).map_err(|why| format!("notify-send: {why}")),
-            (Way::Webhook, Some(webhook), _) => {
+    fn send(&self, channel: Channel, message: &Message) -> Result<(), String> {
+        match (channel, &self.recipients.webhook, &self.recipients.command) {
+            (Channel::Desktop, ..) => self.desktop(message).map_err(|why| format!("notify-send: {why}")),
+            (Channel::Webhook, Some(webhook), _) => {
                 post(webhook, &body(message), self.environment).map_err(|why| format!("the webhook: {why}"))
             }
-            (Way::Command, _, Some(command)) => self.command(command, message),
-            (Way::Webhook | Way::Command, ..) => Ok(()),
+            (Channel::Command, _, Some(command)) => self.command(command, message),
+            (Channel::Webhook | Channel::Command, ..) => Ok(()),
         }
     }
 
@@ -262,7 +262,7 @@ impl<'a> Post<'a> {
     }
 }
 
-/// Tells one message in every way that somebody wants, and waits until it is told. Answers with what went wrong.
+/// Tells one message through every channel that somebody wants, and waits until it is told. Answers with what went wrong.
 pub fn tell_once(
     recipients: &Recipients,
     environment: &[(OsString, OsString)],
@@ -272,7 +272,7 @@ pub fn tell_once(
 ) -> Vec<String> {
     let message = fit(message, &redactor);
     let post = Post::new(recipients.clone(), environment, directory, redactor);
-    post.ways().filter_map(|way| post.send(way, &message).err()).collect()
+    post.channels().filter_map(|channel| post.send(channel, &message).err()).collect()
 }
 
 impl Message {
@@ -342,8 +342,8 @@ fn post_plain(address: &str, signed: Option<&str>, body: &str) -> Result<(), Str
     let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     let with_port = if has_port { host.to_owned() } else { format!("{host}:80") };
     let said = |why: std::io::Error| why.to_string();
-    let place = with_port.to_socket_addrs().map_err(said)?.next().ok_or("its host is not known")?;
-    let mut stream = TcpStream::connect_timeout(&place, PATIENCE).map_err(said)?;
+    let socket = with_port.to_socket_addrs().map_err(said)?.next().ok_or("its host is not known")?;
+    let mut stream = TcpStream::connect_timeout(&socket, PATIENCE).map_err(said)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(said)?;
     stream.set_write_timeout(Some(PATIENCE)).map_err(said)?;
     let signed = signed.map_or_else(String::new, |line| format!("{line}\r\n"));

@@ -72,8 +72,8 @@ fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Fact>
         if row.path.is_empty() || row.change.is_empty() {
             continue;
         }
-        let place = inside(&root, Path::new(&run.directory), Path::new(&row.path));
-        told.insert(place.unwrap_or_else(|| PathBuf::from(&row.path)), row);
+        let path = inside(&root, Path::new(&run.directory), Path::new(&row.path));
+        told.insert(path.unwrap_or_else(|| PathBuf::from(&row.path)), row);
     }
     let mut facts = Vec::new();
     let mut record = |path: &str, change: Change, call: Option<String>| {
@@ -105,9 +105,9 @@ fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Fact>
         }
     }
     // What a call made and something else removed again is different from nothing that was before.
-    for (place, row) in told {
-        let is_gone = || std::fs::symlink_metadata(root.join(&place)).is_err();
-        if row.change != "deleted" && is_gone() && !is_later(&place) {
+    for (path, row) in told {
+        let is_gone = || std::fs::symlink_metadata(root.join(&path)).is_err();
+        if row.change != "deleted" && is_gone() && !is_later(&path) {
             record(&row.path, Change::Deleted, None);
         }
     }

@@ -13,12 +13,12 @@ use super::Report;
 use super::Request;
 use super::Stop;
 use super::background::BackgroundWork;
+use super::capture_process::CaptureProcess;
 use super::cgroup::Resources;
 use super::heartbeat::Heartbeat;
 use super::hook_server::HookServer;
 use super::hook_server::RunIdentity;
 use super::interactive;
-use super::keeper::Keeping;
 use super::open::Begun;
 use super::open::OpenRun;
 use super::open::Opening;
@@ -160,7 +160,7 @@ impl Engine {
         let mut running = Running::new(driver, open, spawned.tree, spawned.member, request.stop);
         running.process = Process::Own(spawned.child);
         running.reaps = request.sole_process;
-        running.keeping = spawned.keeping;
+        running.capturing = spawned.capturing;
         running.asking =
             spawned.voice.map(|voice| Asking::new(voice, request.permissions.take().unwrap_or_default()));
         running.follow(spawned.hook_server, heart, started).map(|report| (report, raw))
@@ -197,9 +197,9 @@ pub(super) struct Running<'a> {
     pub(super) member: Member,
     pub(super) exit: Option<OwnedFd>,
     pub(super) tree: Tree,
-    /// The pipes that it prints to, if we made them. The keeper of a run that is adopted is somebody else's child, and
+    /// The pipes that it prints to, if we made them. The capture process of a run that is adopted is somebody else's child, and
     /// outlived its driver too.
-    pub(super) keeping: Option<Keeping>,
+    pub(super) capturing: Option<CaptureProcess>,
     /// What the agent asks about its calls, if it asks us. What an adopted one still asks nobody can answer: its standard
     /// input was the dead driver's.
     pub(super) asking: Option<Asking>,
@@ -232,7 +232,7 @@ impl<'a> Running<'a> {
             exit: pidfd(member),
             member,
             tree,
-            keeping: None,
+            capturing: None,
             asking: None,
             // A person may think for as long as they like.
             limits: Limits { silence: limits.silence.filter(|_| open.note.interactive.is_none()), ..limits },

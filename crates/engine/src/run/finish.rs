@@ -10,9 +10,9 @@ use segno_redact::Redactor;
 
 use super::Report;
 use super::capture::Capture;
+use super::capture_process;
+use super::capture_process::Kept;
 use super::drive::Running;
-use super::keeper;
-use super::keeper::Kept;
 use super::open::OpenRun;
 use super::spawn;
 use super::stop::Cause;
@@ -37,9 +37,9 @@ impl Running<'_> {
         let Ended { exit, cause } = ended;
         let swept = self.swept;
         // All who printed are gone; what they printed last may still be on its way.
-        let kept = match self.keeping.take() {
-            Some(keeping) => keeping.finish(LAST_TRIES),
-            None => keeper::wait_until_kept(self.open.capture.dir(), LAST_TRIES),
+        let kept = match self.capturing.take() {
+            Some(capturing) => capturing.finish(LAST_TRIES),
+            None => capture_process::wait_until_kept(self.open.capture.dir(), LAST_TRIES),
         };
         if let Some(terminal) = &self.open.terminal {
             terminal.restore(exit.signal.is_some());

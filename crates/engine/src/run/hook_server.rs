@@ -279,7 +279,7 @@ mod tests {
             Self { dir, engine, session }
         }
 
-        fn with_door<T>(&self, epoch: Option<u64>, visit: impl FnOnce(&Path) -> T) -> T {
+        fn with_server<T>(&self, epoch: Option<u64>, visit: impl FnOnce(&Path) -> T) -> T {
             let socket = HookServer::open(self.dir.path()).unwrap();
             let actor = Actor { run: Some("r1".to_owned()), epoch, ..Actor::default() };
             std::thread::scope(|scope| {
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn what_is_brought_at_once_is_recorded_once_each() {
         let house = House::new();
-        house.with_door(None, |socket| {
+        house.with_server(None, |socket| {
             std::thread::scope(|scope| {
                 for number in 0..40 {
                     let house = &house;
@@ -347,11 +347,11 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_driver_denies_what_is_brought_to_its_door() {
+    fn a_replaced_driver_denies_what_its_hook_server_is_sent() {
         let house = House::new();
         let epoch = house.engine.drive(house.session, "first").unwrap().epoch();
         drop(house.engine.drive(house.session, "second").unwrap());
-        let answer = house.with_door(Some(epoch), |socket| house.request(socket, &payload("late", 1)));
+        let answer = house.with_server(Some(epoch), |socket| house.request(socket, &payload("late", 1)));
         let text = answer.and_then(|answer| answer.print).unwrap();
         assert!(text.contains("replaced by another driver"), "{text}");
         assert!(house.started().is_empty());
@@ -394,7 +394,7 @@ mod tests {
             );
         });
         drop(dying);
-        house.with_door(None, |socket| {
+        house.with_server(None, |socket| {
             let other = SessionId::at(segno_core::Timestamp::from_micros(1));
             for (session, agent) in [(other, "claude"), (house.session, "nobody's")] {
                 let (requests, text) = bring(session, agent);

@@ -59,7 +59,7 @@ pub struct Request {
     /// The program that keeps what the agent prints, with its arguments; the directory comes last, and it calls
     /// [`keep_output`](super::keep_output). If there is none, a thread of this process keeps it, and an agent that
     /// outlives this process cannot print any more.
-    pub keeper: Vec<OsString>,
+    pub capture_command: Vec<OsString>,
     /// This process does nothing but drive this run. Then every orphan that comes to it is the agent's. In a process that
     /// has other children or other runs, processes are the agent's by their mark and their control group only.
     pub sole_process: bool,

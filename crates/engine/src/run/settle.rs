@@ -20,12 +20,12 @@ use segno_core::state::RunMark;
 use super::Feed;
 use super::capture;
 use super::capture::Note;
+use super::capture_process;
+use super::capture_process::Kept;
 use super::finish;
 use super::journal::Flushed;
 use super::journal::Recorder;
 use super::journal::token_use;
-use super::keeper;
-use super::keeper::Kept;
 use super::open::Opening;
 use super::proof::NOBODY;
 use super::proof::OwnCapture;
@@ -263,7 +263,7 @@ impl Engine {
         let swept = tree.as_ref().filter(|_| !left).map_or(0, Tree::sweep);
         // All who printed are gone; what they printed last may still be on its way.
         let kept = match &own {
-            Ok(own) if !left => keeper::wait_until_kept(&own.dir, Duration::from_secs(2)),
+            Ok(own) if !left => capture_process::wait_until_kept(&own.dir, Duration::from_secs(2)),
             _ => Kept::All,
         };
         if let (Kept::NotYet, Ok(own)) = (kept, &own) {
@@ -399,7 +399,7 @@ impl Engine {
             Err(_) => true,
         } || !matches!(self.store().lease(note.session), Ok(None) | Err(segno_store::Error::NotFound(_)))
             || unrecorded::noted(dir).is_some_and(Member::is_alive)
-            || !keeper::is_kept(dir);
+            || !capture_process::is_kept(dir);
         let noted = self.noted_captures().into_iter();
         noted.filter(|(dir, note)| !is_needed(dir, note)).map(|(dir, _)| dir).collect()
     }

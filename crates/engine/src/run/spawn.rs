@@ -24,11 +24,11 @@ use super::Request;
 use super::capture;
 use super::capture::Capture;
 use super::capture::Note;
+use super::capture_process::CaptureProcess;
 use super::cgroup;
 use super::hook_server::HookServer;
 use super::interactive;
 use super::interactive::InteractiveTerminal;
-use super::keeper::Keeping;
 use super::permission::AgentInput;
 use super::tree;
 use super::tree::Member;
@@ -46,7 +46,7 @@ pub(super) struct Spawned {
     pub(super) note: Note,
     pub(super) terminal: Option<InteractiveTerminal>,
     pub(super) voice: Option<AgentInput>,
-    pub(super) keeping: Option<Keeping>,
+    pub(super) capturing: Option<CaptureProcess>,
 }
 
 /// How the agent is to be started, or why it cannot be.
@@ -154,10 +154,10 @@ pub(super) fn spawn(
             request.terminal.as_ref(),
         )
     });
-    let mut keeping = None;
+    let mut capturing = None;
     if terminal.is_none() {
-        let kept = Keeping::start(&request.keeper, capture.dir());
-        let (keeper, out, err) = match kept {
+        let kept = CaptureProcess::start(&request.capture_command, capture.dir());
+        let (capture_process, out, err) = match kept {
             Ok(kept) => kept,
             Err(why) => {
                 let why = format!("what it prints cannot be kept: {why}");
@@ -166,7 +166,7 @@ pub(super) fn spawn(
                 return Err(Error::NotLaunched { agent: request.agent.name().to_owned(), why });
             }
         };
-        keeping = Some(keeper);
+        capturing = Some(capture_process);
         command
             .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
             .stdout(out)
@@ -219,8 +219,8 @@ pub(super) fn spawn(
         });
     }
     let mut tree = Tree::new(run, member, adopts, note.cgroup.clone());
-    tree.spare(keeping.as_ref().and_then(Keeping::pid));
-    Ok(Spawned { child, member, tree, capture, hook_server, note, terminal, voice, keeping })
+    tree.spare(capturing.as_ref().and_then(CaptureProcess::pid));
+    Ok(Spawned { child, member, tree, capture, hook_server, note, terminal, voice, capturing })
 }
 
 /// Where the agent's own records will be, by the environment that it gets.

@@ -63,9 +63,9 @@ impl Running<'_> {
             if tended.elapsed() >= TEND {
                 tended = Instant::now();
                 if self.reaps {
-                    reaper.look(&[Some(self.member.pid), self.keeper()]);
+                    reaper.look(&[Some(self.member.pid), self.capture_process()]);
                 }
-                inputs.extend(self.tend_keeper());
+                inputs.extend(self.check_capture_process());
             }
             let (asked, how) = self.stop.asked();
             inputs.push(Input::Asked(asked, how));
@@ -189,15 +189,15 @@ impl Running<'_> {
         }
     }
 
-    fn keeper(&self) -> Option<u32> {
-        self.keeping.as_ref().and_then(super::keeper::Keeping::pid)
+    fn capture_process(&self) -> Option<u32> {
+        self.capturing.as_ref().and_then(super::capture_process::CaptureProcess::pid)
     }
 
-    fn tend_keeper(&mut self) -> Option<Input> {
+    fn check_capture_process(&mut self) -> Option<Input> {
         let kept = self.open.capture.kept();
-        let keeping = self.keeping.as_mut()?;
-        let held_up = keeping.tend(kept);
-        self.tree.spare(keeping.pid());
+        let capturing = self.capturing.as_mut()?;
+        let held_up = capturing.tend(kept);
+        self.tree.spare(capturing.pid());
         let dir = self.open.capture.dir().display().to_string();
         held_up
             .then(|| Input::HeldUp(format!("there is no room for what the agent prints in {dir}; it waits")))

@@ -269,18 +269,18 @@ fn put(
     rest: &mut Take<impl BufRead>,
 ) -> Result<Transferred, String> {
     let why = |why: &dyn std::fmt::Display| format!("{}: {why}", root.display());
-    let place = files.place(arrival).ok_or("its name, or that of this project, makes no name of a file")?;
+    let target = files.target(arrival).ok_or("its name, or that of this project, makes no name of a file")?;
     crate::files::make_directory(root).map_err(|error| why(&error))?;
     let mut dir = crate::files::open_dir(root).map_err(|error| why(&error))?;
     let mut path = root.to_owned();
-    let place = owned(place, root, &dir, arrival.project)?;
-    for name in &place.directories {
+    let target = owned(target, root, &dir, arrival.project)?;
+    for name in &target.directories {
         dir = crate::files::dir_in(&dir, name, 0o700).map_err(|error| why(&error))?;
         path.push(name);
     }
-    path.push(&place.file);
+    path.push(&target.file);
     let mut draft =
-        Draft::begin_in(dir, place.file.as_ref(), Access::Private).map_err(|error| why(&error))?;
+        Draft::begin_in(dir, target.file.as_ref(), Access::Private).map_err(|error| why(&error))?;
     draft.file().write_all(first).map_err(|error| why(&error))?;
     std::io::copy(rest, draft.file()).map_err(|error| why(&error))?;
     if rest.limit() > 0 {
@@ -295,13 +295,13 @@ fn put(
 
 /// The folder of a project, where a file in it says whose it is: the one that is there, or a new one with that file.
 fn owned(
-    mut place: ConversationFile,
+    mut target: ConversationFile,
     root: &Path,
     dir: &OwnedFd,
     project: &str,
 ) -> Result<ConversationFile, String> {
-    let (Some(marker), Some(wish)) = (place.owner, place.directories.first().cloned()) else {
-        return Ok(place);
+    let (Some(marker), Some(wish)) = (target.owner, target.directories.first().cloned()) else {
+        return Ok(target);
     };
     let says = |name: &str| {
         let folder = crate::files::dir_below(dir, &[name]).ok().flatten()?;
@@ -312,8 +312,8 @@ fn owned(
     let names: Vec<String> =
         entries.flatten().take(FOLDERS).filter_map(|entry| entry.file_name().into_string().ok()).collect();
     if let Some(theirs) = names.iter().find(|name| says(name).is_some_and(|owner| owner.trim() == project)) {
-        place.directories[0].clone_from(theirs);
-        return Ok(place);
+        target.directories[0].clone_from(theirs);
+        return Ok(target);
     }
     let free = (0..FOLDERS)
         .map(|number| if number == 0 { wish.clone() } else { format!("{wish}-{number}") })
@@ -324,6 +324,6 @@ fn owned(
         Draft::begin_in(folder, marker.as_ref(), Access::Private).map_err(|why| why.to_string())?;
     draft.file().write_all(project.as_bytes()).map_err(|why| why.to_string())?;
     draft.finish_new().map_err(|why| why.to_string())?;
-    place.directories[0] = free;
-    Ok(place)
+    target.directories[0] = free;
+    Ok(target)
 }

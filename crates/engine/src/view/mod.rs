@@ -185,8 +185,8 @@ fn first_use(folder: &OwnedFd, sessions: &OwnedFd) -> std::io::Result<()> {
 /// A repository may bring rules of its own that take sessions in. The deepest rule counts, so then each session has one.
 fn keep_ignored(folder: &OwnedFd, sessions: &OwnedFd, dir: &OwnedFd) -> std::io::Result<()> {
     const IGNORE: &str = ".gitignore";
-    let opens = |place: &OwnedFd| {
-        let rules = files::read_in(place, IGNORE, 64 * 1024).unwrap_or_default().unwrap_or_default();
+    let opens = |dir: &OwnedFd| {
+        let rules = files::read_in(dir, IGNORE, 64 * 1024).unwrap_or_default().unwrap_or_default();
         let rules = String::from_utf8_lossy(&rules).into_owned();
         rules.lines().map(str::trim).any(|rule| rule.starts_with('!') && rule != "!sessions/.gitkeep")
     };

@@ -36,7 +36,7 @@ use crate::fresh_key;
 use crate::hook::Beside;
 use crate::hook::HookAnswer;
 use crate::hook::HookCall;
-use crate::hook::SpoolPlace;
+use crate::hook::SpoolTarget;
 use crate::resume::BriefLimits;
 use crate::run::WatchedStanding;
 use crate::run::tree::Member;
@@ -322,8 +322,8 @@ impl WatchVisit {
         let actor = Actor { run: entry.run.clone(), epoch: None, ..Actor::default() };
         // A conversation that no store knows yet: whoever takes this in makes its session.
         let begins = entry.store.is_none().then(|| Box::new(Beginning::of(self, native_id)));
-        let place = SpoolPlace { dir: &self.setup.spool(), store: entry.store, begins };
-        call.spool(&self.setup.redactor()?, place, at, entry.session, &actor)
+        let target = SpoolTarget { dir: &self.setup.spool(), store: entry.store, begins };
+        call.spool(&self.setup.redactor()?, target, at, entry.session, &actor)
     }
 }
 

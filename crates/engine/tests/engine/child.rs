@@ -26,12 +26,12 @@ pub(crate) struct Helper {
 
 impl Helper {
     /// Starts a job on a store.
-    pub(crate) fn start(job: &str, place: &Path, session: &str) -> Self {
-        Self::dying(job, place, session, "")
+    pub(crate) fn start(job: &str, project: &Path, session: &str) -> Self {
+        Self::dying(job, project, session, "")
     }
 
     /// The same; it is killed when it passes the moment of this name.
-    pub(crate) fn dying(job: &str, place: &Path, session: &str, moment: &str) -> Self {
+    pub(crate) fn dying(job: &str, project: &Path, session: &str, moment: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .env("SEGNO_RUN_DIE_AT", moment)
             .args(["child::job", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
@@ -40,7 +40,7 @@ impl Helper {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let line = format!("{job}\n{}\n{session}\n", place.display());
+        let line = format!("{job}\n{}\n{session}\n", project.display());
         child.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Self { child, out }
@@ -94,13 +94,15 @@ fn engine(store: &str) -> Engine {
 #[ignore = "run by other tests in a process of its own"]
 fn job() {
     let mut lines = std::io::stdin().lines().map_while(Result::ok);
-    let (Some(job), Some(place), Some(session)) = (lines.next(), lines.next(), lines.next()) else { return };
+    let (Some(job), Some(project), Some(session)) = (lines.next(), lines.next(), lines.next()) else {
+        return;
+    };
     match job.as_str() {
-        "save" => save_for_ever(&place, &session),
-        "drive" => drive_for_ever(&place, session.parse().unwrap()),
-        "write views" => write_views(&place, session.parse().unwrap()),
-        "load" => load(&place, &session),
-        "loop" => drive_loop(&place, session.parse().unwrap()),
+        "save" => save_for_ever(&project, &session),
+        "drive" => drive_for_ever(&project, session.parse().unwrap()),
+        "write views" => write_views(&project, session.parse().unwrap()),
+        "load" => load(&project, &session),
+        "loop" => drive_loop(&project, session.parse().unwrap()),
         other => panic!("no job {other}"),
     }
 }

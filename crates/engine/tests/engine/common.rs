@@ -197,7 +197,7 @@ pub(crate) fn launch_settings(
         hooks: false,
         hook_file: None,
         hook_program: PathBuf::new(),
-        keeper: Vec::new(),
+        capture_command: Vec::new(),
         sole_process: false,
         scratch: None,
         state,

@@ -41,7 +41,7 @@ fn request(room: &Room, session: SessionId, script: &str) -> Request {
         directory: room.project(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         recorded_environment: Vec::new(),
-        keeper: Vec::new(),
+        capture_command: Vec::new(),
         sole_process: false,
         hook_file: None,
         scratch: None,

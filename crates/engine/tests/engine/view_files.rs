@@ -71,7 +71,7 @@ fn views_are_the_users_own() {
 #[case::sessions(".segno/sessions")]
 #[case::session(".segno/sessions/SESSION")]
 #[case::view(".segno/sessions/SESSION/session.yaml")]
-fn a_symbolic_link_is_never_followed(#[case] place: &str) {
+fn a_symbolic_link_is_never_followed(#[case] folder: &str) {
     let room = Room::new();
     let outside = room.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -79,9 +79,9 @@ fn a_symbolic_link_is_never_followed(#[case] place: &str) {
     let engine = room.engine();
     // The clock stands, so the next session's name is known.
     let id: SessionId = "session_20260116_100000_000000".parse().unwrap();
-    let link = room.project().join(place.replace("SESSION", &id.to_string()));
+    let link = room.project().join(folder.replace("SESSION", &id.to_string()));
     std::fs::create_dir_all(link.parent().unwrap()).unwrap();
-    let target = if place.ends_with(".yaml") { outside.join("session.yaml") } else { outside.clone() };
+    let target = if folder.ends_with(".yaml") { outside.join("session.yaml") } else { outside.clone() };
     symlink(&target, &link).unwrap();
 
     let acted = engine.create(room.new_session()).unwrap();
@@ -97,7 +97,7 @@ fn a_symbolic_link_is_never_followed(#[case] place: &str) {
     assert!(engine.delete(id).unwrap());
     assert_eq!(files_below(&outside), [outside.join("session.yaml")]);
     assert_eq!(std::fs::read_to_string(outside.join("session.yaml")).unwrap(), "precious");
-    assert!(std::fs::symlink_metadata(&link).is_ok() || place.ends_with(".yaml"));
+    assert!(std::fs::symlink_metadata(&link).is_ok() || folder.ends_with(".yaml"));
     if let Ok(found) = room.manager().load(&id.to_string()) {
         assert!(found.is_none());
     }
@@ -138,9 +138,9 @@ fn a_read_only_project_gives_a_notice() {
     std::fs::set_permissions(&project, std::fs::Permissions::from_mode(0o500)).unwrap();
     let writable = std::fs::write(project.join("probe"), "").is_ok();
     // A system directory stands in for it where nothing is read-only for this user.
-    let place = if writable { Path::new("/proc").to_owned() } else { project.clone() };
+    let folder = if writable { Path::new("/proc").to_owned() } else { project.clone() };
     let mut new = room.new_session();
-    new.project = Project { path: place.display().to_string(), name: "read only".to_owned(), kind: None };
+    new.project = Project { path: folder.display().to_string(), name: "read only".to_owned(), kind: None };
     let engine = room.engine();
     let acted = engine.create(new).unwrap();
     assert_eq!(acted.notices.len(), 1, "{:?}", acted.notices);

@@ -71,7 +71,7 @@ pub enum Toolkit {
 
 /// A need, and the directory that it is seen from: empty where the command itself runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct NeedIn {
     /// The directory, as `cd` says it.
     pub directory: String,
     /// What is needed there.
@@ -79,13 +79,13 @@ pub struct Placed {
 }
 
 /// What the text of a command, or of a shell script, needs.
-pub fn needs(text: &str) -> Vec<Placed> {
+pub fn needs(text: &str) -> Vec<NeedIn> {
     let mut found = Vec::new();
     gather(text, "", 0, &mut found);
     found
 }
 
-fn gather(text: &str, directory: &str, depth: usize, found: &mut Vec<Placed>) {
+fn gather(text: &str, directory: &str, depth: usize, found: &mut Vec<NeedIn>) {
     if depth >= DEEPEST {
         return;
     }
@@ -96,12 +96,12 @@ fn gather(text: &str, directory: &str, depth: usize, found: &mut Vec<Placed>) {
                 Unwrapped::Enter(to) => here = below(&here, &to),
                 Unwrapped::Shell(text) => gather(&text, &here, depth + 1, found),
                 Unwrapped::In(to, need) => {
-                    let placed = Placed { directory: below(&here, &to), need };
-                    found.extend((!found.contains(&placed)).then_some(placed));
+                    let found_need = NeedIn { directory: below(&here, &to), need };
+                    found.extend((!found.contains(&found_need)).then_some(found_need));
                 }
                 Unwrapped::Need(need) => {
-                    let placed = Placed { directory: here.clone(), need };
-                    found.extend((!found.contains(&placed)).then_some(placed));
+                    let found_need = NeedIn { directory: here.clone(), need };
+                    found.extend((!found.contains(&found_need)).then_some(found_need));
                 }
             }
         }

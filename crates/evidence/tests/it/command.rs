@@ -1,7 +1,7 @@
 //! Which files a command is made of.
 
 use segno_evidence::Need;
-use segno_evidence::Placed;
+use segno_evidence::NeedIn;
 use segno_evidence::make_recipes;
 use segno_evidence::needs;
 use segno_evidence::recipes;
@@ -9,7 +9,7 @@ use segno_evidence::sections;
 
 /// Each need in short: where, and what.
 fn short(text: &str) -> Vec<String> {
-    let one = |Placed { directory, need }: Placed| {
+    let one = |NeedIn { directory, need }: NeedIn| {
         let what = match need {
             Need::ShellScript(file) => format!("shell {file}"),
             Need::Script(file) => format!("script {file}"),

@@ -15,7 +15,7 @@ fn there_and_back(family: Family, state: &State) -> State {
     let files = FileSet::from_iter(written);
     let main = segno_layouts::main_file(family, &samples::snapshot(state));
     let looked = segno_layouts::look(family, files.get(&main).unwrap()).unwrap();
-    assert_eq!(looked.hand, segno_layouts::Hand::Ours, "{family}");
+    assert_eq!(looked.edit, segno_layouts::ForeignEdit::None, "{family}");
     assert_eq!(segno_layouts::recognise(files.names()), Some(family));
     let mut read = segno_layouts::read(family, &files, samples::now()).unwrap();
     assert_eq!(read.warnings, Vec::<String>::new(), "{family}");
@@ -64,28 +64,28 @@ fn writing_twice_gives_the_same_bytes() {
 /// blanks.
 #[test]
 fn a_foreign_hand_is_noticed() {
-    use segno_layouts::Hand;
+    use segno_layouts::ForeignEdit;
     let state = samples::full();
     let cases = [
         (
             Family::Prp,
             "\"status\": \"suspended\"",
             "\"status\": \"paused\"",
-            Hand::Status("paused".to_owned()),
+            ForeignEdit::Status("paused".to_owned()),
         ),
-        (Family::Prp, "\"current_phase\": \"GREEN\"", "\"current_phase\": \"RED\"", Hand::Other),
-        (Family::Prp, "\n", "\n ", Hand::Ours),
-        (Family::AgentForge, "\nstate: paused", "\nstate: active", Hand::Status("active".to_owned())),
-        (Family::AgentForge, "attempt_number: 2", "attempt_number: 3", Hand::Other),
+        (Family::Prp, "\"current_phase\": \"GREEN\"", "\"current_phase\": \"RED\"", ForeignEdit::Other),
+        (Family::Prp, "\n", "\n ", ForeignEdit::None),
+        (Family::AgentForge, "\nstate: paused", "\nstate: active", ForeignEdit::Status("active".to_owned())),
+        (Family::AgentForge, "attempt_number: 2", "attempt_number: 3", ForeignEdit::Other),
         (
             Family::UltraCreate,
             "\"status\": \"crashed\"",
             "\"status\": \"active\"",
-            Hand::Status("active".to_owned()),
+            ForeignEdit::Status("active".to_owned()),
         ),
-        (Family::GoTeam, "\"iteration_count\": 5", "\"iteration_count\": 6", Hand::Other),
+        (Family::GoTeam, "\"iteration_count\": 5", "\"iteration_count\": 6", ForeignEdit::Other),
     ];
-    for (family, from, to, hand) in cases {
+    for (family, from, to, edit) in cases {
         let snapshot = samples::snapshot(&state);
         let written = segno_layouts::write(family, &snapshot, &FileSet::default()).unwrap();
         let main = segno_layouts::main_file(family, &snapshot);
@@ -93,7 +93,7 @@ fn a_foreign_hand_is_noticed() {
         let text = String::from_utf8(bytes.clone()).unwrap();
         assert!(text.contains(from), "{family}: {from}");
         let looked = segno_layouts::look(family, text.replacen(from, to, 1).as_bytes()).unwrap();
-        assert_eq!(looked.hand, hand, "{family}: {to}");
+        assert_eq!(looked.edit, edit, "{family}: {to}");
     }
 }
 

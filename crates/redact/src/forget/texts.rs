@@ -105,9 +105,9 @@ pub(super) fn rename(kind: &str, body: &Value, names: &mut HashMap<String, Strin
 pub(super) fn put_names(kind: &str, body: &mut Value, names: &HashMap<String, String>) {
     let new = name_in(kind, body).map(|name| names.get(name).map_or(FORGOTTEN, String::as_str).to_owned());
     if let (Some(new), Some((_, member))) = (new, NAMES.iter().find(|(known, _)| *known == kind))
-        && let Some(place) = body.get_mut(*member)
+        && let Some(text) = body.get_mut(*member)
     {
-        *place = Value::from(new);
+        *text = Value::from(new);
     }
     if !names.is_empty() {
         put_everywhere(body, names, false);

@@ -283,7 +283,7 @@ pub fn backup(context: &Context, args: &BackupArgs) -> Outcome {
 /// Why a copy was not made. Its place is no place for a store that is used, so it is spoken of as what it is.
 fn not_copied(error: segno_engine::Error, to: &Path) -> CommandError {
     match error {
-        segno_engine::Error::Store(StoreError::BadPlace { why, .. }) => CommandError::new(
+        segno_engine::Error::Store(StoreError::UnusableLocation { why, .. }) => CommandError::new(
             ExitCode::Environment,
             "bad_place",
             format!("cannot write the copy {}: {why}", to.display()),

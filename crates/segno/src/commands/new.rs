@@ -118,7 +118,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         uid: None,
         id: None,
     });
-    let acted = acted.map_err(|error| in_the_way(&ctx, error))?;
+    let acted = acted.map_err(|error| conflicting(&ctx, error))?;
     ctx.engine.begin_branch(acted.state.clone(), args.branch.as_deref())?;
     // Before anybody hears of the session: whoever reads its name may end this process at once.
     let held = args.hold.then(|| hold::Held::begin(&ctx.engine, acted.state.session_id)).transpose()?;
@@ -163,7 +163,7 @@ fn topic_of(file: &str) -> Option<String> {
 }
 
 /// What to do with the session that is open already depends on where it stands.
-fn in_the_way(ctx: &CommandContext<'_>, error: segno_engine::Error) -> CommandError {
+fn conflicting(ctx: &CommandContext<'_>, error: segno_engine::Error) -> CommandError {
     let segno_engine::Error::SessionAlreadyActive { session } = error else { return error.into() };
     let active = ctx.engine.load(session).is_ok_and(|loaded| loaded.state.status == Status::Active);
     let first = if active { "complete" } else { "resume" };

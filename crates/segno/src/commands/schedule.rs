@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use clap::Subcommand;
 use segno_engine::schedule::Job;
 use segno_engine::schedule::Schedule;
-use segno_engine::schedule::TimerKeeper;
+use segno_engine::schedule::Scheduler;
 use segno_engine::schedule::run_all;
 use serde_json::json;
 
@@ -75,13 +75,13 @@ pub(super) fn of(ctx: &CommandContext<'_>, job: Job, words: &[&str]) -> Outcome<
         CommandError::config("config_invalid", "the path of the store is not UTF-8")
             .hint("segno --store sqlite:PATH …")
     })?;
-    let keeper = TimerKeeper::here();
+    let scheduler = Scheduler::here();
     let config = context.environment.non_empty("XDG_CONFIG_HOME").filter(|path| path.starts_with('/'));
     let config = config.map_or_else(|| context.paths.home.join(".config"), Into::into);
     let words = ["--store", &store].into_iter().chain(words.iter().copied()).map(ToOwned::to_owned);
     Ok(Schedule {
-        keeper,
-        directory: keeper.directory(&context.paths.home, &config),
+        scheduler,
+        directory: scheduler.directory(&context.paths.home, &config),
         store: ctx.engine.store_id(),
         command: [own.display().to_string()].into_iter().chain(words).collect(),
         environment: environment(context),

@@ -99,12 +99,12 @@ impl Content {
         let Ok(config) = toml::from_str::<toml::Table>(&text) else { return };
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         for name in names_in(&config) {
-            let Ok(place) = fs::canonicalize(root.join(&name)).or_else(|_| missing(&root.join(&name))) else {
+            let Ok(path) = fs::canonicalize(root.join(&name)).or_else(|_| missing(&root.join(&name))) else {
                 continue;
             };
             // What lies outside is not the project's to change.
-            let Some(place) = place.strip_prefix(&root).ok().and_then(Path::to_str) else { continue };
-            self.named.insert(format!("../{place}"), digest(&root.join(place)));
+            let Some(path) = path.strip_prefix(&root).ok().and_then(Path::to_str) else { continue };
+            self.named.insert(format!("../{path}"), digest(&root.join(path)));
         }
     }
 

@@ -62,24 +62,24 @@ pub enum Error {
         asked_by: &'static str,
     },
     /// A file is not UTF-8.
-    #[error("{place}: the file is not UTF-8 text")]
+    #[error("{span}: the file is not UTF-8 text")]
     Encoding {
         /// Where it stops being UTF-8.
-        place: SourceSpan,
+        span: SourceSpan,
     },
     /// A file is not TOML.
-    #[error("{place}: {message}")]
+    #[error("{span}: {message}")]
     Syntax {
         /// Where.
-        place: SourceSpan,
+        span: SourceSpan,
         /// What the parser says.
         message: String,
     },
     /// Tables in tables in tables.
-    #[error("{place}: tables are nested deeper than {limit} levels")]
+    #[error("{span}: tables are nested deeper than {limit} levels")]
     TooDeep {
         /// Where.
-        place: SourceSpan,
+        span: SourceSpan,
         /// How deep is allowed.
         limit: usize,
     },

@@ -72,10 +72,10 @@ pub struct FileLayer {
 pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        Error::Encoding { place: SourceSpan::at(path, &valid, valid.len()) }
+        Error::Encoding { span: SourceSpan::at(path, &valid, valid.len()) }
     })?;
     let (document, mut table) = parse(path, text)?;
-    let place = |span: Option<Range<usize>>| SourceSpan::at(path, text, span.map_or(0, |span| span.start));
+    let at = |span: Option<Range<usize>>| SourceSpan::at(path, text, span.map_or(0, |span| span.start));
     let mut layer = FileLayer::default();
     let mut waiting = Vec::new();
     for key in KEYS {
@@ -83,7 +83,7 @@ pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error>
         let Some(found) = table.get_mut(section) else { continue };
         let Value::Table(values) = found else {
             return Err(Error::Invalid {
-                origin: place(span_of(&document, &[section])).to_string(),
+                origin: at(span_of(&document, &[section])).to_string(),
                 key: section.to_owned(),
                 problem: format!("is a section; write [{section}] and its settings below"),
             });
@@ -91,13 +91,13 @@ pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error>
         let value =
             if name.is_empty() { Some(Value::Table(values.clone())) } else { values.get(name).cloned() };
         let Some(value) = value else { continue };
-        let place = place(span_of(&document, &[section, name]));
+        let span = at(span_of(&document, &[section, name]));
         if let Level::Project { trusted } = level {
             let forbidden = key.class == Class::UserOnly;
             if forbidden {
                 layer.notices.push(Notice {
                     topic: Topic::Ignored,
-                    message: format!("{place}: {} is ignored: {}", key.name, key.class.reason()),
+                    message: format!("{span}: {} is ignored: {}", key.name, key.class.reason()),
                     hints: vec![format!("segno config set {} …", key.name)],
                 });
             } else if key.class.needs_trust() && !trusted {
@@ -112,13 +112,13 @@ pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error>
             }
         }
         key.check(&value).map_err(|problem| Error::Invalid {
-            origin: place.to_string(),
+            origin: span.to_string(),
             key: key.name.to_owned(),
             problem,
         })?;
         let origin = match level {
-            Level::User => Origin::User(place),
-            Level::Project { .. } => Origin::Project(place),
+            Level::User => Origin::User(span),
+            Level::Project { .. } => Origin::Project(span),
         };
         layer.settings.push(Setting { key, value, origin });
     }
@@ -141,7 +141,7 @@ pub fn read(path: &Path, bytes: &[u8], level: Level) -> Result<FileLayer, Error>
             topic: Topic::Ignored,
             message: format!(
                 "{}: there is no setting {path}; it is ignored",
-                place(span_of(&document, &segments))
+                at(span_of(&document, &segments))
             ),
             hints: known_like(&path).map(|known| format!("did you mean {known}?")).into_iter().collect(),
         });
@@ -167,12 +167,12 @@ pub fn known_like(key: &str) -> Option<&'static str> {
 
 fn parse<'a>(path: &Path, text: &'a str) -> Result<(Document<&'a str>, Table), Error> {
     let syntax = |message: &str, span: Option<Range<usize>>| Error::Syntax {
-        place: SourceSpan::at(path, text, span.map_or(0, |span| span.start)),
+        span: SourceSpan::at(path, text, span.map_or(0, |span| span.start)),
         message: message.trim().replace('\n', ", "),
     };
     let document = Document::parse(text).map_err(|error| syntax(error.message(), error.span()))?;
     if let Some(span) = too_deep(document.as_item(), 0) {
-        return Err(Error::TooDeep { place: SourceSpan::at(path, text, span.start), limit: MAX_DEPTH });
+        return Err(Error::TooDeep { span: SourceSpan::at(path, text, span.start), limit: MAX_DEPTH });
     }
     let table = toml::from_str(text).map_err(|error| syntax(error.message(), error.span()))?;
     Ok((document, table))

@@ -34,7 +34,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::User(place) | Self::Project(place) => write!(f, "{}:{}", place.path.display(), place.line),
+            Self::User(span) | Self::Project(span) => write!(f, "{}:{}", span.path.display(), span.line),
             Self::Variable(name) => write!(f, "${name}"),
             Self::Flag(name) => f.write_str(name),
         }

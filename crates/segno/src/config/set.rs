@@ -155,10 +155,10 @@ impl Target {
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid =
                 String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
-            Error::Encoding { place: SourceSpan::at(path, &valid, valid.len()) }
+            Error::Encoding { span: SourceSpan::at(path, &valid, valid.len()) }
         })?;
         text.parse().map_err(|error: toml_edit::TomlError| Error::Syntax {
-            place: SourceSpan::at(path, &text, error.span().map_or(0, |span| span.start)),
+            span: SourceSpan::at(path, &text, error.span().map_or(0, |span| span.start)),
             message: error.message().trim().replace('\n', ", "),
         })
     }

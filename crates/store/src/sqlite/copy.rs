@@ -47,7 +47,7 @@ pub(super) fn before_form(
             return Ok(());
         }
     }
-    Err(Error::BadPlace {
+    Err(Error::UnusableLocation {
         location: location.to_owned(),
         why: "there are too many copies of earlier forms beside it".to_owned(),
     })
@@ -77,10 +77,12 @@ pub(super) fn backup(connection: &Connection, location: &str, to: &Path) -> Resu
         what,
         certainty: Certainty::NotWritten,
     };
-    let io =
-        |why: std::io::Error| Error::BadPlace { location: to.display().to_string(), why: why.to_string() };
+    let io = |why: std::io::Error| Error::UnusableLocation {
+        location: to.display().to_string(),
+        why: why.to_string(),
+    };
     if to.exists() {
-        return Err(Error::BadPlace {
+        return Err(Error::UnusableLocation {
             location: to.display().to_string(),
             why: "it exists already".to_owned(),
         });

@@ -227,7 +227,7 @@ fn value_holds(value: ValueRef<'_>, holds: &Holds) -> bool {
 pub fn file_holds(path: &Path, holds: &Holds) -> Result<bool, Error> {
     let location = path.display().to_string();
     let bytes = std::fs::read(path)
-        .map_err(|why| Error::BadPlace { location: location.clone(), why: why.to_string() })?;
+        .map_err(|why| Error::UnusableLocation { location: location.clone(), why: why.to_string() })?;
     if holds(&bytes) {
         return Ok(true);
     }

@@ -20,7 +20,7 @@ use crate::error::Certainty;
 #[derive(Default)]
 pub(super) struct Changes {
     rows: Vec<Changed>,
-    places: HashMap<(List, String), usize>,
+    indices: HashMap<(List, String), usize>,
 }
 
 struct Changed {
@@ -36,19 +36,19 @@ impl Changes {
     pub(super) fn add(&mut self, mark: &Mark, changes: Vec<ItemChange>) {
         for ItemChange { list, key, fields } in changes {
             let location = (list, key);
-            if let Some(row) = self.places.get(&location).and_then(|index| self.rows.get_mut(*index)) {
+            if let Some(row) = self.indices.get(&location).and_then(|index| self.rows.get_mut(*index)) {
                 row.fields.extend(fields);
                 continue;
             }
             let key = location.1.clone();
-            self.places.insert(location, self.rows.len());
+            self.indices.insert(location, self.rows.len());
             self.rows.push(Changed { list, key, seq: mark.seq, fields });
         }
     }
 
     /// Lays them over the rows.
     pub(super) fn write(&mut self, connection: &Connection, location: &str, pk: i64) -> Result<(), Error> {
-        self.places.clear();
+        self.indices.clear();
         for row in self.rows.drain(..) {
             row.write(connection, location, pk)?;
         }

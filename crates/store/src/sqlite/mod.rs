@@ -222,7 +222,9 @@ pub(crate) fn fault(location: &str, error: rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Damaged { location, what },
         Some(ErrorCode::DiskFull) => Error::Full { location },
         Some(ErrorCode::ReadOnly) => Error::ReadOnly { location },
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => Error::BadPlace { location, why: what },
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            Error::UnusableLocation { location, why: what }
+        }
         _ => match error {
             // A stored value of the wrong type is damage, not a fault of the machine.
             rusqlite::Error::FromSqlConversionFailure(..)

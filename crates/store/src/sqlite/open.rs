@@ -122,7 +122,7 @@ fn open_once(
     purpose: Purpose,
     create: bool,
 ) -> Result<(Connection, OpenFile), Error> {
-    let bad = |why: String| Error::BadPlace { location: location.to_owned(), why };
+    let bad = |why: String| Error::UnusableLocation { location: location.to_owned(), why };
     if super::salvage::is_under_way(path) {
         let what = "saving it was cut short, and must be done again first".to_owned();
         return Err(Error::Damaged { location: location.to_owned(), what });
@@ -194,7 +194,7 @@ fn check_ours(connection: &Connection, location: &str) -> Result<(), Error> {
             let what = "its header does not say that it is ours, but its tables do".to_owned();
             Err(Error::Damaged { location: location.to_owned(), what })
         }
-        (_, false) => Err(Error::BadPlace {
+        (_, false) => Err(Error::UnusableLocation {
             location: location.to_owned(),
             why: "it is the database of another program".to_owned(),
         }),
@@ -205,14 +205,14 @@ fn check_sqlite() -> Result<(), Error> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let why =
             format!("SQLite {} can corrupt it; 3.51.3 is the oldest that does not", rusqlite::version());
-        return Err(Error::BadPlace { location: "this machine".to_owned(), why });
+        return Err(Error::UnusableLocation { location: "this machine".to_owned(), why });
     }
     Ok(())
 }
 
 /// What we rely on is set and then read back: a setting that did not take is an error, not a hope.
 fn settle(connection: &mut Connection, location: &str, purpose: Purpose) -> Result<(), Error> {
-    let bad = |what: String| Error::BadPlace { location: location.to_owned(), why: what };
+    let bad = |what: String| Error::UnusableLocation { location: location.to_owned(), why: what };
     let sql = |e| fault(location, e);
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(sql)?;
     if mode != "wal" {
@@ -291,7 +291,7 @@ fn inspect(path: &Path, location: &str) -> Result<(Connection, OpenFile), Error>
 /// A look at a database that takes no lock and leaves no file beside it, so that it works on read-only media. What is in
 /// its log only is not seen.
 pub(super) fn peek(path: &Path, location: &str) -> Result<Connection, Error> {
-    let readable = path.to_str().ok_or_else(|| Error::BadPlace {
+    let readable = path.to_str().ok_or_else(|| Error::UnusableLocation {
         location: location.to_owned(),
         why: "its path is not valid UTF-8".to_owned(),
     })?;
@@ -311,7 +311,7 @@ pub(super) fn peek(path: &Path, location: &str) -> Result<Connection, Error> {
 /// What can be seen without opening the file. Only SQLite may open it: closing it once more would let go of every lock
 /// that this process holds on it.
 fn check_file(meta: &std::fs::Metadata, path: &Path, location: &str) -> Result<(), Error> {
-    let bad = |why: &str| Error::BadPlace { location: location.to_owned(), why: why.to_owned() };
+    let bad = |why: &str| Error::UnusableLocation { location: location.to_owned(), why: why.to_owned() };
     if meta.file_type().is_symlink() {
         return Err(bad("it is a symbolic link"));
     }
@@ -337,7 +337,8 @@ fn check_file(meta: &std::fs::Metadata, path: &Path, location: &str) -> Result<(
 
 /// The database's own file is made first, private whatever the umask: SQLite gives its log the same mode.
 fn make_file(path: &Path, location: &str) -> Result<(), Error> {
-    let bad = |why: std::io::Error| Error::BadPlace { location: location.to_owned(), why: why.to_string() };
+    let bad =
+        |why: std::io::Error| Error::UnusableLocation { location: location.to_owned(), why: why.to_string() };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         segno_files::make_directory(parent).map_err(bad)?;
     }
@@ -357,7 +358,7 @@ pub(super) fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
 
 /// Whoever may write the directory may replace the database in it.
 fn check_directory(path: &Path, location: &str) -> Result<(), Error> {
-    let bad = |why: String| Error::BadPlace { location: location.to_owned(), why };
+    let bad = |why: String| Error::UnusableLocation { location: location.to_owned(), why };
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -377,7 +378,7 @@ fn refuse_network(path: &Path, location: &str) -> Result<(), Error> {
         return Err(Error::Full { location: location.to_owned() });
     }
     match network(number(stat.f_type)) {
-        Some(name) => Err(Error::BadPlace {
+        Some(name) => Err(Error::UnusableLocation {
             location: location.to_owned(),
             why: format!("it is on a network or shared file system ({name}), where file locks may not hold"),
         }),

@@ -37,7 +37,7 @@ fn append_stubbornly(path: &Path, purpose: Purpose) -> Vec<String> {
                     }
                     break;
                 }
-                Err(why @ (Error::Full { .. } | Error::Failed { .. } | Error::BadPlace { .. }))
+                Err(why @ (Error::Full { .. } | Error::Failed { .. } | Error::UnusableLocation { .. }))
                     if attempt < 4 =>
                 {
                     doubt |= why.certainty() == Certainty::Unknown;

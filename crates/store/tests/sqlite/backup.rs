@@ -70,7 +70,7 @@ fn a_copy_goes_nowhere_that_is_taken_or_missing() {
     std::os::unix::fs::symlink(home.file("nowhere"), home.file("link")).unwrap();
     for name in ["taken", "segno.db", "link", "no/such/folder"] {
         let refused = store.backup(&home.file(name));
-        assert!(matches!(refused, Err(Error::BadPlace { .. })), "{name}: {refused:?}");
+        assert!(matches!(refused, Err(Error::UnusableLocation { .. })), "{name}: {refused:?}");
     }
     assert_eq!(std::fs::read(home.file("taken")).unwrap(), b"mine");
     let mut names: Vec<_> = std::fs::read_dir(home.dir())

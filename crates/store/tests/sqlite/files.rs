@@ -105,7 +105,7 @@ fn a_folder_that_others_may_write_is_refused() {
         for open_mode in [0o777, 0o770, 0o722] {
             std::fs::set_permissions(home.dir(), std::fs::Permissions::from_mode(open_mode)).unwrap();
             let refused = home.try_open().err();
-            assert!(matches!(refused, Some(Error::BadPlace { .. })), "{refused:?}");
+            assert!(matches!(refused, Some(Error::UnusableLocation { .. })), "{refused:?}");
             assert_eq!(home.db().exists(), existing);
         }
         // In a folder like /tmp nobody can replace the files of others.
@@ -126,7 +126,7 @@ fn links_folders_and_missing_stores_are_refused() {
     std::fs::create_dir(home.file("folder.db")).unwrap();
     for name in ["link.db", "dangling.db", "folder.db"] {
         let refused = open(name, true);
-        assert!(matches!(refused, Some(Error::BadPlace { .. })), "{name}: {refused:?}");
+        assert!(matches!(refused, Some(Error::UnusableLocation { .. })), "{name}: {refused:?}");
     }
     assert!(!home.file("nowhere").exists());
     assert!(matches!(open("none.db", false), Some(Error::NoStore(_))));

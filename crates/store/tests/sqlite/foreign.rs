@@ -79,7 +79,7 @@ fn the_database_of_another_program_stays_as_it_is() {
         let before = home.bytes();
         for _ in 0..2 {
             let refused = home.try_open().err();
-            assert!(matches!(refused, Some(Error::BadPlace { .. })), "{refused:?}");
+            assert!(matches!(refused, Some(Error::UnusableLocation { .. })), "{refused:?}");
         }
         assert_eq!(home.bytes(), before);
         assert_eq!(std::fs::metadata(home.db()).unwrap().mode() & 0o777, 0o664);

@@ -242,7 +242,7 @@ fn the_folder_of_an_earlier_time_is_not_written_over() {
     let kept = fleet.home.file("quarantine/t1/segno.db");
     let (before, now) = (std::fs::read(&kept).unwrap(), fleet.home.bytes());
     for stamp in ["t1", "", ".", "..", "a/b", "../up"] {
-        assert!(matches!(salvage(&fleet.home.db(), stamp), Err(Error::BadPlace { .. })), "{stamp:?}");
+        assert!(matches!(salvage(&fleet.home.db(), stamp), Err(Error::UnusableLocation { .. })), "{stamp:?}");
     }
     assert_eq!((std::fs::read(&kept).unwrap(), fleet.home.bytes()), (before, now));
     assert!(matches!(salvage(&fleet.home.file("none.db"), "t2"), Err(Error::NoStore(_))));

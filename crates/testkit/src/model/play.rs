@@ -81,8 +81,10 @@ impl Play<'_> {
         let streams = self.query.stream;
         self.at(turn, None)?;
         if !streams {
-            for place in [turn.gate.as_ref().and_then(|gate| gate.after), place(turn)].into_iter().flatten() {
-                self.at(turn, Some(place))?;
+            for position in
+                [turn.gate.as_ref().and_then(|gate| gate.after), position(turn)].into_iter().flatten()
+            {
+                self.at(turn, Some(position))?;
             }
         }
         self.rest(Some(turn.delay_ms))?;
@@ -125,7 +127,7 @@ impl Play<'_> {
         let failure = self.failure(turn, answer, length);
         for (sent, event) in events.iter().enumerate() {
             self.at(turn, Some(sent))?;
-            if let Some((_, last)) = failure.as_ref().filter(|(place, _)| *place == sent) {
+            if let Some((_, last)) = failure.as_ref().filter(|(position, _)| *position == sent) {
                 let end = self.about_to(End::StreamError);
                 http::send(&mut output, last)?;
                 http::finish(&mut output, "")?;
@@ -155,8 +157,8 @@ impl Play<'_> {
     /// Places beyond the last event are the end.
     fn at_end(&self, turn: &Turn, length: usize) -> Result<(), Cut> {
         let gate = turn.gate.as_ref().and_then(|gate| gate.after);
-        for place in [gate, place(turn)].into_iter().flatten().filter(|place| *place >= length) {
-            self.at(turn, Some(place))?;
+        for position in [gate, position(turn)].into_iter().flatten().filter(|position| *position >= length) {
+            self.at(turn, Some(position))?;
         }
         Ok(())
     }
@@ -215,7 +217,7 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// Where in the stream the fault is, if it has a place there.
-fn place(turn: &Turn) -> Option<usize> {
+fn position(turn: &Turn) -> Option<usize> {
     match turn.fault {
         Some(Fault::Stall { after, .. } | Fault::Drop { after }) => after,
         _ => None,

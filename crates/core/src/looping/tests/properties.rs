@@ -56,7 +56,7 @@ fn steps_until_stop(plan: LoopPlan, outcomes: &[Observation]) -> u64 {
 }
 
 /// Where a loop stands, without what depends on how many events there were.
-fn place(story: &Story) -> (Status, String, u64, u64, Breaker, Option<&'static str>) {
+fn standing(story: &Story) -> (Status, String, u64, u64, Breaker, Option<&'static str>) {
     let state = looping(story);
     let breaker = Breaker { opened_at: None, ..state.breaker.clone() };
     let word = state.verdict.as_ref().map(LoopVerdict::word);
@@ -169,6 +169,6 @@ proptest! {
     fn any_kill_gives_the_same_end(outcomes in vec(anything(), 1..16), kills in vec(any::<bool>(), 1..8)) {
         let whole = driven(&outcomes, &[false]);
         let killed = driven(&outcomes, &kills);
-        prop_assert_eq!(place(&whole), place(&killed));
+        prop_assert_eq!(standing(&whole), standing(&killed));
     }
 }

@@ -52,7 +52,7 @@ use crate::run::Stop;
 const WHAT: &str = "segno loop";
 
 /// Everything around a loop that is not its own: who is asked and told, who may stop it, how time passes.
-pub struct LoopHands<'a> {
+pub struct LoopHost<'a> {
     /// How agents are run.
     pub settings: &'a LaunchSettings,
     /// Who is asked and told.
@@ -109,15 +109,15 @@ impl Engine {
     ///
     /// # Errors
     /// If it cannot be driven: somebody else does, it has ended, or its breaker is open and it is too early to try again.
-    pub fn loop_drive(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<LoopEnded, Error> {
+    pub fn loop_drive(&self, session: SessionId, host: &LoopHost<'_>) -> Result<LoopEnded, Error> {
         let project = self.load(session)?.state.project.path;
-        self.say_who_else(session, &project, hands.listener);
-        let (environment, recipients) = (&hands.settings.environment, hands.recipients.clone());
+        self.say_who_else(session, &project, host.listener);
+        let (environment, recipients) = (&host.settings.environment, host.recipients.clone());
         let post = Post::new(recipients, environment, Path::new(&project), self.redactor());
         // Whoever takes long to be told holds up nobody; at the end they are waited for a moment.
         std::thread::scope(|scope| {
-            let mut notifier = Notifier::new(scope, &post, hands.listener);
-            self.drive_on(session, hands, &mut notifier)
+            let mut notifier = Notifier::new(scope, &post, host.listener);
+            self.drive_on(session, host, &mut notifier)
         })
     }
 
@@ -142,17 +142,17 @@ impl Engine {
     fn drive_on(
         &self,
         session: SessionId,
-        hands: &LoopHands<'_>,
+        host: &LoopHost<'_>,
         notifier: &mut Notifier<'_, '_, '_>,
     ) -> Result<LoopEnded, Error> {
-        let mut woken = hands.woken;
+        let mut woken = host.woken;
         loop {
             notifier.settle();
-            let stretch = self.loop_stretch(session, hands, woken);
+            let stretch = self.loop_stretch(session, host, woken);
             self.tell_somebody(session, &stretch, notifier);
             let parked = match stretch? {
-                Stretch::Ended(ended) if hands.stays && stands_for_a_person(&ended) => {
-                    match self.stay(session, hands)? {
+                Stretch::Ended(ended) if host.stays && stands_for_a_person(&ended) => {
+                    match self.stay(session, host)? {
                         Afterwards::GoesOn => continue,
                         Afterwards::Stays(why) => {
                             let state = self.load(session)?.state;
@@ -163,11 +163,11 @@ impl Engine {
                 Stretch::Ended(ended) => return Ok(*ended),
                 Stretch::Parked(parked) => *parked,
             };
-            let Some(until) = waits_until(&parked.state).filter(|_| hands.waits) else { return Ok(parked) };
-            if let Waited::CalledOff = self.wait_parked(session, until, hands)? {
-                return self.called_off(session, hands);
+            let Some(until) = waits_until(&parked.state).filter(|_| host.waits) else { return Ok(parked) };
+            if let Waited::CalledOff = self.wait_parked(session, until, host)? {
+                return self.called_off(session, host);
             }
-            hands.listener.hear(&LoopNews::Woken);
+            host.listener.hear(&LoopNews::Woken);
             woken = WokenHow::Foreground;
         }
     }
@@ -177,32 +177,32 @@ impl Engine {
         &self,
         session: SessionId,
         until: Timestamp,
-        hands: &LoopHands<'_>,
+        host: &LoopHost<'_>,
     ) -> Result<Waited, Error> {
         // Nobody drives while it waits: whoever stops it, or goes on with it elsewhere, changes the record.
         let called_off = || {
             let still = self.load(session).is_ok_and(|loaded| waits_until(&loaded.state) == Some(until));
-            hands.stop.asked().0 > 0 || !still
+            host.stop.asked().0 > 0 || !still
         };
-        let mut tick = |left: Duration| hands.listener.hear(&LoopNews::Waiting { left });
+        let mut tick = |left: Duration| host.listener.hear(&LoopNews::Waiting { left });
         if waits_for_work(&self.load(session)?.state) {
-            return Ok(self.wait_for_work(session, until, hands, &called_off, &mut tick));
+            return Ok(self.wait_for_work(session, until, host, &called_off, &mut tick));
         }
         loop {
-            if wait_until(self, until, hands.sleeper, &called_off, &mut tick) == Waited::CalledOff {
+            if wait_until(self, until, host.sleeper, &called_off, &mut tick) == Waited::CalledOff {
                 return Ok(Waited::CalledOff);
             }
             if self.loop_is_behind(&self.load(session)?.state)?.is_none() {
                 return Ok(Waited::Due);
             }
-            hands.sleeper.sleep(BEHIND);
+            host.sleeper.sleep(BEHIND);
         }
     }
 
     /// Somebody did not want a parked loop to be waited for here any longer. Who typed Ctrl-C wants it to stay where it
     /// is until told otherwise; a process that is ended, or whose terminal is gone, leaves it its time.
-    fn called_off(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<LoopEnded, Error> {
-        let (asked, how) = hands.stop.asked();
+    fn called_off(&self, session: SessionId, host: &LoopHost<'_>) -> Result<LoopEnded, Error> {
+        let (asked, how) = host.stop.asked();
         if asked > 0 && how == Ask::Interrupt {
             // Somebody else may have been quicker: then it is as they want it.
             match self.act(session, Command::Loop(Box::new(LoopCommand::Hold))) {
@@ -245,7 +245,7 @@ impl Engine {
     pub(crate) fn loop_stretch(
         &self,
         session: SessionId,
-        hands: &LoopHands<'_>,
+        host: &LoopHost<'_>,
         woken: WokenHow,
     ) -> Result<Stretch, Error> {
         self.settle_session(session)?;
@@ -256,8 +256,8 @@ impl Engine {
         self.refuse_driven(session)?;
         self.check_start(&state)?;
         // What still lives is heard out first, as whoever resumes a session does.
-        let state = self.hear_out(session, hands.frontend)?;
-        let going_on = self.going_on(&state, woken, hands.settings)?;
+        let state = self.hear_out(session, host.frontend)?;
+        let going_on = self.going_on(&state, woken, host.settings)?;
         let driver = self.drive(session, WHAT)?;
         match going_on {
             GoingOn::Nothing => {}
@@ -270,7 +270,7 @@ impl Engine {
         }
         std::thread::scope(|scope| {
             let heart = Heartbeat::start(scope, &driver);
-            let driven = Driven { engine: self, hands, driver: &driver };
+            let driven = Driven { engine: self, host, driver: &driver };
             if the_loop(&state)?.plan.queue.is_some() {
                 return Queueing { driven, woken }.turn();
             }

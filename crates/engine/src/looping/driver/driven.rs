@@ -14,7 +14,7 @@ use segno_store::OthersView;
 use segno_store::What;
 
 use super::drive::LoopEnded;
-use super::drive::LoopHands;
+use super::drive::LoopHost;
 use super::drive::Stretch;
 use super::drive::the_loop;
 use super::news::LoopNews;
@@ -29,7 +29,7 @@ use crate::tree::At;
 /// A loop under one lease.
 pub(crate) struct Driven<'a> {
     pub(crate) engine: &'a Engine,
-    pub(crate) hands: &'a LoopHands<'a>,
+    pub(crate) host: &'a LoopHost<'a>,
     pub(crate) driver: &'a Driver<'a>,
 }
 
@@ -67,14 +67,14 @@ impl Driven<'_> {
         why: String,
     ) -> Result<Stretch, Error> {
         let until = the_loop(&state)?.parked.as_ref().and_then(|parked| parked.until);
-        self.hands.listener.hear(&LoopNews::Parked { until, words: why.clone() });
+        self.host.listener.hear(&LoopNews::Parked { until, words: why.clone() });
         Ok(Stretch::Parked(Box::new(LoopEnded { state, verdict, why })))
     }
 
     /// Whether somebody wants it to stop. A request of somebody else is answered when this is over; only that it is there
     /// matters here.
     pub(crate) fn stops(&self) -> bool {
-        self.hands.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
+        self.host.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
     }
 }
 

@@ -13,7 +13,7 @@ use segno_core::looping::PersonDid;
 use segno_core::looping::cause_gone;
 use segno_core::looping::next_step;
 
-use super::drive::LoopHands;
+use super::drive::LoopHost;
 use super::drive::the_loop;
 use super::news::LoopNews;
 use super::turn::who;
@@ -88,7 +88,7 @@ impl Engine {
 
     /// Stays beside a loop that needs a person, until it may go on: the cool-down is over, somebody reset the breaker,
     /// did something about what opened it, or said that it goes on after a breakpoint.
-    pub(crate) fn stay(&self, session: SessionId, hands: &LoopHands<'_>) -> Result<Afterwards, Error> {
+    pub(crate) fn stay(&self, session: SessionId, host: &LoopHost<'_>) -> Result<Afterwards, Error> {
         let state = self.load(session)?.state;
         let until = match next_step(&state, self.now()) {
             NextStep::Halted { probe_at: Some(when) } => when,
@@ -109,14 +109,14 @@ impl Engine {
             _ => true,
         };
         let called_off =
-            || hands.stop.asked().0 > 0 || self.load(session).is_ok_and(|loaded| moved(&loaded.state));
+            || host.stop.asked().0 > 0 || self.load(session).is_ok_and(|loaded| moved(&loaded.state));
         let mut tick = |left: Duration| {
             if left < Duration::from_secs(FAR_SECONDS.unsigned_abs() / 2) {
-                hands.listener.hear(&LoopNews::Waiting { left });
+                host.listener.hear(&LoopNews::Waiting { left });
             }
         };
-        let waited = wait_until(self, until, hands.sleeper, &called_off, &mut tick);
-        if let (Waited::CalledOff, (1.., how)) = (waited, hands.stop.asked()) {
+        let waited = wait_until(self, until, host.sleeper, &called_off, &mut tick);
+        if let (Waited::CalledOff, (1.., how)) = (waited, host.stop.asked()) {
             return Ok(Afterwards::Stays(format!("{}; it stays as it is", how.as_str())));
         }
         match self.load(session)?.state {

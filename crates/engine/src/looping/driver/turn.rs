@@ -77,7 +77,7 @@ enum Ran {
 impl Turning<'_> {
     pub(crate) fn turn(&mut self) -> Result<Stretch, Error> {
         loop {
-            if let Some(why) = self.engine.stop_between_runs(self.driver, self.hands.stop)? {
+            if let Some(why) = self.engine.stop_between_runs(self.driver, self.host.stop)? {
                 return self.ended(None, why);
             }
             let state = self.state()?;
@@ -103,9 +103,9 @@ impl Turning<'_> {
                 self.parked(state, None, words).map(Some)
             }
             NextStep::BackOff { until } => {
-                let mut tick = |left: Duration| self.hands.listener.hear(&LoopNews::Waiting { left });
+                let mut tick = |left: Duration| self.host.listener.hear(&LoopNews::Waiting { left });
                 // Whoever does not want to wait is heard at the next turn.
-                wait_until(self.engine, until, self.hands.sleeper, &|| self.stops(), &mut tick);
+                wait_until(self.engine, until, self.host.sleeper, &|| self.stops(), &mut tick);
                 Ok(None)
             }
             NextStep::Capped(verdict) => self.capped(verdict).map(Some),
@@ -126,7 +126,7 @@ impl Turning<'_> {
         let looping = the_loop(state)?;
         let number = looping.plan.phases.iter().position(|it| it.name == phase.name).map_or(1, |at| at + 1);
         let of = looping.plan.phases.len();
-        self.hands.listener.hear(&LoopNews::PhaseBegan { phase: phase.name.clone(), number, of });
+        self.host.listener.hear(&LoopNews::PhaseBegan { phase: phase.name.clone(), number, of });
         self.hooks(state, &phase.on_start);
         let measured = self.gather(state, phase)?;
         if measured.stopped {
@@ -150,7 +150,7 @@ impl Turning<'_> {
 
     /// Runs the commands that a phase has for an occasion. What goes wrong there is told, and holds up nobody.
     fn hooks(&self, state: &State, commands: &[String]) {
-        let settings = self.hands.settings;
+        let settings = self.host.settings;
         let guard = settings.guard();
         for command in commands {
             let wanted = EvidenceCommand {
@@ -167,21 +167,21 @@ impl Turning<'_> {
                 Ok(shown) => format!("{command}: {}", shown.words()),
                 Err(why) => format!("{command}: {why}"),
             };
-            self.hands.listener.hear(&LoopNews::Problem(problem));
+            self.host.listener.hear(&LoopNews::Problem(problem));
         }
     }
 
     fn gather(&self, state: &State, phase: &PhasePlan) -> Result<Measured, Error> {
         let stops = || self.stops();
         let wanted = (phase.evidence.as_slice(), phase.protect.as_slice());
-        self.engine.gather(state, wanted, self.hands.settings, &stops, self.hands.listener)
+        self.engine.gather(state, wanted, self.host.settings, &stops, self.host.listener)
     }
 
     /// One prompt and its answer, what it showed, and what follows.
     fn iterate(&mut self, state: &State, phase: &PhasePlan) -> Result<Option<Stretch>, Error> {
         let looping = the_loop(state)?;
         let agent = self.agent_name(looping, phase);
-        let account = account_of(&agent, self.hands.settings);
+        let account = account_of(&agent, self.host.settings);
         if let Some(parked) = self.still_used_up(state, looping, &agent, &account) {
             let words = parked.words.clone();
             let state = self.act(LoopCommand::Park(parked))?;
@@ -215,7 +215,7 @@ impl Turning<'_> {
             true => Ran::Told(None),
             false => {
                 let iteration = begun.iteration;
-                self.hands.listener.hear(&LoopNews::IterationBegan { phase: phase.name.clone(), iteration });
+                self.host.listener.hear(&LoopNews::IterationBegan { phase: phase.name.clone(), iteration });
                 self.run(&begun, phase, again)?
             }
         };
@@ -261,7 +261,7 @@ impl Turning<'_> {
 
     /// The agent that works in a phase, by its own name if it is there.
     fn agent_name(&self, looping: &LoopState, phase: &PhasePlan) -> String {
-        let settings = self.hands.settings;
+        let settings = self.host.settings;
         let named = looping.agent.clone().or_else(|| phase.agent.clone());
         let who = named.clone().map_or(Who::Usual, Who::Named);
         let chosen = settings.choose(&who).map(|chosen| chosen.agent.name().to_owned());
@@ -300,7 +300,7 @@ impl Turning<'_> {
         crate::fault::moment("loop decided");
         let looping = the_loop(&state)?;
         let line = looping.line.clone().unwrap_or_default();
-        self.hands.listener.hear(&LoopNews::Decided { line: line.clone() });
+        self.host.listener.hear(&LoopNews::Decided { line: line.clone() });
         let Some(verdict) = looping.verdict.clone() else { return Ok(None) };
         self.follow(&state, phase, verdict, line)
     }
@@ -395,7 +395,7 @@ impl Turning<'_> {
 
     /// What a start of the agent of a phase depends on.
     fn setup(&self, state: &State, phase: &PhasePlan) -> Result<String, Error> {
-        Ok(super::halted::setup(self.hands.settings, &who(the_loop(state)?, phase)))
+        Ok(super::halted::setup(self.host.settings, &who(the_loop(state)?, phase)))
     }
 
     /// Asks the agent; once more if it was cut short before.
@@ -418,17 +418,17 @@ impl Turning<'_> {
             max_micros: looping.plan.caps.iteration_micros,
             ..Intent::default()
         };
-        let hands = self.hands;
-        let feed = hands.feed.lasting();
-        let settings = hands.settings.without_own_waiting();
+        let host = self.host;
+        let feed = host.feed.lasting();
+        let settings = host.settings.without_own_waiting();
         let planned = settings.choose(&who).and_then(|chosen| {
-            self.engine.plan(chosen, intent, &settings, hands.frontend, (&feed, hands.stop))
+            self.engine.plan(chosen, intent, &settings, host.frontend, (&feed, host.stop))
         });
         let run = planned.and_then(|launch| self.engine.run_held(self.driver, self.heart, launch.request));
         match run {
             Ok(report) => {
                 for notice in &report.notices {
-                    hands.listener.hear(&LoopNews::Problem(notice.clone()));
+                    host.listener.hear(&LoopNews::Problem(notice.clone()));
                 }
                 Ok(Ran::Told(Some(Box::new(report.outcome))))
             }

@@ -3,12 +3,12 @@ use std::path::PathBuf;
 
 use super::*;
 
-struct Place {
+struct Project {
     dir: tempfile::TempDir,
     environment: Vec<(OsString, OsString)>,
 }
 
-impl Place {
+impl Project {
     fn new() -> Self {
         let environment = vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
@@ -51,21 +51,21 @@ impl Place {
 
 #[test]
 fn it_runs_in_the_project_and_both_streams_are_heard_in_order() {
-    let place = Place::new();
-    std::fs::write(place.path("boat"), "wood\n").unwrap();
-    let shown = place.run("cat boat; echo trouble >&2; echo after; exit 3");
+    let project = Project::new();
+    std::fs::write(project.path("boat"), "wood\n").unwrap();
+    let shown = project.run("cat boat; echo trouble >&2; echo after; exit 3");
     assert_eq!((shown.exit, shown.signal, shown.cut), (Some(3), None, None));
     assert_eq!(shown.output, "wood\ntrouble\nafter\n");
     assert!(!shown.passes());
     assert_eq!(shown.words(), "exit 3");
-    assert!(place.run("true").passes());
-    assert_eq!(place.run("kill -9 $$").words(), "ended by signal 9");
+    assert!(project.run("true").passes());
+    assert_eq!(project.run("kill -9 $$").words(), "ended by signal 9");
 }
 
 #[test]
 fn it_is_part_of_no_run() {
-    let place = Place::new();
-    let shown = place.run("env | grep ^SEGNO_ | sort");
+    let project = Project::new();
+    let shown = project.run("env | grep ^SEGNO_ | sort");
     let names: Vec<&str> = shown.output.lines().map(|line| line.split('=').next().unwrap()).collect();
     assert_eq!(names, ["SEGNO_STORE", "SEGNO_TREE"]);
     assert!(shown.output.contains("SEGNO_TREE=outer:"), "the runs around it can still find it");
@@ -73,43 +73,43 @@ fn it_is_part_of_no_run() {
 
 #[test]
 fn what_it_leaves_behind_is_ended() {
-    let place = Place::new();
-    let shown = place.run("setsid sleep 300 >/dev/null 2>&1 & echo $! > left; wait_for() { :; }; exit 0");
+    let project = Project::new();
+    let shown = project.run("setsid sleep 300 >/dev/null 2>&1 & echo $! > left; wait_for() { :; }; exit 0");
     assert_eq!(shown.exit, Some(0));
     assert_eq!(shown.swept, 1);
-    assert_eq!(tree::start_of(place.pid("left")), None);
+    assert_eq!(tree::start_of(project.pid("left")), None);
 }
 
 #[test]
 fn one_that_holds_the_pipe_does_not_hold_us() {
-    let place = Place::new();
-    let shown = place.run("sleep 300 & echo done");
+    let project = Project::new();
+    let shown = project.run("sleep 300 & echo done");
     assert_eq!((shown.exit, shown.output.as_str(), shown.swept), (Some(0), "done\n", 1));
 }
 
 #[test]
 fn its_time_is_limited() {
-    let place = Place::new();
-    let shown = place.run_for(
+    let project = Project::new();
+    let shown = project.run_for(
         "trap '' TERM; echo begun; echo $$ > pid; while :; do sleep 1; done",
         Duration::from_millis(400),
         &|| false,
     );
     assert_eq!((shown.exit, shown.signal, shown.cut), (None, None, Some(Cut::TimedOut)));
     assert_eq!(shown.words(), "took too long");
-    assert_eq!(tree::start_of(place.pid("pid")), None);
+    assert_eq!(tree::start_of(project.pid("pid")), None);
     assert!(!shown.passes());
 }
 
 #[test]
 fn who_wants_it_to_stop_is_heard() {
-    let place = Place::new();
-    let (asked, begun) = (Cell::new(0), place.path("pid"));
+    let project = Project::new();
+    let (asked, begun) = (Cell::new(0), project.path("pid"));
     let stops = || {
         asked.set(asked.get() + 1);
         begun.exists()
     };
-    let shown = place.run_for(
+    let shown = project.run_for(
         "trap 'echo bye; exit 0' TERM; echo $$ > new && mv new pid; while :; do :; done",
         Duration::from_secs(60),
         &stops,
@@ -121,8 +121,8 @@ fn who_wants_it_to_stop_is_heard() {
 
 #[test]
 fn a_flood_is_cut_in_the_middle_by_whole_lines() {
-    let place = Place::new();
-    let shown = place.run("echo first; seq 1 600000; echo last");
+    let project = Project::new();
+    let shown = project.run("echo first; seq 1 600000; echo last");
     assert!(shown.output.starts_with("first\n1\n2\n"));
     assert!(shown.output.ends_with("599999\n600000\nlast\n"));
     assert!(shown.output.len() <= HEAD + TAIL + 100, "{}", shown.output.len());
@@ -137,12 +137,12 @@ fn a_flood_is_cut_in_the_middle_by_whole_lines() {
 
 #[test]
 fn secrets_are_taken_out_also_where_it_is_cut() {
-    let place = Place::new();
+    let project = Project::new();
     let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
-    assert!(!place.run(&format!("echo token {secret}")).output.contains(&secret));
+    assert!(!project.run(&format!("echo token {secret}")).output.contains(&secret));
     // It stands over the place where the beginning ends.
     let before = HEAD - 10;
-    let shown = place.run(&format!(
+    let shown = project.run(&format!(
         "head -c {before} /dev/zero | tr '\\0' x; echo ' {secret}'; head -c 2000000 /dev/zero | tr '\\0' y"
     ));
     assert!(shown.left_out > 0);
@@ -151,7 +151,7 @@ fn secrets_are_taken_out_also_where_it_is_cut() {
 
 #[test]
 fn a_directory_that_is_not_there_is_an_error() {
-    let place = Place::new();
+    let project = Project::new();
     let wanted = EvidenceCommand {
         command: "true",
         directory: Path::new("/nowhere/at/all"),
@@ -164,5 +164,5 @@ fn a_directory_that_is_not_there_is_an_error() {
     let redactor = Redactor::new(segno_redact::Options::default());
     let why = run_evidence(&wanted, &redactor, &|| false).unwrap_err();
     assert_eq!(why.code(), "not_launched");
-    drop(place);
+    drop(project);
 }

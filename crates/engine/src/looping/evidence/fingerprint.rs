@@ -10,7 +10,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_evidence::Need;
-use segno_evidence::Placed;
+use segno_evidence::NeedIn;
 use segno_evidence::Toolkit;
 
 /// The most files that are followed.
@@ -39,7 +39,7 @@ pub(crate) struct Fingerprint {
 pub(crate) fn fingerprint(command: &str, directory: &Path) -> Fingerprint {
     let (scripts, settings) = (BTreeMap::new(), BTreeMap::new());
     let mut found = Found { root: directory, scripts, settings, toolkit: false };
-    found.follow(command, &Place::default(), 0);
+    found.follow(command, &Directories::default(), 0);
     let sum = |files: &BTreeMap<String, String>, begin: &str| {
         let mut hasher = blake3::Hasher::new();
         hasher.update(begin.as_bytes());
@@ -87,7 +87,7 @@ pub(crate) fn file_hash(path: &Path) -> Option<String> {
 /// Where a text stands that is followed: the directory that its commands run in, and the one that it lies in, both from
 /// the root on.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct Directories {
     runs_in: PathBuf,
     lies_in: PathBuf,
 }
@@ -100,34 +100,34 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn follow(&mut self, text: &str, place: &Place, depth: usize) {
+    fn follow(&mut self, text: &str, dirs: &Directories, depth: usize) {
         if depth > DEEPEST {
             return;
         }
-        for Placed { directory, need } in segno_evidence::needs(text) {
-            let Some(here) = self.directory(&directory, place) else { continue };
-            let place = Place { runs_in: here, lies_in: place.lies_in.clone() };
+        for NeedIn { directory, need } in segno_evidence::needs(text) {
+            let Some(here) = self.directory(&directory, dirs) else { continue };
+            let dirs = Directories { runs_in: here, lies_in: dirs.lies_in.clone() };
             match need {
-                Need::ShellScript(file) => self.script(&file, &place, true, depth),
-                Need::Script(file) => self.script(&file, &place, false, depth),
-                Need::Module(name) => self.module(&name, &place),
-                Need::Make { file, targets } => self.make(file.as_deref(), &targets, &place, depth),
-                Need::Just { file } => self.just(file.as_deref(), &place, depth),
-                Need::PackageScript(name) => self.package(&name, &place, depth),
-                Need::Settings(toolkit) => self.settings_of(toolkit, &place.runs_in),
+                Need::ShellScript(file) => self.script(&file, &dirs, true, depth),
+                Need::Script(file) => self.script(&file, &dirs, false, depth),
+                Need::Module(name) => self.module(&name, &dirs),
+                Need::Make { file, targets } => self.make(file.as_deref(), &targets, &dirs, depth),
+                Need::Just { file } => self.just(file.as_deref(), &dirs, depth),
+                Need::PackageScript(name) => self.package(&name, &dirs, depth),
+                Need::Settings(toolkit) => self.settings_of(toolkit, &dirs.runs_in),
             }
         }
     }
 
     /// A directory that a command changes into. One that depends on a variable is taken for where the script lies.
-    fn directory(&self, directory: &str, place: &Place) -> Option<PathBuf> {
+    fn directory(&self, directory: &str, dirs: &Directories) -> Option<PathBuf> {
         match directory {
-            "" => Some(place.runs_in.clone()),
+            "" => Some(dirs.runs_in.clone()),
             directory if directory.contains('$') => {
                 let behind = behind_variable(directory).unwrap_or_default();
-                self.inside(&place.lies_in.join(behind)).or_else(|| Some(place.lies_in.clone()))
+                self.inside(&dirs.lies_in.join(behind)).or_else(|| Some(dirs.lies_in.clone()))
             }
-            directory => self.inside(&place.runs_in.join(directory)),
+            directory => self.inside(&dirs.runs_in.join(directory)),
         }
     }
 
@@ -164,74 +164,74 @@ impl Found<'_> {
         true
     }
 
-    fn script(&mut self, file: &str, place: &Place, shell: bool, depth: usize) {
-        let Some(path) = self.find(file, place) else { return };
+    fn script(&mut self, file: &str, dirs: &Directories, shell: bool, depth: usize) {
+        let Some(path) = self.find(file, dirs) else { return };
         if !self.take(&path) || !shell {
             return;
         }
         let Some(text) = self.read(&path).filter(|text| is_shell(text)) else { return };
         let lies_in = path.parent().map(Path::to_owned).unwrap_or_default();
-        self.follow(&text, &Place { runs_in: place.runs_in.clone(), lies_in }, depth + 1);
+        self.follow(&text, &Directories { runs_in: dirs.runs_in.clone(), lies_in }, depth + 1);
     }
 
     /// The file that a word of a command means. One that depends on a variable is looked for beside the script.
-    fn find(&self, file: &str, place: &Place) -> Option<PathBuf> {
+    fn find(&self, file: &str, dirs: &Directories) -> Option<PathBuf> {
         if file.contains('$') {
             let name = behind_variable(file)?;
-            let places = [&place.lies_in, &place.runs_in].into_iter();
-            return places
+            let both = [&dirs.lies_in, &dirs.runs_in].into_iter();
+            return both
                 .filter_map(|from| self.inside(&from.join(&name)))
                 .find(|path| self.root.join(path).is_file());
         }
-        let path = self.inside(&place.runs_in.join(file))?;
-        let beside = self.inside(&place.lies_in.join(file));
+        let path = self.inside(&dirs.runs_in.join(file))?;
+        let beside = self.inside(&dirs.lies_in.join(file));
         let there = |path: &PathBuf| self.root.join(path).is_file();
         Some(if there(&path) { path } else { beside.filter(there).unwrap_or(path) })
     }
 
-    fn module(&mut self, name: &str, place: &Place) {
+    fn module(&mut self, name: &str, dirs: &Directories) {
         let name = name.replace('.', "/");
         for file in [format!("{name}.py"), format!("{name}/__main__.py"), format!("src/{name}/__main__.py")] {
-            let path = place.runs_in.join(file);
+            let path = dirs.runs_in.join(file);
             if self.root.join(&path).is_file() {
                 self.take(&path);
             }
         }
     }
 
-    fn first(&self, place: &Place, named: Option<&str>, usual: &[&str]) -> Option<PathBuf> {
+    fn first(&self, dirs: &Directories, named: Option<&str>, usual: &[&str]) -> Option<PathBuf> {
         match named {
-            Some(named) => self.inside(&place.runs_in.join(named)),
+            Some(named) => self.inside(&dirs.runs_in.join(named)),
             None => {
-                usual.iter().map(|name| place.runs_in.join(name)).find(|path| self.root.join(path).is_file())
+                usual.iter().map(|name| dirs.runs_in.join(name)).find(|path| self.root.join(path).is_file())
             }
         }
     }
 
-    fn make(&mut self, file: Option<&str>, targets: &[String], place: &Place, depth: usize) {
-        let Some(path) = self.first(place, file, &["GNUmakefile", "makefile", "Makefile"]) else { return };
+    fn make(&mut self, file: Option<&str>, targets: &[String], dirs: &Directories, depth: usize) {
+        let Some(path) = self.first(dirs, file, &["GNUmakefile", "makefile", "Makefile"]) else { return };
         self.take(&path);
         let Some(text) = self.read(&path) else { return };
         let (commands, includes) = segno_evidence::make_recipes(&text, targets);
         for include in includes {
-            if let Some(path) = self.inside(&place.runs_in.join(include)) {
+            if let Some(path) = self.inside(&dirs.runs_in.join(include)) {
                 self.take(&path);
             }
         }
-        self.follow(&commands, place, depth + 1);
+        self.follow(&commands, dirs, depth + 1);
     }
 
-    fn just(&mut self, file: Option<&str>, place: &Place, depth: usize) {
-        let Some(path) = self.first(place, file, &["justfile", "Justfile", ".justfile"]) else { return };
+    fn just(&mut self, file: Option<&str>, dirs: &Directories, depth: usize) {
+        let Some(path) = self.first(dirs, file, &["justfile", "Justfile", ".justfile"]) else { return };
         self.take(&path);
         if let Some(text) = self.read(&path) {
-            self.follow(&segno_evidence::recipes(&text), place, depth + 1);
+            self.follow(&segno_evidence::recipes(&text), dirs, depth + 1);
         }
     }
 
     /// What a package needs may change; what its scripts do may not.
-    fn package(&mut self, name: &str, place: &Place, depth: usize) {
-        let Some(path) = self.inside(&place.runs_in.join("package.json")) else { return };
+    fn package(&mut self, name: &str, dirs: &Directories, depth: usize) {
+        let Some(path) = self.inside(&dirs.runs_in.join("package.json")) else { return };
         let text = self.read(&path).unwrap_or_default();
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let shown = path.display().to_string();
@@ -239,12 +239,12 @@ impl Found<'_> {
         self.scripts.insert(shown, hash);
         for name in [format!("pre{name}"), name.to_owned(), format!("post{name}")] {
             if let Some(command) = parsed["scripts"][&name].as_str() {
-                self.follow(command, place, depth + 1);
+                self.follow(command, dirs, depth + 1);
             }
         }
     }
 
-    fn settings_of(&mut self, toolkit: Toolkit, place: &Path) {
+    fn settings_of(&mut self, toolkit: Toolkit, dirs: &Path) {
         self.toolkit = true;
         let (files, part): (&[&str], Option<(&str, &str)>) = match toolkit {
             Toolkit::Pytest => (&["pytest.ini", ".pytest.ini"], None),
@@ -291,12 +291,12 @@ impl Found<'_> {
             Toolkit::Php => (&["phpunit.xml", "phpunit.xml.dist"], None),
         };
         for file in files {
-            self.setting(&place.join(file));
+            self.setting(&dirs.join(file));
         }
         if let Some((file, member)) = part {
-            let text = self.read(&place.join(file)).unwrap_or_default();
+            let text = self.read(&dirs.join(file)).unwrap_or_default();
             let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-            self.text_setting(&place.join(file), &parsed[member].to_string(), parsed[member].is_null());
+            self.text_setting(&dirs.join(file), &parsed[member].to_string(), parsed[member].is_null());
         }
         if matches!(toolkit, Toolkit::Pytest | Toolkit::Tox) {
             for (file, names) in [
@@ -304,12 +304,12 @@ impl Found<'_> {
                 ("setup.cfg", &["[tool:pytest", "[coverage"]),
                 ("tox.ini", &["[pytest", "[testenv"]),
             ] {
-                let text = self.read(&place.join(file)).unwrap_or_default();
+                let text = self.read(&dirs.join(file)).unwrap_or_default();
                 let kept = segno_evidence::sections(&text, names);
-                self.text_setting(&place.join(file), &kept, kept.is_empty());
+                self.text_setting(&dirs.join(file), &kept, kept.is_empty());
             }
             let mut left = LOOKED_AT;
-            self.conftests(place, 0, &mut left);
+            self.conftests(dirs, 0, &mut left);
         }
     }
 
@@ -326,22 +326,22 @@ impl Found<'_> {
     }
 
     /// Every `conftest.py`, which pytest takes in by itself.
-    fn conftests(&mut self, place: &Path, depth: usize, left: &mut usize) {
+    fn conftests(&mut self, dirs: &Path, depth: usize, left: &mut usize) {
         const APART: &[&str] =
             &["node_modules", "target", "venv", "__pycache__", "build", "dist", "site-packages"];
         if depth > 8 {
             return;
         }
-        let entries = std::fs::read_dir(self.root.join(place)).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.root.join(dirs)).into_iter().flatten().flatten();
         for entry in entries {
             *left = left.saturating_sub(1);
             let (name, kind) = (entry.file_name(), entry.file_type());
             let Some(name) = name.to_str().filter(|_| *left > 0) else { continue };
             match kind {
                 Ok(kind) if kind.is_dir() && !name.starts_with('.') && !APART.contains(&name) => {
-                    self.conftests(&place.join(name), depth + 1, left);
+                    self.conftests(&dirs.join(name), depth + 1, left);
                 }
-                Ok(kind) if !kind.is_dir() && name == "conftest.py" => self.setting(&place.join(name)),
+                Ok(kind) if !kind.is_dir() && name == "conftest.py" => self.setting(&dirs.join(name)),
                 _ => {}
             }
         }

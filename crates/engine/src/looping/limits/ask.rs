@@ -76,7 +76,7 @@ impl Turning<'_> {
         {
             return None;
         }
-        let chosen = self.hands.settings.choose(&Who::Named(agent.to_owned())).ok()?;
+        let chosen = self.host.settings.choose(&Who::Named(agent.to_owned())).ok()?;
         let answer = ask_usage(&chosen, Path::new(&state.project.path), &|| self.stops());
         let window = answer.used_up()?;
         let limit = LimitMark {

@@ -257,20 +257,20 @@ pub enum WorkflowError {
         why: String,
     },
     /// The file says something that cannot be.
-    #[error("{place}: {why}")]
+    #[error("{location}: {why}")]
     Wrong {
         /// The file and the line.
-        place: String,
+        location: String,
         /// What is wrong.
         why: String,
     },
     /// It would run commands of a project that nobody trusts.
     #[error(
-        "{place} runs commands ({command}), and this project is not trusted; nothing of it is left out silently"
+        "{location} runs commands ({command}), and this project is not trusted; nothing of it is left out silently"
     )]
     Untrusted {
         /// The file and the phase.
-        place: String,
+        location: String,
         /// The first of the commands.
         command: String,
     },
@@ -324,7 +324,7 @@ impl NamedWorkflow {
     pub fn parse(name: &str, path: Option<&Path>, text: &str) -> Result<Self, WorkflowError> {
         let shown = path.map_or_else(|| name.to_owned(), |path| path.display().to_string());
         let workflow: WorkflowFile = toml::from_str(text).map_err(|why| WorkflowError::Wrong {
-            place: why
+            location: why
                 .span()
                 .map_or_else(|| shown.clone(), |span| format!("{shown}:{}", line(text, span.start))),
             why: in_words(why.message()),
@@ -342,8 +342,8 @@ impl NamedWorkflow {
         let Some(path) = self.path.as_ref().filter(|_| !trusted) else { return Ok(()) };
         for phase in &self.workflow.phases {
             if let Some(command) = phase.commands().next() {
-                let place = format!("{}: phase {}", path.display(), phase.name);
-                return Err(WorkflowError::Untrusted { place, command: command.to_owned() });
+                let location = format!("{}: phase {}", path.display(), phase.name);
+                return Err(WorkflowError::Untrusted { location, command: command.to_owned() });
             }
         }
         Ok(())
@@ -387,7 +387,7 @@ fn own_names(project: &Path) -> Vec<String> {
 /// What a file may not say, though each part of it is well formed.
 fn check(workflow: &WorkflowFile, text: &str, shown: &str) -> Result<(), WorkflowError> {
     let at = |name: &str| format!("{shown}:{}", line_of_phase(text, name));
-    let wrong = |place: String, why: String| Err(WorkflowError::Wrong { place, why });
+    let wrong = |location: String, why: String| Err(WorkflowError::Wrong { location, why });
     if let Err(why) = workflow.limits.check() {
         return wrong(shown.to_owned(), why);
     }
@@ -398,37 +398,37 @@ fn check(workflow: &WorkflowFile, text: &str, shown: &str) -> Result<(), Workflo
         return wrong(shown.to_owned(), "every phase is optional, so nothing would be done".to_owned());
     }
     for (index, phase) in workflow.phases.iter().enumerate() {
-        let place = || at(&phase.name);
+        let location = || at(&phase.name);
         if phase.name.trim().is_empty() || phase.name.chars().count() > 80 {
-            return wrong(place(), "the name of a phase has 1 to 80 characters".to_owned());
+            return wrong(location(), "the name of a phase has 1 to 80 characters".to_owned());
         }
         if workflow.phases[..index].iter().any(|before| before.name == phase.name) {
-            return wrong(place(), format!("there are two phases called {}", phase.name));
+            return wrong(location(), format!("there are two phases called {}", phase.name));
         }
         if matches!(phase.context, ContextFile::Auto(percent) if percent == 0 || percent > 100) {
-            return wrong(place(), "context = { auto = N } needs 1 to 100 per cent".to_owned());
+            return wrong(location(), "context = { auto = N } needs 1 to 100 per cent".to_owned());
         }
         if let Some(reject) = &phase.on_reject {
             let names: Vec<&str> = workflow.phases[..index].iter().map(|phase| phase.name.as_str()).collect();
             if !names.contains(&reject.to.as_str()) {
                 let meant = suggestion(suggest::nearest(&reject.to, names));
                 return wrong(
-                    place(),
+                    location(),
                     format!("on_reject.to: no phase before it is called {}{meant}", reject.to),
                 );
             }
         }
         if phase.commands().any(|command| command.trim().is_empty()) {
-            return wrong(place(), "a command is empty".to_owned());
+            return wrong(location(), "a command is empty".to_owned());
         }
         if matches!(&phase.gate, GateFile::Metrics(metrics) if metrics.is_empty()) {
             return wrong(
-                place(),
+                location(),
                 "gate = { metrics = { … } } names no metric, and would always pass".to_owned(),
             );
         }
         if matches!(phase.gate, GateFile::Green { runs: 0 }) {
-            return wrong(place(), "gate = { green = { runs = N } } needs at least 1".to_owned());
+            return wrong(location(), "gate = { green = { runs = N } } needs at least 1".to_owned());
         }
     }
     Ok(())

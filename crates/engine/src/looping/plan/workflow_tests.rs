@@ -87,10 +87,10 @@ fn what_cannot_be_is_refused_with_its_line(#[case] text: &str, #[case] expected:
 #[test]
 fn a_project_has_its_own_and_they_come_first() {
     let dir = tempfile::tempdir().unwrap();
-    let place = dir.path().join(PLACE);
-    std::fs::create_dir_all(&place).unwrap();
-    std::fs::write(place.join("mine.toml"), phase("")).unwrap();
-    std::fs::write(place.join("prp.toml"), phase("on_start = [\"make clean\"]\n")).unwrap();
+    let folder = dir.path().join(PLACE);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("mine.toml"), phase("")).unwrap();
+    std::fs::write(folder.join("prp.toml"), phase("on_start = [\"make clean\"]\n")).unwrap();
     let names: Vec<String> = NamedWorkflow::list(dir.path()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["simple", "prp", "tdflow", "spec", "go-team", "mine"]);
     let prp = NamedWorkflow::find("prp", dir.path()).unwrap();

@@ -68,7 +68,7 @@ impl Queueing<'_> {
             Some(session) => session,
             None => self.begin_item(state, item, told)?,
         };
-        self.hands.listener.hear(&LoopNews::ItemBegan { item: item.clone(), session });
+        self.host.listener.hear(&LoopNews::ItemBegan { item: item.clone(), session });
         let queue = plan_of(the_loop(state)?)?;
         let mut child = self.engine.load(session)?.state;
         let mut verdict = None;
@@ -136,7 +136,7 @@ It was tried {} times before.{last}",
             ..NewLoop::default()
         };
         let child =
-            self.engine.item_begin(new, self.hands.settings, uid(state, item, &stand), text, before)?;
+            self.engine.item_begin(new, self.host.settings, uid(state, item, &stand), text, before)?;
         let session = child.session_id;
         crate::fault::moment("item session made");
         let taken = LoopCommand::TakeItem(ItemTaken {
@@ -208,7 +208,7 @@ It was tried {} times before.{last}",
         let (parent, over) = (self.driver.session(), AtomicBool::new(false));
         let stretch = std::thread::scope(|scope| {
             scope.spawn(|| engine.pass_on(parent, session, &over));
-            let stretch = engine.loop_stretch(session, self.hands, woken);
+            let stretch = engine.loop_stretch(session, self.host, woken);
             over.store(true, Ordering::SeqCst);
             stretch
         })?;
@@ -290,26 +290,27 @@ It was tried {} times before.{last}",
             ..Intent::default()
         };
         let who = child.run.as_ref().map_or(Who::Usual, |run| Who::Named(run.agent.clone()));
-        let (hands, engine) = (self.hands, self.engine);
-        let feed = hands.feed.lasting();
-        let planned = hands.settings.choose(&who).and_then(|chosen| {
-            engine.plan(chosen, intent, hands.settings, hands.frontend, (&feed, hands.stop))
-        });
+        let (host, engine) = (self.host, self.engine);
+        let feed = host.feed.lasting();
+        let planned = host
+            .settings
+            .choose(&who)
+            .and_then(|chosen| engine.plan(chosen, intent, host.settings, host.frontend, (&feed, host.stop)));
         let launch = match planned {
             Ok(launch) => launch,
             // It had its chance; that it stays open counts as a failure.
             Err(why @ (Error::CapReached { .. } | Error::NoConversation { .. })) => {
-                hands.listener.hear(&LoopNews::Problem(why.to_string()));
+                host.listener.hear(&LoopNews::Problem(why.to_string()));
                 return Ok(());
             }
             Err(why) => return Err(why.into()),
         };
         let session = launch.state.session_id;
         self.act(taken(Some(session)))?;
-        hands.listener.hear(&LoopNews::ItemBegan { item: item.clone(), session });
+        host.listener.hear(&LoopNews::ItemBegan { item: item.clone(), session });
         match engine.run(launch.request) {
             Ok(_) | Err(Error::NotStarted(_)) => {}
-            Err(why) => hands.listener.hear(&LoopNews::Problem(why.to_string())),
+            Err(why) => host.listener.hear(&LoopNews::Problem(why.to_string())),
         }
         engine.count_for(state.session_id, session)?;
         self.end_left_follow_up(&self.stand(&self.state()?, item)?)?;
@@ -329,7 +330,7 @@ It was tried {} times before.{last}",
         let Some(phase) = own.plan.phases.iter().rev().find(holds) else { return Ok(None) };
         let wanted = (phase.evidence.as_slice(), phase.protect.as_slice());
         let stops = || self.stops();
-        let measured = self.engine.gather(child, wanted, self.hands.settings, &stops, self.hands.listener)?;
+        let measured = self.engine.gather(child, wanted, self.host.settings, &stops, self.host.listener)?;
         if measured.stopped {
             return Err(Held::Stopped);
         }
@@ -398,7 +399,7 @@ It was tried {} times before.{last}",
         let word = stand.end.map_or("open", ItemEnd::as_str);
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         let line = format!("{word}{why}");
-        self.hands.listener.hear(&LoopNews::ItemEnded { item: item.clone(), line });
+        self.host.listener.hear(&LoopNews::ItemEnded { item: item.clone(), line });
         crate::fault::moment("item ended");
         Ok(())
     }

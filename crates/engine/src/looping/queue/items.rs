@@ -49,7 +49,7 @@ use super::list::WorkList;
 use crate::Engine;
 use crate::Error;
 use crate::lease::Driver;
-use crate::looping::driver::drive::LoopHands;
+use crate::looping::driver::drive::LoopHost;
 use crate::looping::driver::drive::Stretch;
 use crate::looping::driver::drive::the_loop;
 use crate::looping::driver::driven::Driven;
@@ -98,7 +98,7 @@ impl From<Error> for Held {
 impl Queueing<'_> {
     pub(crate) fn turn(&mut self) -> Result<Stretch, Error> {
         loop {
-            if let Some(why) = self.engine.stop_between_runs(self.driver, self.hands.stop)? {
+            if let Some(why) = self.engine.stop_between_runs(self.driver, self.host.stop)? {
                 return self.ended(None, why);
             }
             let state = self.state()?;
@@ -225,7 +225,7 @@ impl Queueing<'_> {
         let stops = || self.stops();
         let asks = Asks {
             project: Path::new(&state.project.path),
-            settings: self.hands.settings,
+            settings: self.host.settings,
             redactor: &redactor,
             stops: &stops,
         };
@@ -238,7 +238,7 @@ impl Queueing<'_> {
                 }
                 Err(Unlisted::Because(_)) => {
                     let until = self.engine.now().plus_seconds(BETWEEN);
-                    wait_until(self.engine, until, self.hands.sleeper, &stops, &mut |_| {});
+                    wait_until(self.engine, until, self.host.sleeper, &stops, &mut |_| {});
                 }
             }
         }
@@ -330,7 +330,7 @@ impl Engine {
         &self,
         session: SessionId,
         until: Timestamp,
-        hands: &LoopHands<'_>,
+        host: &LoopHost<'_>,
         called_off: &dyn Fn() -> bool,
         tick: &mut dyn FnMut(Duration),
     ) -> Waited {
@@ -340,20 +340,20 @@ impl Engine {
                 let rest = Duration::from_micros(until.micros_since(next));
                 tick(part + rest);
             };
-            let waited = wait_until(self, next, hands.sleeper, called_off, &mut left);
-            if waited == Waited::CalledOff || next >= until || self.has_work(session, hands, called_off) {
+            let waited = wait_until(self, next, host.sleeper, called_off, &mut left);
+            if waited == Waited::CalledOff || next >= until || self.has_work(session, host, called_off) {
                 return waited;
             }
         }
     }
 
     /// Whether a loop that waits for work would go on now. Whoever cannot tell goes on waiting.
-    fn has_work(&self, session: SessionId, hands: &LoopHands<'_>, called_off: &dyn Fn() -> bool) -> bool {
+    fn has_work(&self, session: SessionId, host: &LoopHost<'_>, called_off: &dyn Fn() -> bool) -> bool {
         let Ok(state) = self.load(session).map(|loaded| loaded.state) else { return false };
         let Ok(queue) = the_loop(&state).and_then(plan_of) else { return false };
         let redactor = self.redactor();
         let project = Path::new(&state.project.path);
-        let asks = Asks { project, settings: hands.settings, redactor: &redactor, stops: called_off };
+        let asks = Asks { project, settings: host.settings, redactor: &redactor, stops: called_off };
         let Ok(listed) = asks.list(queue) else { return false };
         let loops = self.list(&open_loops()).unwrap_or_default();
         let items: Vec<QueueItem> = listed.ready.into_iter().map(|one| one.item).collect();

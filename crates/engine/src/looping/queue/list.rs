@@ -164,14 +164,14 @@ fn failed(command: &str, shown: &Shown) -> String {
 /// What a tracker lists is in order already: the most urgent first, of these the oldest.
 fn tracked(list: segno_evidence::WorkList) -> WorkList {
     let mut work = WorkList::default();
-    for (place, one) in (0_i64..).zip(list.ready) {
+    for (rank, one) in (0_i64..).zip(list.ready) {
         if let Some(why) = unfit(&one.id) {
             work.unfit.push((mark(&one), why.to_owned()));
             continue;
         }
         let title = mark(&one).title;
         let group = one.parent.clone().filter(|group| unfit(group).is_none());
-        let item = QueueItem { id: one.id, title, priority: Some(place), group, ..QueueItem::default() };
+        let item = QueueItem { id: one.id, title, priority: Some(rank), group, ..QueueItem::default() };
         work.ready.push(ListedItem { item, description: one.description });
     }
     let no_id = list.skipped.iter().filter(|(_, why)| *why == SkipReason::NoId);

@@ -216,7 +216,7 @@ impl Engine {
     fn written_since(&self, state: &State, seq: u64) -> Result<BTreeMap<PathBuf, Written>, Error> {
         let root = Path::new(&state.project.path);
         let from = state.run.as_ref().map_or(root, |run| Path::new(&run.directory));
-        let place = |path: &str| inside(root, from, Path::new(path)).unwrap_or_else(|| path.into());
+        let in_project = |path: &str| inside(root, from, Path::new(path)).unwrap_or_else(|| path.into());
         let stopped = state.recovery.as_ref().filter(|_| state.status != Status::Active);
         let stopped = stopped.map(|stop| stop.interrupted_at);
         let page = Page { after: None, limit: CALLS, newest_first: true };
@@ -232,7 +232,7 @@ impl Engine {
             let until = call.ended_at.filter(|_| ended).max(stopped.filter(|_| ended));
             let meant = self.meant(&input);
             let wrote = ended && !matches!(meant, Meant::Unknown);
-            written.entry(place(path)).or_insert(Written { meant, seq: row.seq, wrote, until });
+            written.entry(in_project(path)).or_insert(Written { meant, seq: row.seq, wrote, until });
         }
         // Not every agent names its files in what it calls; it tells of them all the same.
         for row in self.store().page(state.session_id, List::Files, &page)? {
@@ -243,7 +243,7 @@ impl Engine {
             let until = file.changed_at.max(stopped);
             let wrote = file.change != "deleted";
             let told = Written { meant: Meant::Unknown, seq: row.seq, wrote, until };
-            written.entry(place(&file.path)).and_modify(|own| own.wrote |= wrote).or_insert(told);
+            written.entry(in_project(&file.path)).and_modify(|own| own.wrote |= wrote).or_insert(told);
         }
         Ok(written)
     }

@@ -55,18 +55,17 @@ impl Recorder<'_> {
     fn is_new(&mut self, path: &str, change: ChangeKind) -> bool {
         let Some(run) = self.state.run.as_ref().filter(|run| run.id == self.run) else { return false };
         let root = PathBuf::from(&self.state.project.path);
-        let Some(place) = inside(&root, Path::new(&run.directory), Path::new(path)) else { return false };
-        let is_first = self.told_files.len() < FILES && self.told_files.insert(place.clone());
+        let Some(relative) = inside(&root, Path::new(&run.directory), Path::new(path)) else { return false };
+        let is_first = self.told_files.len() < FILES && self.told_files.insert(relative.clone());
         if !is_first || change != ChangeKind::Modified {
             return false;
         }
         if self.before.is_none() {
             self.before = Some(self.before());
         }
-        self.before
-            .as_ref()
-            .and_then(Option::as_ref)
-            .is_some_and(|before| born_after(&root.join(&place), before.taken_at) && !before.held(&place))
+        self.before.as_ref().and_then(Option::as_ref).is_some_and(|before| {
+            born_after(&root.join(&relative), before.taken_at) && !before.held(&relative)
+        })
     }
 
     fn before(&self) -> Option<Before> {

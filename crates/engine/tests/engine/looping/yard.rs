@@ -22,7 +22,7 @@ use segno_engine::launch::Common;
 use segno_engine::launch::LaunchSettings;
 use segno_engine::looping::FakeSleeper;
 use segno_engine::looping::LoopEnded;
-use segno_engine::looping::LoopHands;
+use segno_engine::looping::LoopHost;
 use segno_engine::looping::LoopListener;
 use segno_engine::looping::LoopNews;
 use segno_engine::looping::NamedWorkflow;
@@ -329,8 +329,8 @@ impl Yard {
     pub(crate) fn drive_heard(&self, session: SessionId) -> (LoopEnded, Vec<String>) {
         let heard = Problems::default();
         let (stop, sleeper) = (Stop::default(), FakeSleeper(self.clock()));
-        let hands = self.hands(&heard, WokenHow::Person, true, &stop, &sleeper);
-        let ended = self.engine().loop_drive(session, &hands).unwrap();
+        let host = self.host(&heard, WokenHow::Person, true, &stop, &sleeper);
+        let ended = self.engine().loop_drive(session, &host).unwrap();
         (ended, heard.0.into_inner().unwrap())
     }
 
@@ -343,18 +343,18 @@ impl Yard {
         stop: &Stop,
         sleeper: &dyn Sleeper,
     ) -> Result<LoopEnded, segno_engine::Error> {
-        self.engine().loop_drive(session, &self.hands(&(), woken, waits, stop, sleeper))
+        self.engine().loop_drive(session, &self.host(&(), woken, waits, stop, sleeper))
     }
 
-    fn hands<'a>(
+    fn host<'a>(
         &'a self,
         listener: &'a dyn LoopListener,
         woken: WokenHow,
         waits: bool,
         stop: &'a Stop,
         sleeper: &'a dyn Sleeper,
-    ) -> LoopHands<'a> {
-        LoopHands {
+    ) -> LoopHost<'a> {
+        LoopHost {
             settings: &self.settings,
             frontend: &Silent,
             listener,

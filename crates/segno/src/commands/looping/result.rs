@@ -82,8 +82,8 @@ fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
             // The last phase cannot be skipped.
             let looping = ended.state.looping.as_deref();
             let more = looping.is_some_and(|looping| looping.plan.after(&looping.phase).is_some());
-            let ways = if more { "status|reset|skip-phase" } else { "status|reset" };
-            format!("segno resume {id}   shows the ways out   (or: segno breaker {ways} {id})")
+            let verbs = if more { "status|reset|skip-phase" } else { "status|reset" };
+            format!("segno resume {id}   shows the ways out   (or: segno breaker {verbs} {id})")
         }
         ExitCode::NeedsPerson if cannot_act(ended) => {
             let seen = ended.state.looping.as_ref().and_then(|looping| looping.last.as_ref());

@@ -10,7 +10,7 @@ use segno_engine::core::event::WokenHow;
 use segno_engine::core::looping::NOT_SAID;
 use segno_engine::core::looping::loop_status;
 use segno_engine::looping::LoopEnded;
-use segno_engine::looping::LoopHands;
+use segno_engine::looping::LoopHost;
 use segno_engine::looping::LoopListener;
 use segno_engine::looping::LoopNews;
 use segno_engine::looping::SystemSleeper;
@@ -88,7 +88,7 @@ pub(super) fn drive(
         Printed { ctx, session, waiting: None, wakes, items, doing: None, drawn: None, bell, unsaid: false };
     let beside = || printed.print(&news);
     let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
-        let hands = LoopHands {
+        let host = LoopHost {
             settings: &settings,
             frontend: &voice,
             listener: &ear,
@@ -100,7 +100,7 @@ pub(super) fn drive(
             woken,
             recipients: recipients.clone(),
         };
-        engine.loop_drive(session, &hands)
+        engine.loop_drive(session, &host)
     })?;
     let ended: LoopEnded = ended.map_err(|why| explain(ctx, session, why))?;
     context.printer.clear_status();

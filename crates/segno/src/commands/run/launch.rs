@@ -209,7 +209,7 @@ pub(in crate::commands) fn settings(context: &Context, store: Option<StoreId>) -
         hooks: run.hooks,
         hook_file: Some(context.setup()?.hook_file(store)),
         // What keeps what an agent prints: this program again, as small as it can be.
-        keeper: vec![program.clone().into_os_string(), crate::KEEP_OUTPUT.into()],
+        capture_command: vec![program.clone().into_os_string(), crate::KEEP_OUTPUT.into()],
         hook_program: program,
         sole_process: true,
         scratch: Some(scratch(context)),

@@ -120,7 +120,8 @@ fn mark(path: &Path) -> PathBuf {
 /// This process should have no store open on it: reading the files as files lets go of the locks that it holds on them.
 pub fn salvage(path: &Path, stamp: &str) -> Result<Salvaged, Error> {
     let location = path.display().to_string();
-    let io = |why: std::io::Error| Error::BadPlace { location: location.clone(), why: why.to_string() };
+    let io =
+        |why: std::io::Error| Error::UnusableLocation { location: location.clone(), why: why.to_string() };
     if let Some(begun) = begun(path).map_err(io)? {
         finish(path, &begun).map_err(io)?;
         return Ok(begun);
@@ -173,7 +174,7 @@ fn io_fault(location: &str, why: &std::io::Error) -> Error {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
             Error::Full { location: location.to_owned() }
         }
-        _ => Error::BadPlace { location: location.to_owned(), why: why.to_string() },
+        _ => Error::UnusableLocation { location: location.to_owned(), why: why.to_string() },
     }
 }
 
@@ -291,7 +292,7 @@ fn empty(path: &Path) -> Result<Connection, Error> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(|why| Error::BadPlace { location: location.clone(), why: why.to_string() })?;
+        .map_err(|why| Error::UnusableLocation { location: location.clone(), why: why.to_string() })?;
     let mut fresh = open::scratch(path, &location)?;
     schema::migrate(&mut fresh, &location, schema::NEWEST)?;
     Ok(fresh)

@@ -30,9 +30,9 @@ pub struct Options {
 impl Options {
     /// The folder of a family for a session: what it is below of, and the parts of the way. Only the parts are made, and
     /// none of them may be a link.
-    pub(super) fn place(&self, family: Family, state: &State) -> Result<(PathBuf, Vec<String>), String> {
+    pub(super) fn folder(&self, family: Family, state: &State) -> Result<(PathBuf, Vec<String>), String> {
         let project = PathBuf::from(&state.project.path);
-        let parts = |way: &str| way.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
+        let parts = |path: &str| path.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
         match family {
             Family::Prp => match &self.prp_folder {
                 Some(folder) => Ok((folder.clone(), Vec::new())),

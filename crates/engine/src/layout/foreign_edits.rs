@@ -11,12 +11,12 @@ use segno_core::looping::BreakerState;
 use segno_core::looping::LoopCommand;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
-use segno_layouts::Hand;
+use segno_layouts::ForeignEdit;
 use segno_layouts::Looked;
 use segno_store::Filter;
 use serde_json::Value;
 
-use super::place;
+use super::folder;
 use crate::Engine;
 use crate::files;
 
@@ -62,9 +62,9 @@ impl Engine {
             };
             return Answer::Obey(Box::new(command), format!("{words}: obeyed"));
         }
-        match &looked.hand {
-            Hand::Ours => Answer::Write,
-            Hand::Status(word) => match asked(family, word, state) {
+        match &looked.edit {
+            ForeignEdit::None => Answer::Write,
+            ForeignEdit::Status(word) => match asked(family, word, state) {
                 Some(command) => {
                     let words = format!("another program set {word} in the files of {family}: obeyed");
                     Answer::Obey(Box::new(command), words)
@@ -72,11 +72,11 @@ impl Engine {
                 None if !state.requests.is_empty() => Answer::Wait,
                 None => Answer::Write,
             },
-            Hand::Other if anew => Answer::PutBack { name: name.clone(), changed: 0 },
-            Hand::Other if looked.changed + 1 >= MOST => Answer::Stop(format!(
+            ForeignEdit::Other if anew => Answer::PutBack { name: name.clone(), changed: 0 },
+            ForeignEdit::Other if looked.changed + 1 >= MOST => Answer::Stop(format!(
                 "another program changed them {MOST} times (segno layout write brings ours back)"
             )),
-            Hand::Other => Answer::PutBack { name: name.clone(), changed: looked.changed + 1 },
+            ForeignEdit::Other => Answer::PutBack { name: name.clone(), changed: looked.changed + 1 },
         }
     }
 
@@ -109,8 +109,8 @@ impl Engine {
 
     /// Whether somebody else wrote to the files of a session.
     fn is_touched(&self, family: Family, state: &State) -> bool {
-        let Ok((base, parts)) = self.options.layout.place(family, state) else { return false };
-        let Ok(Some(dir)) = place::open_there(&base, &parts) else { return false };
+        let Ok((base, parts)) = self.options.layout.folder(family, state) else { return false };
+        let Ok(Some(dir)) = folder::open_there(&base, &parts) else { return false };
         let snapshot = segno_layouts::Snapshot {
             state,
             lists: Default::default(),
@@ -136,7 +136,7 @@ impl Engine {
         if let Some(bytes) = read(BREAKER).filter(|_| family == Family::Prp) {
             breaker.insert(BREAKER, bytes);
         }
-        looked.hand != Hand::Ours || (family == Family::Prp && is_reset(state, &looked, &breaker))
+        looked.edit != ForeignEdit::None || (family == Family::Prp && is_reset(state, &looked, &breaker))
     }
 }
 

@@ -1,7 +1,7 @@
-//! What an agent prints goes through pipes to a keeper, which writes it to files.
+//! What an agent prints goes through pipes to a capture process, which writes it to files.
 //!
 //! A file given to the agent itself could be taken back: whoever opens `/dev/stdout` for writing truncates it. A pipe
-//! cannot. The keeper is a small process of its own that outlives the driver, so an agent whose driver died goes on
+//! cannot. The capture process outlives the driver, so an agent whose driver died goes on
 //! printing. It never drops anything: while there is no room for what is printed, the agent waits, and one that prints
 //! faster than it can be recorded is slowed down. Whether it is still at work is told by a lock on the file, which it
 //! inherits and which goes when it does.
@@ -90,13 +90,13 @@ fn append(to: impl AsFd, mut bytes: &[u8], dir: &Path) {
     }
 }
 
-/// A lock needs no room on the disk. It goes with the file that is given back, or with the keeper.
+/// A lock needs no room on the disk. It goes with the file that is given back, or with the capture process.
 fn tell_that_it_waits(dir: &Path) -> Option<File> {
     let file = File::open(dir.join("stderr")).ok()?;
     file.lock_shared().ok().map(|()| file)
 }
 
-/// Whether the keeper has something in hand for which there is no room.
+/// Whether the capture process has something in hand for which there is no room.
 fn waits_for_room(dir: &Path) -> bool {
     File::open(dir.join("stderr"))
         .is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
@@ -137,29 +137,29 @@ fn shorten(file: &File, dir: &Path) -> std::io::Result<u64> {
 }
 
 /// The pipes of a run, seen from its driver.
-pub(super) struct Keeping {
-    /// Held here too, so that an agent is not ended by a pipe that nobody reads if the keeper is killed.
+pub(super) struct CaptureProcess {
+    /// Held here too, so that an agent is not ended by a pipe that nobody reads if the capture process is killed.
     readers: [PipeReader; 2],
     command: Vec<OsString>,
     dir: PathBuf,
-    keeper: Option<Child>,
+    process: Option<Child>,
     /// Since when the pipe was full of something, with how much had been kept then.
     waits: Option<(Instant, u64)>,
 }
 
-impl Keeping {
-    /// Starts the keeper. Answers with the ends for the agent. Without a command a thread of this process is the keeper,
+impl CaptureProcess {
+    /// Starts the capture process. Answers with the ends for the agent. Without a command a thread of this process is the capture process,
     /// and then the agent cannot print any more when this process has ended.
     pub(super) fn start(command: &[OsString], dir: &Path) -> std::io::Result<(Self, PipeWriter, PipeWriter)> {
         let (out, to_out) = std::io::pipe()?;
         let (err, to_err) = std::io::pipe()?;
         let (command, dir) = (command.to_vec(), dir.to_owned());
-        let mut keeping = Self { readers: [out, err], command, dir, keeper: None, waits: None };
-        keeping.start_keeper()?;
-        Ok((keeping, to_out, to_err))
+        let mut capture = Self { readers: [out, err], command, dir, process: None, waits: None };
+        capture.start_process()?;
+        Ok((capture, to_out, to_err))
     }
 
-    fn start_keeper(&mut self) -> std::io::Result<()> {
+    fn start_process(&mut self) -> std::io::Result<()> {
         let file = File::options().append(true).open(self.dir.join("stdout"))?;
         file.lock()?;
         let [out, err] = &self.readers;
@@ -171,24 +171,24 @@ impl Keeping {
         };
         let mut command = std::process::Command::new(program);
         command.args(arguments).arg(&self.dir).env_clear().current_dir("/").process_group(0);
-        self.keeper = Some(command.stdin(out).stdout(file).stderr(Stdio::from(err)).spawn()?);
+        self.process = Some(command.stdin(out).stdout(file).stderr(Stdio::from(err)).spawn()?);
         Ok(())
     }
 
-    /// The keeper's pid.
+    /// Its pid.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.keeper.as_ref().map(Child::id)
+        self.process.as_ref().map(Child::id)
     }
 
-    /// Sees to it that there is a keeper. True when it has no room for what is printed. `kept` is how much it has kept.
+    /// Sees to it that there is a capture process. True when it has no room for what is printed. `kept` is how much it has kept.
     pub(super) fn tend(&mut self, kept: u64) -> bool {
-        if let Some(keeper) = &mut self.keeper
-            && let Ok(Some(status)) = keeper.try_wait()
+        if let Some(process) = &mut self.process
+            && let Ok(Some(status)) = process.try_wait()
         {
-            self.keeper = None;
+            self.process = None;
             // One that ended by itself has kept everything; one that was killed has not.
             if !status.success() {
-                let _ = self.start_keeper();
+                let _ = self.start_process();
             }
         }
         if self.unread() == 0 {
@@ -222,8 +222,8 @@ impl Keeping {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        if let Some(keeper) = &mut self.keeper {
-            let _ = keeper.wait();
+        if let Some(process) = &mut self.process {
+            let _ = process.wait();
         }
         Kept::All
     }
@@ -237,7 +237,7 @@ pub(super) fn is_kept(dir: &Path) -> bool {
     }
 }
 
-/// Waits for the keeper of a run whose processes are gone, at most so long.
+/// Waits for the capture process of a run whose processes are gone, at most so long.
 pub(super) fn wait_until_kept(dir: &Path, patience: Duration) -> Kept {
     let until = Instant::now() + patience;
     while !is_kept(dir) {
@@ -259,7 +259,7 @@ mod tests {
     fn a_thread_keeps_everything_and_only_the_last_of_the_errors() {
         let dir = tempfile::tempdir().unwrap();
         File::create(dir.path().join("stdout")).unwrap();
-        let (keeping, mut out, mut err) = Keeping::start(&[], dir.path()).unwrap();
+        let (capture, mut out, mut err) = CaptureProcess::start(&[], dir.path()).unwrap();
         assert!(!is_kept(dir.path()));
         let line = [b'x'; 1000];
         for _ in 0..10_000 {
@@ -268,7 +268,7 @@ mod tests {
         err.write_all(b"the end").unwrap();
         out.write_all(b"one\n").unwrap();
         drop((out, err));
-        assert_eq!(keeping.finish(Duration::from_secs(60)), Kept::All);
+        assert_eq!(capture.finish(Duration::from_secs(60)), Kept::All);
         assert_eq!(std::fs::read(dir.path().join("stdout")).unwrap(), b"one\n");
         let errors = std::fs::read(dir.path().join("stderr")).unwrap();
         assert!(errors.len() < 9_000_000 && errors.ends_with(b"the end"), "{}", errors.len());
@@ -283,7 +283,7 @@ mod tests {
             if let Some(read) = &read {
                 std::fs::write(dir.path().join(super::super::capture::READ), read).unwrap();
             }
-            let (keeping, mut out, err) = Keeping::start(&[], dir.path()).unwrap();
+            let (capture, mut out, err) = CaptureProcess::start(&[], dir.path()).unwrap();
             let chunk = vec![b'y'; CHUNK];
             for _ in 0..AHEAD / CHUNK as u64 {
                 out.write_all(&chunk).unwrap();
@@ -293,7 +293,7 @@ mod tests {
                 out.write_all(&chunk).unwrap();
             }
             drop((out, err));
-            assert_eq!(keeping.finish(Duration::from_secs(60)), Kept::All);
+            assert_eq!(capture.finish(Duration::from_secs(60)), Kept::All);
             // At most two chunks are on the way: one in the pipe, one in hand.
             assert!(read.is_some() || begun.elapsed() >= 3 * SLOWED, "{:?}", begun.elapsed());
             let kept = std::fs::metadata(dir.path().join("stdout")).unwrap().len();
@@ -305,9 +305,9 @@ mod tests {
     fn somebody_who_keeps_an_end_holds_up_nobody_for_ever() {
         let dir = tempfile::tempdir().unwrap();
         File::create(dir.path().join("stdout")).unwrap();
-        let (keeping, mut out, err) = Keeping::start(&[], dir.path()).unwrap();
+        let (capture, mut out, err) = CaptureProcess::start(&[], dir.path()).unwrap();
         out.write_all(b"one\n").unwrap();
-        assert_eq!(keeping.finish(Duration::from_secs(60)), Kept::SoFar);
+        assert_eq!(capture.finish(Duration::from_secs(60)), Kept::SoFar);
         assert_eq!(std::fs::read(dir.path().join("stdout")).unwrap(), b"one\n");
         drop((out, err));
         assert_eq!(wait_until_kept(dir.path(), Duration::from_secs(60)), Kept::All);

@@ -22,8 +22,8 @@ use segno_layouts::ultra_create::CURRENT;
 use segno_store::Page;
 use serde_json::Value;
 
-use super::hands::Answer;
-use super::place;
+use super::folder;
+use super::foreign_edits::Answer;
 use crate::Engine;
 use crate::Error;
 use crate::files;
@@ -112,11 +112,11 @@ impl Engine {
     }
 
     fn write_layout_as(&self, family: Family, state: &State, anew: bool) -> Result<Written, Error> {
-        let (base, parts) = self.options.layout.place(family, state).map_err(|why| unfit(family, &why))?;
+        let (base, parts) = self.options.layout.folder(family, state).map_err(|why| unfit(family, &why))?;
         let folder = parts.iter().fold(base.clone(), |path, part| path.join(part));
         let fail = |why: std::io::Error| Error::file(&folder, why);
         let fresh = !folder.is_dir();
-        let dir = place::open(&base, &parts).map_err(fail)?;
+        let dir = folder::open(&base, &parts).map_err(fail)?;
         // What is below the project must not show in its repository.
         if fresh && !parts.is_empty() && family != Family::UltraCreate {
             files::replace_in(&dir, IGNORE, IGNORED, 0o644).map_err(fail)?;
@@ -171,7 +171,7 @@ impl Engine {
     /// # Errors
     /// If the files cannot be read.
     pub fn check_layout(&self, family: Family, state: &State) -> Result<Checked, Error> {
-        let (base, parts) = self.options.layout.place(family, state).map_err(|why| unfit(family, &why))?;
+        let (base, parts) = self.options.layout.folder(family, state).map_err(|why| unfit(family, &why))?;
         let folder = parts.iter().fold(base, |path, part| path.join(part));
         let planned = match self.plan_layout(family, state, None)? {
             Ok(planned) => planned,
@@ -202,7 +202,7 @@ impl Engine {
             Err(_) => return Ok(Vec::new()),
         };
         let fail = |why: std::io::Error| Error::file(&planned.folder, why);
-        let Some(dir) = place::open_there(&planned.base, &planned.parts).map_err(fail)? else {
+        let Some(dir) = folder::open_there(&planned.base, &planned.parts).map_err(fail)? else {
             return Ok(Vec::new());
         };
         let mut removed = Vec::new();
@@ -233,7 +233,7 @@ impl Engine {
         state: &State,
         changed: Option<u32>,
     ) -> Result<Result<Planned, Standing>, Error> {
-        let (base, parts) = self.options.layout.place(family, state).map_err(|why| unfit(family, &why))?;
+        let (base, parts) = self.options.layout.folder(family, state).map_err(|why| unfit(family, &why))?;
         let folder = parts.iter().fold(base.clone(), |path, part| path.join(part));
         let mut snapshot = self.layout_snapshot(family, state)?;
         let first = match segno_layouts::write(family, &snapshot, &FileSet::default()) {
@@ -247,7 +247,7 @@ impl Engine {
         }
         let fail = |why: std::io::Error| Error::file(&folder, why);
         let mut present = FileSet::default();
-        if let Some(dir) = place::open_there(&base, &parts).map_err(fail)? {
+        if let Some(dir) = folder::open_there(&base, &parts).map_err(fail)? {
             for (name, _) in &first {
                 if let Some(bytes) = read_below(&dir, name).map_err(fail)? {
                     present.insert(name.clone(), bytes);

@@ -13,14 +13,14 @@ use crate::packed::sha256;
 /// The member of the extension with the hashes.
 const SEAL: &str = "seal";
 
-/// Who wrote what a file says.
+/// What another program changed in a file since we wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hand {
-    /// We did.
-    Ours,
-    /// Somebody else changed where the session stands, and nothing else; this is their word for it.
+pub enum ForeignEdit {
+    /// Nothing.
+    None,
+    /// Where the session stands, and nothing else; this is their word for it.
     Status(String),
-    /// Somebody else changed something else.
+    /// Something else.
     Other,
 }
 
@@ -31,8 +31,8 @@ pub struct Looked {
     pub session_id: String,
     /// How often others had changed it when it was written.
     pub changed: u32,
-    /// Who wrote it since.
-    pub hand: Hand,
+    /// What was changed since.
+    pub edit: ForeignEdit,
     /// How the session stood when we wrote it. It is the last file of its set: all others were written with it.
     pub status: Option<String>,
 }
@@ -100,16 +100,16 @@ pub fn look(family: Family, bytes: &[u8]) -> Option<Looked> {
     let seal = own.member(SEAL);
     let said = |name: &str| text(seal.and_then(|seal| seal.member(name)));
     let (whole, rest) = hashes(family, &node);
-    let hand = if said("whole") == Some(whole) {
-        Hand::Ours
+    let edit = if said("whole") == Some(whole) {
+        ForeignEdit::None
     } else if said("rest") == Some(rest) && !obeyed(family).is_empty() {
         match text(node.member(obeyed(family)[0])) {
-            Some(word) => Hand::Status(word),
-            None => Hand::Other,
+            Some(word) => ForeignEdit::Status(word),
+            None => ForeignEdit::Other,
         }
     } else {
-        Hand::Other
+        ForeignEdit::Other
     };
     let status = text(own.member("state").and_then(|state| state.member("status")));
-    Some(Looked { session_id, changed, hand, status })
+    Some(Looked { session_id, changed, edit, status })
 }
