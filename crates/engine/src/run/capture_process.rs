@@ -6,6 +6,7 @@
 //! faster than it can be recorded is slowed down. Whether it is still at work is told by a lock on the file, which it
 //! inherits and which goes when it does.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::PipeReader;
@@ -30,8 +31,11 @@ const ERRORS_STAY: u64 = 1024 * 1024;
 /// How long it waits before it tries again to write what there is no room for.
 const RETRY: Duration = Duration::from_millis(100);
 /// An agent that is further ahead of its driver than this is slowed down to a chunk in so long until that has caught up.
-/// It is not stopped: its driver may be dead. Of short lines a megabyte takes more than a hundred in the record.
+/// It is not stopped: its driver may be dead. What takes long to record is lines, a megabyte of short ones a hundred
+/// megabytes; a few long ones slow nobody down. An agent that is about to end may not wait for what it has printed.
 const AHEAD: u64 = 1024 * 1024;
+const LINES_AHEAD: u64 = 4_000;
+const ANY_AHEAD: u64 = 64 * 1024 * 1024;
 const SLOWED: Duration = Duration::from_millis(100);
 /// How often it is looked whether the driver has caught up.
 const LOOK: Duration = Duration::from_millis(5);
@@ -43,22 +47,56 @@ const IDLE: Duration = Duration::from_secs(2);
 pub fn keep_output(out: impl AsFd, file: impl AsFd, err: impl AsFd + Send, dir: &Path) {
     std::thread::scope(|scope| {
         scope.spawn(move || keep_errors(err, dir));
+        // A keeper that takes over from one that died finds what that has kept.
+        let kept = rustix::fs::fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
+        let mut printed = Printed { bytes: kept, ..Printed::default() };
         each(out, |bytes| {
             append(&file, bytes, dir);
-            slow_down(&file, dir);
+            printed.take(bytes);
+            slow_down(&mut printed, dir);
         });
     });
 }
 
 /// Waits for the driver, for a while, if it is far behind.
-fn slow_down(file: &impl AsFd, dir: &Path) {
-    let printed = rustix::fs::fstat(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
-    if printed <= AHEAD {
+fn slow_down(printed: &mut Printed, dir: &Path) {
+    if printed.bytes <= AHEAD {
         return;
     }
     let begun = Instant::now();
-    while printed.saturating_sub(read_so_far(dir)) > AHEAD && begun.elapsed() < SLOWED {
+    while printed.is_far_ahead(read_so_far(dir)) && begun.elapsed() < SLOWED {
         std::thread::sleep(LOOK);
+    }
+}
+
+/// What an agent has printed so far.
+#[derive(Debug, Default)]
+struct Printed {
+    bytes: u64,
+    lines: u64,
+    /// How many lines there were after so many bytes, for what is not read yet: a mark for each chunk.
+    marks: VecDeque<(u64, u64)>,
+}
+
+impl Printed {
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        let before = self.marks.iter().nth_back(1).map_or(0, |(bytes, _)| *bytes);
+        if self.bytes - before <= CHUNK as u64 {
+            self.marks.pop_back();
+        }
+        self.marks.push_back((self.bytes, self.lines));
+    }
+
+    /// Whether a driver that has read so much is too far behind.
+    fn is_far_ahead(&mut self, read: u64) -> bool {
+        while self.marks.get(1).is_some_and(|(bytes, _)| *bytes <= read) {
+            self.marks.pop_front();
+        }
+        let known = self.marks.front().filter(|(bytes, _)| *bytes <= read).map_or(0, |(_, lines)| *lines);
+        let ahead = self.bytes.saturating_sub(read);
+        ahead > ANY_AHEAD || (ahead > AHEAD && self.lines - known > LINES_AHEAD)
     }
 }
 
@@ -284,21 +322,46 @@ mod tests {
                 std::fs::write(dir.path().join(super::super::capture::READ), read).unwrap();
             }
             let (capture, mut out, err) = CaptureProcess::start(&[], dir.path()).unwrap();
-            let chunk = vec![b'y'; CHUNK];
-            for _ in 0..AHEAD / CHUNK as u64 {
-                out.write_all(&chunk).unwrap();
-            }
+            let chunk = b"yyyyyyy\n".repeat(CHUNK / 8);
             let begun = Instant::now();
-            for _ in 0..5 {
+            let ahead = AHEAD / CHUNK as u64;
+            for _ in 0..ahead + 5 {
                 out.write_all(&chunk).unwrap();
             }
             drop((out, err));
             assert_eq!(capture.finish(Duration::from_secs(60)), Kept::All);
-            // At most two chunks are on the way: one in the pipe, one in hand.
-            assert!(read.is_some() || begun.elapsed() >= 3 * SLOWED, "{:?}", begun.elapsed());
+            assert!(read.is_some() || begun.elapsed() >= 4 * SLOWED, "{:?}", begun.elapsed());
             let kept = std::fs::metadata(dir.path().join("stdout")).unwrap().len();
             assert_eq!(kept, AHEAD + 5 * CHUNK as u64, "and nothing of it is lost");
         }
+    }
+
+    #[test]
+    fn many_lines_are_too_far_ahead_a_long_one_is_not() {
+        let (short, long) = (b"short\n".repeat(10_000), vec![b'x'; 60_000]);
+        let mut printed = Printed::default();
+        for _ in 0..100 {
+            printed.take(&long);
+        }
+        assert!(!printed.is_far_ahead(0), "6 MB of one line");
+        for _ in 0..1_100 {
+            printed.take(&long);
+        }
+        assert!(printed.is_far_ahead(0), "72 MB of one line");
+        assert!(!printed.is_far_ahead(66_000_000));
+        for _ in 0..20 {
+            printed.take(&short);
+        }
+        assert!(printed.is_far_ahead(71_900_000), "1.3 MB ahead, 200,000 lines");
+        assert!(!printed.is_far_ahead(72_900_000), "300 kB ahead");
+        assert_eq!((printed.bytes, printed.lines), (73_200_000, 200_000));
+        // However small the pieces are, a mark stands for a chunk.
+        let mut printed = Printed::default();
+        for _ in 0..100_000 {
+            printed.take(b"a line of twenty by\n");
+        }
+        assert!(printed.marks.len() <= 2 + 2_000_000 / (CHUNK / 2), "{}", printed.marks.len());
+        assert!(printed.is_far_ahead(900_000) && !printed.is_far_ahead(1_000_000));
     }
 
     #[test]

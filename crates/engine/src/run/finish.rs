@@ -1,11 +1,15 @@
 //! What is done when the agent of a run has ended.
 
+use std::collections::HashMap;
 use std::time::Duration;
 use std::time::Instant;
 
 use segno_agents::EndCause;
 use segno_agents::ExitInfo;
+use segno_agents::OpenCall;
 use segno_agents::OutcomeKind;
+use segno_core::List;
+use segno_core::rows::ToolRow;
 use segno_redact::Redactor;
 
 use super::Report;
@@ -13,6 +17,7 @@ use super::capture::Capture;
 use super::capture_process;
 use super::capture_process::Kept;
 use super::drive::Running;
+use super::journal::Recorder;
 use super::open::OpenRun;
 use super::spawn;
 use super::stop::Cause;
@@ -81,6 +86,7 @@ impl Running<'_> {
             outcome.limit = Some(limit);
         }
         recorder.flush()?;
+        leave_out_ended(&recorder, &mut outcome.open_calls);
         let end = super::settle::End {
             outcome,
             cause,
@@ -182,6 +188,22 @@ impl Running<'_> {
         feed.close();
         Error::Replaced(why)
     }
+}
+
+/// Leaves out the calls whose end somebody else told of: an agent that is stopped says nothing of the call that its hook
+/// has just denied.
+fn leave_out_ended(recorder: &Recorder<'_>, calls: &mut Vec<OpenCall>) {
+    if calls.is_empty() {
+        return;
+    }
+    // What cannot be read is not known to have ended.
+    let rows = recorder.engine.items(recorder.session, List::Tools).unwrap_or_default();
+    let rows =
+        rows.iter().map(|row| row.row::<ToolRow>()).filter(|row| row.run.as_deref() == Some(&recorder.run));
+    let last: HashMap<String, ToolRow> = rows.map(|row| (row.call.clone(), row)).collect();
+    calls.retain(|call| {
+        last.get(&call.call_id).is_none_or(|row| ["open", "in_doubt"].contains(&row.state.as_str()))
+    });
 }
 
 /// The last of standard error. What is cut off may be the beginning of a secret, so that is looked at first.

@@ -10,6 +10,7 @@ use segno_testkit::model::Turn;
 use segno_testkit::model::Usage;
 use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
+use serde_json::Value;
 
 use super::Real;
 
@@ -47,8 +48,17 @@ fn the_agents_own_budget(#[case] agent: &'static str) {
     let calls = real.lab.tools();
     let states: Vec<&str> = calls.iter().map(|call| call["state"].as_str().unwrap()).collect();
     if agent == "claude" {
-        // The last call was announced and neither ran nor got a result.
-        assert_eq!(states, ["completed", "in_doubt"]);
+        let last = calls[1]["call"].clone();
+        let is_last = |event: &Value| event["body"]["call"] == last;
+        // The last call was announced and neither ran nor got a result. Whether Claude Code still asks for leave before
+        // it is stopped is its own affair: one that asked was told no.
+        let of_hooks = |event: &Value| event["body"]["source"] == "hook";
+        let denied =
+            real.lab.journal(Some("tool_ended")).iter().any(|event| of_hooks(event) && is_last(event));
+        let open: &[&str] = if denied { &[] } else { &["Bash"] };
+        assert_eq!(states, ["completed", if denied { "denied" } else { "in_doubt" }]);
+        let told = result["open_calls"].as_array().unwrap().iter().map(|call| call["tool"].as_str().unwrap());
+        assert_eq!(told.collect::<Vec<_>>(), open, "{result}");
         assert_eq!(std::fs::read_to_string(real.file("ran.txt")).unwrap(), "x\n");
         assert_eq!(real.asked().len(), 2, "0.60 each: it stops after the cap, not before");
     } else {
