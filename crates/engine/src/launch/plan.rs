@@ -61,6 +61,8 @@ const RECORDED: &[&str] = &[
 pub struct Intent {
     /// Where it works.
     pub run_in: RunIn,
+    /// The directory that it begins in, if not the root of the project. One that is not in the project is none.
+    pub directory: Option<PathBuf>,
     /// Go on in the conversation of this session.
     pub continues: Option<SessionId>,
     /// In a copy of that conversation, which stays as it is.
@@ -187,6 +189,10 @@ impl Engine {
         }
         let talk = self.talk(run_in, &chosen, &intent, settings, frontend)?;
         let state = talk.state;
+        // What is taken up again goes on where it was.
+        let before = state.run.as_ref().filter(|_| briefed).map(|run| PathBuf::from(&run.directory));
+        let project = PathBuf::from(&state.project.path);
+        let directory = before.or_else(|| intent.directory.take()).and_then(|there| inside(&project, &there));
         let request = Request {
             session: state.session_id,
             completes: state.made_by == Maker::Run,
@@ -199,7 +205,7 @@ impl Engine {
             below: None,
             briefed,
             baseline: talk.baseline,
-            directory: PathBuf::from(&state.project.path),
+            directory: directory.unwrap_or(project),
             recorded_environment: RECORDED
                 .iter()
                 .copied()
@@ -398,6 +404,13 @@ fn hook_command(
     }
     let own = settings.hook_program.to_str().ok_or(Error::ProgramNotText)?;
     Ok(Some(vec![own.to_owned(), "hook".to_owned(), agent.name().to_owned()]))
+}
+
+/// A directory of a project, as it is named from the root of that.
+fn inside(project: &Path, directory: &Path) -> Option<PathBuf> {
+    let (root, there) = (project.canonicalize().ok()?, directory.canonicalize().ok()?);
+    let below = there.strip_prefix(root).ok().filter(|_| there.is_dir())?;
+    Some(if below.as_os_str().is_empty() { project.to_owned() } else { project.join(below) })
 }
 
 /// The repository that a directory is in.

@@ -90,8 +90,8 @@ impl Project {
     /// Searches from `start` upward: the nearest `.segno`, else the nearest `.git`, else `start` itself.
     ///
     /// The search ends below the first directory that belongs to another user: whoever can write there could plant a
-    /// project around ours. The home directory is a project only if it has `.segno`: a `.git` there holds somebody's
-    /// dot files.
+    /// project around ours. The home directory and `/` are projects for nobody below them: a `.git` there holds somebody's
+    /// dot files, and one command that was typed there made the `.segno`.
     ///
     /// # Errors
     /// [`Error::NoProject`] if `start` is not a directory.
@@ -99,14 +99,18 @@ impl Project {
         let start = fs::canonicalize(start).map_err(|_| Error::NoProject { path: start.to_owned() })?;
         let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
         let ours = |path: &Path| is_ours(path);
-        let candidates = || start.ancestors().take_while(|directory| ours(directory));
+        let is_around_all = |at: &Path| at == home || at.parent().is_none();
+        let candidates = || {
+            let above = start.ancestors().take_while(|directory| ours(directory));
+            above.filter(|at| *at == start || !is_around_all(at))
+        };
         let marked = |directory: &Path, name: &str| ours(&directory.join(name));
         if let Some(root) = candidates()
             .find(|at| marked(at, PROJECT_DIRECTORY) && is_real_directory(&at.join(PROJECT_DIRECTORY)))
         {
             return Ok(Self { root: root.to_owned(), marker: Marker::Segno });
         }
-        if let Some(root) = candidates().find(|at| *at != home && marked(at, ".git")) {
+        if let Some(root) = candidates().find(|at| !is_around_all(at) && marked(at, ".git")) {
             return Ok(Self { root: root.to_owned(), marker: Marker::Git });
         }
         Ok(Self { root: start, marker: Marker::CurrentDirectory })

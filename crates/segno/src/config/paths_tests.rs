@@ -31,11 +31,12 @@ fn git_may_be_a_file() {
 }
 
 #[test]
-fn home_counts_only_with_segno() {
+fn home_is_no_project_for_what_is_below_it() {
     let (_temp, home) = home(&[".git", "a/b"]);
     assert_eq!(search(&home, "a/b"), ("a/b".into(), Marker::CurrentDirectory));
     fs::create_dir(home.join(".segno")).unwrap();
-    assert_eq!(search(&home, "a/b"), ("".into(), Marker::Segno));
+    assert_eq!(search(&home, "a/b"), ("a/b".into(), Marker::CurrentDirectory));
+    assert_eq!(search(&home, ""), ("".into(), Marker::Segno));
 }
 
 #[test]

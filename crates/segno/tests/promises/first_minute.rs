@@ -24,6 +24,66 @@ promise!(
 );
 
 promise!(
+    /// A command means what it means where it is typed, and what it did there is taken back there.
+    fn a_command_runs_where_it_is_typed() {
+        let lab = Lab::new();
+        let (root, sub) = (lab.home.work().to_owned(), lab.home.work().join("build/deep"));
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        std::fs::create_dir_all(&sub).unwrap();
+        for file in [root.join("keep.txt"), sub.join("old.txt")] {
+            std::fs::write(file, "old").unwrap();
+        }
+        let there = |args: &[&str]| {
+            let mut command = lab.segno(args);
+            let said = lab.start_command(command.current_dir(&sub), None).finish();
+            assert_eq!(said.code, Some(0), "{}", said.stderr);
+            said
+        };
+        there(&["run", "--", "sh", "-c", "rm -f ./*.txt; pwd -P > here.log"]);
+        assert_eq!(std::fs::read_to_string(root.join("keep.txt")).unwrap(), "old");
+        assert!(!sub.join("old.txt").exists());
+        let here = std::fs::read_to_string(sub.join("here.log")).unwrap();
+        assert_eq!(std::path::Path::new(here.trim()), sub.canonicalize().unwrap());
+        there(&["undo", "--yes"]);
+        assert_eq!(std::fs::read_to_string(sub.join("old.txt")).unwrap(), "old");
+        assert!(!sub.join("here.log").exists());
+        // Outside of the project that is named there is no such place in it.
+        let elsewhere = lab.path("");
+        let mut command =
+            lab.segno(&["run", "--project", root.to_str().unwrap(), "--", "sh", "-c", "pwd -P"]);
+        let said = lab.start_command(command.current_dir(elsewhere), None).finish();
+        assert_eq!(std::path::Path::new(said.text().trim()), root.canonicalize().unwrap());
+    }
+);
+
+promise!(
+    /// What a command cannot obey is refused, and what it does not get is said.
+    fn a_command_says_what_it_does_not_take() {
+        let lab = Lab::new();
+        for (flag, value) in [("--model", "big"), ("--max-turns", "3")] {
+            let said = lab.run(&["run", flag, value, "--", "true"]);
+            let expected = format!("{flag} is for agents, not for a command");
+            assert!(
+                said.code == Some(2) && said.stderr.contains(&expected),
+                "{:?} {}",
+                said.code,
+                said.stderr
+            );
+        }
+        assert_eq!(lab.json(&["ls", "--all"])["total"], 0, "and no session was made for it");
+        lab.write("input.txt", "something");
+        let warns = |file: &str| {
+            let mut command = lab.segno(&["run", "--", "cat"]);
+            command.stdin(std::fs::File::open(file).unwrap());
+            let said = command.output().unwrap();
+            assert!(said.status.success());
+            String::from_utf8(said.stderr).unwrap().contains("standard input is not passed on")
+        };
+        assert!(warns(&lab.path("input.txt")) && !warns("/dev/null"));
+    }
+);
+
+promise!(
     /// `ls` shows a run that has just ended, below those that are open.
     fn a_list_shows_what_ended_last_below_what_is_open() {
         let lab = Lab::new();

@@ -9,6 +9,7 @@ use segno_core::event::CallEnd;
 use segno_core::event::CheckpointReason;
 use serde_json::Value;
 
+use super::super::busy::real;
 use super::window::AT_ONCE;
 use super::window::Moment;
 use super::window::NEAR;
@@ -48,6 +49,8 @@ pub(super) struct Reader<'a> {
     pub(super) root: &'a Path,
     /// What the session's own paths are relative to.
     pub(super) project: PathBuf,
+    /// Where its run began, if that is known: then they are relative to that.
+    pub(super) directory: Option<PathBuf>,
     pub(super) work: Work,
     pub(super) open: BTreeMap<String, Open>,
     /// Calls that wrote files, and which.
@@ -73,6 +76,7 @@ impl<'a> Reader<'a> {
         Self {
             root,
             project: root.to_owned(),
+            directory: None,
             work: Work::default(),
             open: BTreeMap::new(),
             files: Vec::new(),
@@ -97,6 +101,7 @@ impl<'a> Reader<'a> {
         match event {
             Event::RunStarted(run) => {
                 self.orphaned = false;
+                self.directory = Some(real(&run.directory)).filter(|there| there.starts_with(self.root));
                 self.hear(at);
                 self.whole_run = is_one_call(&run.agent).then(|| self.run_start.unwrap_or(at));
                 self.end_is_kept = false;
@@ -215,7 +220,8 @@ impl<'a> Reader<'a> {
     /// From the top of the tree.
     pub(super) fn inside(&self, path: &str) -> PathBuf {
         let path = Path::new(path);
-        let path = self.project.join(path.strip_prefix(".").unwrap_or(path));
+        let from = self.directory.as_ref().unwrap_or(&self.project);
+        let path = from.join(path.strip_prefix(".").unwrap_or(path));
         path.strip_prefix(self.root).unwrap_or(&path).to_owned()
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn prepare(ctx: &CommandContext<'_>, args: &Args, feed: &Feed, stop: 
     let context = ctx.context;
     let settings = settings(context, Some(ctx.engine.store_id()))?;
     let chosen = settings.choose(&who(args))?;
+    refuse_for_command(args)?;
     let interactive = interactive::is_wanted(context, args, chosen.plain.is_some())?;
     let permissions = permissions::of_run(ctx, args, chosen.agent.as_ref(), interactive)?;
     let (prompt, item) = match interactive && !interactive::has_prompt(args) {
@@ -61,9 +62,21 @@ pub(super) fn prepare(ctx: &CommandContext<'_>, args: &Args, feed: &Feed, stop: 
         _ => fresh_session(context, args)?,
     };
     let (intent, fork) = (intent(ctx, args)?, args.fork);
+    // An agent works on a project; a command means what it means where it is typed.
+    let directory = std::env::current_dir().ok().filter(|_| !args.command.is_empty());
     let terminal = if interactive { interactive::terminal() } else { None };
-    let intent =
-        Intent { run_in, continues, fork, prompt, item, interactive, terminal, permissions, ..intent };
+    let intent = Intent {
+        run_in,
+        directory,
+        continues,
+        fork,
+        prompt,
+        item,
+        interactive,
+        terminal,
+        permissions,
+        ..intent
+    };
     Ok(ctx.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
 }
 
@@ -223,6 +236,33 @@ fn scratch(context: &Context) -> PathBuf {
     runtime.filter(|dir| dir.is_absolute() && dir.is_dir()).unwrap_or_else(std::env::temp_dir)
 }
 
+/// A command knows no models and takes no turns.
+fn refuse_for_command(args: &Args) -> Outcome {
+    let given = [("--model", args.model.is_some()), ("--max-turns", args.max_turns.is_some())];
+    match given.iter().find(|(_, given)| *given && !args.command.is_empty()) {
+        Some((flag, _)) => {
+            let described = "an agent of your own: [agents.NAME] in the configuration (docs/config.md)";
+            Err(CommandError::usage(format!("{flag} is for agents, not for a command")).hint(described))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether somebody who starts this gives it something to read: a file that is not empty, or what is in a pipe already.
+fn something_is_piped_in() -> bool {
+    let stdin = std::io::stdin();
+    let kind = |stat: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    match rustix::fs::fstat(&stdin) {
+        Ok(stat) if kind(&stat) == rustix::fs::FileType::RegularFile => stat.st_size > 0,
+        Ok(stat) if kind(&stat) == rustix::fs::FileType::Fifo => {
+            let mut look = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+            rustix::event::poll(&mut look, Some(&rustix::event::Timespec::default())).is_ok()
+                && look[0].revents().contains(rustix::event::PollFlags::IN)
+        }
+        _ => false,
+    }
+}
+
 /// What the agent is asked: as given, else standard input, else a template.
 fn prompt_of(context: &Context, args: &Args, agent: &str) -> Outcome<(String, Option<WorkItem>)> {
     let read = |path: &Path| {
@@ -253,7 +293,14 @@ fn prompt_of(context: &Context, args: &Args, agent: &str) -> Outcome<(String, Op
     let config = context.config()?;
     let template = match given {
         Some(given) => given,
-        None if !args.command.is_empty() && item.is_none() => return Ok((String::new(), None)),
+        None if !args.command.is_empty() && item.is_none() => {
+            if something_is_piped_in() {
+                context
+                    .printer
+                    .warn("what comes on standard input is not passed on; --prompt TEXT or --file FILE is");
+            }
+            return Ok((String::new(), None));
+        }
         None if !config.run.prompt_file.is_empty() => {
             let path = context.project.root.join(&config.run.prompt_file);
             TextSource::File(path)
