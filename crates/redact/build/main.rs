@@ -1,4 +1,4 @@
-//! Turns `rules.toml` into tables of the program, so that a process that records one event and ends has nothing to
+//! Turns `rules.toml` and `words.toml` into tables of the program, so that a process that records one event and ends has nothing to
 //! parse, build or compile before its first text.
 #![expect(
     clippy::disallowed_methods,
@@ -14,6 +14,7 @@ mod spec;
 #[path = "../src/table.rs"]
 mod table;
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
@@ -26,6 +27,7 @@ const KEYWORD_LEAST: usize = 2;
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-changed=rules.toml");
+    println!("cargo::rerun-if-changed=words.toml");
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=src/spec.rs");
     println!("cargo::rerun-if-changed=src/table.rs");
@@ -49,8 +51,23 @@ fn make() -> Result<(), String> {
     write_rules(&mut out, &rules, &shapes);
     shapes.write_sets(&mut out);
     keywords::write(&mut out, &rules)?;
+    write_words(&mut out).map_err(|problem| format!("words.toml: {problem}"))?;
     let dir = std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
     std::fs::write(Path::new(&dir).join("tables.rs"), out).map_err(|error| format!("tables.rs: {error}"))
+}
+
+/// Every list of the file as a table of its name.
+fn write_words(out: &mut String) -> Result<(), String> {
+    let text = std::fs::read_to_string("words.toml").map_err(|error| error.to_string())?;
+    let lists: BTreeMap<String, Vec<String>> = toml::from_str(&text).map_err(|error| error.to_string())?;
+    for (name, words) in lists {
+        if let Some(word) = words.iter().find(|word| **word != word.to_lowercase()) {
+            return Err(format!("`{name}`: {word:?} is not lower-case"));
+        }
+        let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+        put_list(out, &name.to_uppercase(), "&str", &words);
+    }
+    Ok(())
 }
 
 /// The rules of the file, all of them usable.
@@ -106,6 +123,7 @@ fn write_rules(out: &mut String, rules: &[RuleSpec], shapes: &shapes::Shapes) {
             after,
             guess,
             inside,
+            column,
         } = rule;
         let allow: Vec<String> = allow.iter().map(|pattern| text(pattern)).collect();
         put(
@@ -113,7 +131,7 @@ fn write_rules(out: &mut String, rules: &[RuleSpec], shapes: &shapes::Shapes) {
             format_args!(
                 "Rule::new(Terms {{ id: {}, named: {}, regex: {}, group: {group}, each: {}, entropy: {entropy:?}, \
                  allow: Cow::Borrowed(&[{}]), before: {before}, after: {}, guess: {}, inside: {inside}, \
-                 shapes: &[{}] }}),\n",
+                 column: {column}, shapes: &[{}] }}),\n",
                 text(id),
                 !near.is_empty(),
                 text(regex),

@@ -44,7 +44,10 @@ const VALUE_MOST: usize = 2048;
 
 /// The value assigned to the name around `keyword`.
 pub(crate) fn assigned(text: &[u8], keyword: Range<usize>) -> Option<Assigned> {
-    let back = text[..keyword.start].iter().rev().take(NAME_MOST).take_while(|b| in_name(**b)).count();
+    // The first letter of a word of another alphabet is not part of its keyword.
+    let foreign = text[keyword.clone()].iter().any(|b| !b.is_ascii());
+    let named = |b: &&u8| in_name(**b) || foreign && !b.is_ascii();
+    let back = text[..keyword.start].iter().rev().take(NAME_MOST).take_while(named).count();
     let ahead = text[keyword.end..].iter().take(NAME_MOST).take_while(|b| in_name(**b)).count();
     let name = keyword.start - back..keyword.end + ahead;
     let option = text[name.clone()].starts_with(b"-") || text[..name.start].ends_with(b"-");
@@ -141,7 +144,9 @@ fn sign(text: &[u8], at: usize, closed: bool) -> Option<(Sign, usize)> {
         text[at..].iter().take(4).take_while(|b| matches!(b, b'=' | b':' | b'>' | b'?' | b'~')).count();
     match &text[at..at + length] {
         b"" if closed && text.get(at) == Some(&b',') => Some((Sign::Comma, at + 1)),
-        b"" if text[at..].starts_with("→".as_bytes()) => Some((Sign::Colon, at + "→".len())),
+        b"" if ["→", "：", "＝"].iter().any(|sign| text[at..].starts_with(sign.as_bytes())) => {
+            Some((Sign::Colon, at + "→".len()))
+        }
         b"" | b"?" | b"~" | b"::" => None,
         b">" => Some((Sign::Angle, at + 1)),
         b":" | b"=>" | b"?:" => Some((Sign::Colon, at + length)),

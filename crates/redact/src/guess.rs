@@ -2,13 +2,14 @@
 
 use crate::entropy;
 use crate::spec::Guess;
+use crate::tables;
 use crate::tag;
 
 /// Whether the value stands for one that is not there: a variable, a template, an example, a mask.
 pub(crate) fn placeholder(value: &str) -> bool {
     let value = value.trim();
     let lower = value.to_ascii_lowercase();
-    if tag::present(value) || lower.starts_with("arn:") || SAMPLES.contains(&lower.as_str()) {
+    if tag::present(value) || lower.starts_with("arn:") || tables::SAMPLES.contains(&lower.as_str()) {
         return true;
     }
     // `$NAME`, `%NAME%`, `<name>`, `{name}`, `[name]`, `@name@`: somebody fills it in later.
@@ -26,7 +27,7 @@ pub(crate) fn placeholder(value: &str) -> bool {
     if first == b'$' && variable(&value[1..]) {
         return true;
     }
-    if MARKS.iter().any(|mark| lower.contains(mark)) {
+    if tables::MARKS.iter().any(|mark| lower.contains(mark)) {
         return true;
     }
     // Masks: one character over and over.
@@ -35,282 +36,12 @@ pub(crate) fn placeholder(value: &str) -> bool {
         || value.len() <= 64 && most.is_some_and(|most| most * 10 >= value.len() * 6)
 }
 
-static SAMPLES: &[&str] = &[
-    "",
-    "true",
-    "false",
-    "null",
-    "none",
-    "nil",
-    "undefined",
-    "string",
-    "str",
-    "number",
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "bearer",
-    "basic",
-    "redacted",
-    "hidden",
-    "test",
-    "user",
-    "username",
-    "root",
-    "admin",
-    "foobar",
-    "foo",
-    "bar",
-    "default",
-    "empty",
-    "unset",
-    "not-set",
-    "required",
-    "optional",
-    "n/a",
-    "bytes",
-    "text",
-    "varchar",
-    "boolean",
-    "object",
-    "any",
-    "unknown",
-    "todo",
-    "tbd",
-    "value",
-    "key",
-    "yes",
-    "no",
-    "on",
-    "off",
-    "credentials",
-    "include",
-    "omit",
-    "same-origin",
-    "self",
-    "this",
-    "new",
-    "await",
-    "function",
-    "let",
-    "const",
-    "var",
-    "current-password",
-    "new-password",
-    "one-time-code",
-];
-
-static MARKS: &[&str] = &[
-    "${",
-    "$(",
-    "{{",
-    "}}",
-    "<%",
-    "#{",
-    "%(",
-    "%s",
-    "%{",
-    "...",
-    "…",
-    "****",
-    "xxxx",
-    "####",
-    "____",
-    "process.env",
-    "os.environ",
-    "getenv",
-    "env[",
-    "env.",
-    "environ[",
-    "secrets.",
-    "example",
-    "changeme",
-    "change_me",
-    "change-me",
-    "change_in",
-    "placeholder",
-    "your_",
-    "your-",
-    "yourpass",
-    "yourtoken",
-    "yourkey",
-    "yoursecret",
-    "your api",
-    "your_api",
-    "replace_",
-    "replace-",
-    "replaceme",
-    "insert_",
-    "insert-",
-    "dummy",
-    "redacted",
-    "masked",
-    "removed",
-    "notreal",
-    "not_real",
-    "not-a-real",
-    "notasecret",
-    "sample",
-    "&lt;",
-    "_here",
-    "-here",
-    "my_secret",
-    "my-secret",
-    "mysecret",
-    "mypassword",
-    "my_password",
-    "my-password",
-    "secret-name",
-    "secret_name",
-    "123456789",
-    "abcdefg",
-];
-
-/// Words that talk of secrets, forms and settings instead of being a secret.
-static TALK: &[&str] = &[
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "pass",
-    "pwd",
-    "secret",
-    "secrets",
-    "token",
-    "tokens",
-    "key",
-    "keys",
-    "credential",
-    "credentials",
-    "auth",
-    "login",
-    "user",
-    "username",
-    "name",
-    "email",
-    "reset",
-    "forgot",
-    "forgotten",
-    "change",
-    "confirm",
-    "enter",
-    "your",
-    "please",
-    "required",
-    "optional",
-    "invalid",
-    "must",
-    "should",
-    "field",
-    "input",
-    "label",
-    "form",
-    "error",
-    "hash",
-    "hashed",
-    "the",
-    "for",
-    "is",
-    "not",
-    "no",
-    "to",
-    "from",
-    "use",
-    "with",
-    "file",
-    "path",
-    "env",
-    "type",
-    "value",
-    "string",
-    "new",
-    "old",
-    "current",
-    "this",
-    "or",
-    "and",
-    "of",
-    "in",
-];
-
-/// What a field for a password is called, and what stands in its place, in one word.
-static LABELS: &[&str] = &[
-    "passwort",
-    "kennwort",
-    "wachtwoord",
-    "lozinka",
-    "jelszo",
-    "contrasena",
-    "losenord",
-    "adgangskode",
-    "salasana",
-    "parola",
-    "passphrase",
-    "passcode",
-    "passwords",
-    "username",
-    "required",
-    "optional",
-    "disabled",
-    "encrypted",
-    "plaintext",
-    "undefined",
-    "anything",
-    "whatever",
-    "something",
-    "testpassword",
-    "invalidpassword",
-    "wrongpassword",
-    "newpassword",
-    "oldpassword",
-    "yourpassword",
-    "incorrect",
-    "keychain",
-    "keyring",
-    "external",
-    "internal",
-    "platform",
-    "database",
-    "integrated",
-    "identity",
-    "generated",
-    "managed",
-    "interactive",
-    "prompted",
-    "visible",
-    "userpassword",
-    "resetpassword",
-    "forgotpassword",
-    "changepassword",
-    "confirmpassword",
-    "minlength",
-    "maxlength",
-    "validate",
-    "autocomplete",
-    "textfield",
-    "inputpassword",
-    "fieldpassword",
-    "strength",
-    "password",
-];
-
-static ALGORITHMS: &[&str] = &[
-    "sha", "sha3", "hmac", "md", "base", "utf", "ed", "rsa", "aes", "ecdsa", "blake", "bcrypt", "scrypt",
-    "argon", "pbkdf", "curve", "x", "crc", "rs", "es", "hs", "ps", "secp", "chacha", "version", "v",
-    "python", "oauth", "http", "ipv", "int", "uint", "float", "char", "varchar", "nvarchar", "string", "str",
-    "bytes", "byte", "min", "max", "level", "line", "step", "part", "column", "issue", "chapter", "section",
-    "page", "test", "item", "arg", "param",
-];
-
 /// Whether what a pattern found, quoted or not, can be a secret of this kind.
 pub(crate) fn fits(guess: Guess, value: &str) -> bool {
     match guess {
         Guess::Password => password(value, true, false),
         Guess::Token => token(value, true),
+        Guess::Word => word(value),
     }
 }
 
@@ -337,15 +68,44 @@ pub(crate) fn password(value: &str, quoted: bool, setting: bool) -> bool {
     }
     // Signs that no label, rule or expression has in the middle of a word.
     let odd = bytes.iter().any(|b| b"$!#~^".contains(b));
-    letter && (digit || sign && (odd || !wordy(value))) && entropy::bits(bytes) >= 2.2 && !algorithm(value)
+    let unlikely = digit || sign && (odd || !wordy(value)) || jumbled(value);
+    letter && unlikely && entropy::bits(bytes) >= 2.2 && !algorithm(value)
 }
 
-/// Whether a word in quotes that a password's name is given can be a password: long, of small letters, and no label.
-pub(crate) fn plain_word(value: &str) -> bool {
-    (8..=64).contains(&value.len())
-        && value.bytes().all(|b| b.is_ascii_lowercase())
+/// Whether the value can be a password where all around it says that it is one: a plain word will do, names of things
+/// and messages will not.
+pub(crate) fn word(value: &str) -> bool {
+    let lower = value.to_lowercase();
+    (6..=128).contains(&value.len())
+        && value.bytes().any(|b| b.is_ascii_alphabetic() || !b.is_ascii())
+        && !value.starts_with(['/', '.', '-'])
         && !placeholder(value)
-        && !LABELS.contains(&value)
+        && !code(value, false)
+        && !tables::LABELS.contains(&lower.as_str())
+        && (value.bytes().any(|b| b.is_ascii_digit())
+            || !tables::TALK_PARTS.iter().any(|part| lower.contains(part)))
+}
+
+/// Whether letters of both cases follow each other without making words.
+fn jumbled(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let rises =
+        bytes.windows(2).filter(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase()).count();
+    (8..=64).contains(&value.len())
+        && bytes.iter().all(u8::is_ascii_alphabetic)
+        && rises >= 2
+        && !wordy(value)
+        && entropy::bits(bytes) >= 2.8
+}
+
+/// Whether a word in quotes that a password's name is given can be a password: long, and no label.
+pub(crate) fn plain_word(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let title = bytes[0].is_ascii_uppercase() && bytes[1..].iter().all(u8::is_ascii_lowercase);
+    (8..=64).contains(&value.len())
+        && bytes.iter().all(|b| b.is_ascii_alphabetic() || b"-_&+@".contains(b))
+        && !title
+        && word(value)
 }
 
 /// Whether a word that only stands beside a password's name can be one: of more than small letters and a number.
@@ -353,8 +113,7 @@ pub(crate) fn told_password(value: &str, quoted: bool) -> bool {
     let bytes = value.as_bytes();
     let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
     let mixed = bytes.iter().any(|b| b.is_ascii_uppercase() || b"!#$@%^&*+~".contains(b));
-    digits > 0
-        && (mixed || digits >= 3 || quoted)
+    (digits > 0 && (mixed || digits >= 3 || quoted) || jumbled(value))
         && !value.contains(['/', '\\', '=', '('])
         && password(value, quoted, false)
 }
@@ -382,7 +141,7 @@ pub(crate) fn spoken(value: &str) -> bool {
 fn about_secrets(value: &str) -> bool {
     value
         .split(|c: char| !c.is_ascii_alphanumeric())
-        .any(|word| TALK.contains(&word.to_ascii_lowercase().as_str()))
+        .any(|word| tables::TALK.contains(&word.to_ascii_lowercase().as_str()))
 }
 
 /// `sha256`, `ed25519`, `base64`, `md5-crypt`, `utf8`: words with a number that mean a way of doing things.
@@ -397,7 +156,7 @@ fn algorithm(value: &str) -> bool {
                 && (after.is_empty() || after.starts_with(['-', '_']))
         })
     };
-    ALGORITHMS.iter().any(|prefix| known(prefix))
+    tables::ALGORITHMS.iter().any(|prefix| known(prefix))
 }
 
 /// Whether a value with a token's name can be a generated token.
@@ -456,11 +215,22 @@ fn code(value: &str, quoted: bool) -> bool {
     if path(value) && wordy(value) {
         return true;
     }
-    !quoted && (bytes.iter().any(|b| b"([{".contains(b)) || number(value))
+    !quoted && (bytes.iter().any(|b| b"([{".contains(b)) || number(value) || constant(value))
+}
+
+/// Whether the value is the name of a constant or a type in C: `D3DKMT_PRESENT_TOKEN`.
+fn constant(value: &str) -> bool {
+    let long = |word: &str| {
+        word.len() >= 5 && word.bytes().all(|b| b.is_ascii_uppercase()) && sayable(word.as_bytes())
+    };
+    value.contains('_')
+        && value.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        && value.split('_').any(long)
 }
 
 /// Whether the value is a number as programs write it: `0x8052_0303u32`, `1001u32`, `1_000`.
 fn number(value: &str) -> bool {
+    let value = value.strip_prefix('-').unwrap_or(value);
     let digits = value.strip_prefix("0x").unwrap_or(value);
     let based = digits.len() < value.len();
     let digits = ["u8", "u16", "u32", "u64", "i32", "i64", "usize", "UL", "L"]

@@ -14,12 +14,14 @@
 
 mod announced;
 mod assign;
+mod columns;
 mod entropy;
 mod exact;
 pub mod forget;
 mod guess;
 mod islands;
 mod json;
+mod named;
 mod names;
 mod pieces;
 mod prefilter;

@@ -1,5 +1,7 @@
 //! Which names promise a secret: of environment variables, JSON members, headers, settings.
 
+use crate::tables;
+
 /// What kind of secret a name promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Promise {
@@ -29,8 +31,11 @@ pub fn is_secret_setting(name: &str, value: &str) -> bool {
 
 /// What the name promises, if anything.
 pub(crate) fn promise(name: &str) -> Option<Promise> {
-    if name.len() > 120 || !hinted(name.as_bytes()) {
+    if name.len() > 120 {
         return None;
+    }
+    if !hinted(name.as_bytes()) {
+        return elsewhere(name).then_some(Promise::Password);
     }
     let mut words = words(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_'));
     // The version of a key says nothing about what it is.
@@ -38,9 +43,10 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
     let last = words.last()?.as_str();
     let joined: String = words.concat();
     // At the border of a word: `isPassword` says whether, `REDIS_PASSWORD` is one.
-    let other = |end: &str| OTHER_TOKENS.contains(&end);
+    let other = |end: &str| tables::OTHER_TOKENS.contains(&end);
     if (0..words.len()).any(|from| other(&words[from..].concat()))
-        || words.len() == 1 && OTHER_TOKENS.iter().any(|other| other.len() > 10 && joined.ends_with(other))
+        || words.len() == 1
+            && tables::OTHER_TOKENS.iter().any(|other| other.len() > 10 && joined.ends_with(other))
     {
         return None;
     }
@@ -52,154 +58,22 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
         return Some(Promise::Short);
     }
     let ends = |list: &[&str]| list.iter().any(|end| joined.ends_with(end));
-    if ends(&[
-        "password",
-        "passwd",
-        "passphrase",
-        "passcode",
-        "userpass",
-        "dbpass",
-        "passwort",
-        "kennwort",
-        "passw",
-        "pswd",
-        "dbpwd",
-        "userpwd",
-        "adminpwd",
-        "rootpwd",
-        "dbpw",
-        "motdepasse",
-        "contrasena",
-        "wachtwoord",
-    ]) || matches!(last, "pwd" | "pass" | "pw" | "psw")
-    {
+    if ends(&tables::PASSWORD_NAMES) || matches!(last, "pwd" | "pass" | "pw" | "psw") {
         return Some(Promise::Password);
     }
-    if ends(&[
-        "secret",
-        "token",
-        "apikey",
-        "apikeys",
-        "secretkey",
-        "accesskey",
-        "privatekey",
-        "authkey",
-        "signingkey",
-        "encryptionkey",
-        "credential",
-        "credentials",
-        "creds",
-        "secretstring",
-        "tokenstring",
-        "tokenvalue",
-        "secretvalue",
-        "authorization",
-        "accountkey",
-        "sharedkey",
-        "masterkey",
-        "servicekey",
-        "licensekey",
-        "connectionstring",
-        "storagekey",
-        "subscriptionkey",
-        "presharedkey",
-        "authcookie",
-        "setcookie",
-        "deploykey",
-        "webhooksecret",
-        "passwordhash",
-        "sharedaccesskey",
-        "connectionuri",
-        "connectionurl",
-        "privatekeyid",
-        "secretkeybase",
-        "dsn",
-        "otpseed",
-        "totpseed",
-    ]) {
+    if ends(&tables::TOKEN_NAMES) {
         return Some(Promise::Token);
     }
-    if ends(&[
-        "privkey",
-        "sshkey",
-        "aeskey",
-        "rsakey",
-        "hmackey",
-        "jwtkey",
-        "cipherkey",
-        "clientkey",
-        "appkey",
-        "applicationkey",
-        "consumerkey",
-        "serverkey",
-        "adminkey",
-        "rootkey",
-        "writekey",
-        "integrationkey",
-        "functionkey",
-        "unsealkey",
-        "decryptionkey",
-        "sessionkey",
-        "cookiekey",
-        "hashkey",
-        "authcode",
-        "authorizationcode",
-        "accesscode",
-        "bearer",
-        "webhookurl",
-        "clientsecrets",
-        "apisecrets",
-        "authbasic",
-        "basicauth",
-    ]) || matches!(last, "jwt" | "psk" | "hmac" | "otp" | "totp" | "salt" | "pepper") && words.len() > 1
+    if ends(&tables::KEY_NAMES)
+        || matches!(last, "jwt" | "psk" | "hmac" | "otp" | "totp" | "salt" | "pepper") && words.len() > 1
     {
         return Some(Promise::Key);
     }
-    let harmless = [
-        "public",
-        "pub",
-        "primary",
-        "foreign",
-        "sort",
-        "cache",
-        "partition",
-        "hot",
-        "row",
-        "group",
-        "map",
-        "object",
-        "unique",
-        "idempotency",
-        "query",
-        "index",
-        "lookup",
-        "translation",
-        "locale",
-        "node",
-        "file",
-        "asset",
-        "bucket",
-        "entity",
-        "field",
-        "column",
-        "site",
-        "publishable",
-        "host",
-        "known",
-        "artifact",
-        "dedupe",
-        "routing",
-        "state",
-        "issue",
-        "project",
-        "ssm",
-        "kms",
-    ];
     match (last, before) {
         ("keys" | "secrets" | "passwords", Some(_)) if name.bytes().all(|b| !b.is_ascii_lowercase()) => {
             Some(Promise::Key)
         }
-        ("key", Some(before)) if harmless.contains(&before) => None,
+        ("key", Some(before)) if tables::HARMLESS_KEYS.contains(&before) => None,
         ("key", Some(_)) if name.bytes().all(|b| !b.is_ascii_lowercase()) => Some(Promise::Key),
         ("key", Some(_)) => Some(Promise::Perhaps),
         ("pat", Some(_)) => Some(Promise::Token),
@@ -208,97 +82,24 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
     }
 }
 
-/// Whether the end of the name has any part that could matter: most names are settled here, without allocation.
-fn hinted(name: &[u8]) -> bool {
-    const HINTS: [&[u8]; 23] = [
-        b"pass",
-        b"secret",
-        b"token",
-        b"key",
-        b"cred",
-        b"auth",
-        b"pat",
-        b"pw",
-        b"string",
-        b"cookie",
-        b"connection",
-        b"dsn",
-        b"seed",
-        b"kennwort",
-        b"psw",
-        b"jwt",
-        b"psk",
-        b"hmac",
-        b"otp",
-        b"salt",
-        b"pepper",
-        b"bearer",
-        b"motdepasse",
-    ];
-    let end = &name[name.len().saturating_sub(24)..];
-    (0..end.len()).any(|at| {
-        HINTS
-            .iter()
-            .any(|hint| end[at..].get(..hint.len()).is_some_and(|part| part.eq_ignore_ascii_case(hint)))
-    })
+/// Whether the name ends with what a password is called in another language.
+fn elsewhere(name: &str) -> bool {
+    let end = |word: &&str| {
+        let start = name.len().checked_sub(word.len())?;
+        Some(name.as_bytes()[start..].eq_ignore_ascii_case(word.as_bytes()))
+    };
+    tables::FOREIGN_PASSWORDS.iter().any(|word| end(word) == Some(true))
 }
 
-/// Things called tokens or keys that are none of ours: pagination, tokenizers, cross-site protection, types.
-static OTHER_TOKENS: &[&str] = &[
-    "nexttoken",
-    "pagetoken",
-    "nextpagetoken",
-    "continuationtoken",
-    "csrftoken",
-    "xsrftoken",
-    "eostoken",
-    "bostoken",
-    "padtoken",
-    "unktoken",
-    "septoken",
-    "clstoken",
-    "masktoken",
-    "stoptoken",
-    "publictoken",
-    "cancellationtoken",
-    "canceltoken",
-    "synctoken",
-    "starttoken",
-    "endtoken",
-    "peektoken",
-    "currenttoken",
-    "lasttoken",
-    "prevtoken",
-    "previoustoken",
-    "readtoken",
-    "pertoken",
-    "publickey",
-    "publicapikey",
-    "monkey",
-    "turkey",
-    "hockey",
-    "donkey",
-    "designtoken",
-    "istoken",
-    "hastoken",
-    "istokensecret",
-    "firsttoken",
-    "resettoken",
-    "forgotpassword",
-    "resetpassword",
-    "changepassword",
-    "showpassword",
-    "confirmpassword",
-    "haspassword",
-    "ispassword",
-    "nopassword",
-    "hasapikey",
-    "usesecret",
-    "imagepullsecret",
-    "imagepullsecrets",
-    "usepassword",
-    "needspassword",
-];
+/// Whether the end of the name has any part that could matter: most names are settled here, without allocation.
+fn hinted(name: &[u8]) -> bool {
+    let end = &name[name.len().saturating_sub(24)..];
+    (0..end.len()).any(|at| {
+        tables::NAME_HINTS.iter().any(|hint| {
+            end[at..].get(..hint.len()).is_some_and(|part| part.eq_ignore_ascii_case(hint.as_bytes()))
+        })
+    })
+}
 
 /// The words of a name in lower case: `DB_Pass`, `dbPass` and `db-pass` are all `db`, `pass`.
 fn words(name: &str) -> Vec<String> {

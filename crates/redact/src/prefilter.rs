@@ -393,7 +393,7 @@ mod tests {
             for before in 0..20 {
                 for after in [0, 1, 7] {
                     let text = format!("{}{word}{}", "~".repeat(before), "~".repeat(after));
-                    for text in [text.to_uppercase(), text] {
+                    for text in [text.to_ascii_uppercase(), text] {
                         let [ours, theirs] = both(&text, false);
                         assert!(ours.contains(&(before, before + word.len(), index)), "{text}");
                         assert_eq!(ours, theirs, "{text}");

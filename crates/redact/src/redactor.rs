@@ -5,19 +5,17 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::announced;
-use crate::assign::Sign;
-use crate::assign::{self};
+use crate::assign;
+use crate::columns;
 use crate::exact;
-use crate::guess;
 use crate::islands;
-use crate::names;
+use crate::named;
 use crate::prefilter::Added;
 use crate::prefilter::Hits;
 use crate::prefilter::Meaning;
 use crate::rule::Rule;
 use crate::rule::RuleError;
 use crate::rule::{self};
-use crate::spec::Guess;
 use crate::spec::RuleSpec;
 use crate::tag;
 use crate::unwrap::View;
@@ -230,6 +228,8 @@ impl Redactor {
         let mut windows: Vec<(usize, usize, usize)> = Vec::new();
         // Where patterns may match at all; mostly nowhere.
         let mut likely: Vec<(usize, usize)> = Vec::new();
+        // The table that was read last, from its names to its end.
+        let mut table = 0..0;
         for hit in self.hits(text) {
             let in_tag = tags.last().is_some_and(|tag| hit.start < tag.end);
             match hit.meaning {
@@ -245,8 +245,25 @@ impl Redactor {
                                 let start = hit.start.saturating_sub(rule.terms.before);
                                 windows.push((index, start, (hit.end + rule.terms.after).min(bytes.len())));
                             }
-                        } else if !in_tag && let Some(range) = named_value(rule, text, hit.start..hit.end) {
+                            continue;
+                        }
+                        let keyword = hit.start..hit.end;
+                        if !in_tag && let Some(range) = named::value(rule, text, keyword.clone()) {
                             self.found(index, text, range, spans);
+                        }
+                        if rule.terms.column
+                            && !in_tag
+                            && !table.contains(&hit.start)
+                            && let Some(column) = columns::below(text, &keyword)
+                        {
+                            table = bytes[hit.end..]
+                                .iter()
+                                .position(|b| *b == b'\n')
+                                .map_or(hit.end, |at| hit.end + at)
+                                ..column.end;
+                            for cell in column.cells {
+                                self.found(index, text, cell, spans);
+                            }
                         }
                     }
                 }
@@ -355,9 +372,13 @@ impl Redactor {
             Meaning::Exact(_) => true,
             // For named values the cheap tests come first: words such as "token" are everywhere.
             Meaning::Rules(list) => {
+                let column = |index: &usize| {
+                    self.rule(*index).terms.column && columns::below(text, &(hit.start..hit.end)).is_some()
+                };
                 list.iter().any(|&index| !self.rule(index).terms.named)
                     || assign::assigned(text.as_bytes(), hit.start..hit.end)
                         .is_some_and(|a| a.value.len() >= 5)
+                    || list.iter().any(column)
             }
         })
     }
@@ -378,87 +399,6 @@ impl Redactor {
         let builtin = rule::builtin();
         builtin.get(index).unwrap_or_else(|| &self.extra[index - builtin.len()])
     }
-}
-
-/// The value assigned to the name around the keyword, when the rule wants it.
-fn named_value(rule: &Rule, text: &str, keyword: Range<usize>) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    if !rule.terms.inside && !starts_word(bytes, keyword.start) {
-        return None;
-    }
-    let found = assign::assigned(bytes, keyword)?;
-    let value = text.get(found.value.clone())?;
-    let wanted = match rule.terms.guess {
-        None => rule.is_whole(value.as_bytes()),
-        Some(guess) => {
-            let name = text.get(found.name.clone())?;
-            let promise = names::promise(name).or_else(|| names::promise(&two_words(text, &found)?))?;
-            let password = |setting: bool| guess::password(value, found.quoted, setting);
-            match (guess, promise) {
-                (Guess::Password, names::Promise::Password) => match found.sign {
-                    Sign::Equals | Sign::Colon => {
-                        password(setting(bytes, &found)) || found.quoted && guess::plain_word(value)
-                    }
-                    // Two arguments of a call, or an option, say less than an assignment.
-                    Sign::Comma | Sign::Call | Sign::Angle | Sign::Space => password(false),
-                    Sign::Word => {
-                        guess::told_password(value, found.quoted)
-                            || found.quoted && name.ends_with("phrase") && guess::spoken(value)
-                    }
-                },
-                (Guess::Password, names::Promise::Short) => guess::told_password(value, found.quoted),
-                (Guess::Token, names::Promise::Token | names::Promise::Key) => match found.sign {
-                    Sign::Word => {
-                        guess::random(value, found.quoted)
-                            || promise == names::Promise::Token && guess::hex(value)
-                    }
-                    // `APP_SECRET=value`: somebody may have thought of it.
-                    Sign::Equals if name.ends_with("SECRET") && setting(bytes, &found) => password(true),
-                    Sign::Equals | Sign::Colon if found.quoted && name.ends_with("ecret") => {
-                        guess::token(value, true) || password(false) && !guess::wordy_phrase(value)
-                    }
-                    _ => guess::token(value, found.quoted) || guess::login_pair(value),
-                },
-                (Guess::Token, names::Promise::Perhaps) => {
-                    let generated = guess::random(value, found.quoted) || guess::hex(value);
-                    matches!(found.sign, Sign::Equals | Sign::Colon) && generated
-                }
-                _ => false,
-            }
-        }
-    };
-    (wanted && rule.accepts(value.as_bytes())).then_some(found.value)
-}
-
-/// The name with the word before it, where it is one word of two: `Access Key: value`.
-fn two_words(text: &str, found: &assign::Assigned) -> Option<String> {
-    let before = text[..found.name.start].strip_suffix(' ')?;
-    let length = before.bytes().rev().take(16).take_while(u8::is_ascii_alphabetic).count();
-    (length > 1 && found.sign != Sign::Word && text[found.name.clone()].eq_ignore_ascii_case("key"))
-        .then(|| format!("{} {}", &before[before.len() - length..], &text[found.name.clone()]))
-}
-
-/// `DB_PASSWORD=value`, as in a file of settings.
-fn setting(text: &[u8], found: &assign::Assigned) -> bool {
-    let name = &text[found.name.clone()];
-    let loud = name.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_');
-    // `spring.datasource.password=value`, and nothing else on the line.
-    let starts = found
-        .name
-        .start
-        .checked_sub(1)
-        .is_none_or(|before| matches!(text[before], b'\n' | b':' | b'\t' | b'+' | b'"'));
-    let ends = matches!(text.get(found.value.end), None | Some(b'\n' | b'\r' | b'"'));
-    let dotted = name.contains(&b'.') && starts && ends;
-    found.sign == Sign::Equals
-        && (loud || dotted)
-        && text[found.name.end..found.value.start].iter().all(|b| matches!(b, b'=' | b'"' | b'\''))
-}
-
-/// Whether a word starts here: after a sign, or with a capital after a small letter.
-fn starts_word(text: &[u8], at: usize) -> bool {
-    let Some(&before) = at.checked_sub(1).and_then(|i| text.get(i)) else { return true };
-    !before.is_ascii_alphanumeric() || (!before.is_ascii_uppercase() && text[at].is_ascii_uppercase())
 }
 
 /// Whether the range overlaps one of the tags, which are in order.

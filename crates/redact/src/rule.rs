@@ -45,6 +45,7 @@ pub(crate) struct Terms {
     pub(crate) after: usize,
     pub(crate) guess: Option<Guess>,
     pub(crate) inside: bool,
+    pub(crate) column: bool,
     /// All ways in which a match of the pattern begins; empty where they are not known.
     pub(crate) shapes: &'static [Shape],
 }
@@ -63,6 +64,7 @@ impl From<RuleSpec> for Terms {
             after: if spec.after == 0 { AFTER } else { spec.after },
             guess: spec.guess,
             inside: spec.inside,
+            column: spec.column,
             shapes: &[],
         }
     }

@@ -46,6 +46,8 @@ pub struct RuleSpec {
     pub guess: Option<Guess>,
     /// With `near`: the name may also stand inside a longer word (`PGPASSWORD`).
     pub inside: bool,
+    /// With `near` and `guess`: the name may also be that of a column, and what stands below it is judged.
+    pub column: bool,
 }
 
 /// Which general tests a guessed value has to pass.
@@ -56,6 +58,8 @@ pub enum Guess {
     Password,
     /// Something a machine has generated.
     Token,
+    /// Whatever is no label, no variable and no message: where all around it says that it is a password.
+    Word,
 }
 
 /// Why a rule cannot be used.
