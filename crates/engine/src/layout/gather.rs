@@ -99,10 +99,47 @@ fn take(
     Ok(())
 }
 
-/// Prose is cut into topics and tasks by who reads it; half a secret would not be known for one afterwards.
+/// Prose is cut into topics and tasks by who reads it, and so are names; half a secret would not be known for one
+/// afterwards. A file with a checksum over itself stays as it is: another text would look like a forged one.
 fn without_secrets(redactor: Option<&Redactor>, name: &str, bytes: Vec<u8>) -> Vec<u8> {
-    match (redactor, std::str::from_utf8(&bytes)) {
-        (Some(redactor), Ok(text)) if name.ends_with(".md") => redactor.text(text).into_owned().into_bytes(),
-        _ => bytes,
+    let (Some(redactor), Ok(text)) = (redactor, std::str::from_utf8(&bytes)) else { return bytes };
+    if name.ends_with(".md") {
+        return redactor.text(text).into_owned().into_bytes();
+    }
+    if name.ends_with(".json")
+        && let Ok(mut value) = serde_json::from_str::<serde_json::Value>(text)
+        && value.get("checksum").is_none()
+        && redactor.json(&mut value)
+    {
+        return value.to_string().into_bytes();
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use segno_redact::Options;
+    use segno_redact::Redactor;
+
+    use super::without_secrets;
+
+    #[test]
+    fn a_name_in_a_foreign_file_loses_its_secret_before_anybody_cuts_it() {
+        let redactor = Redactor::new(Options::default());
+        let secret = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
+        // Whoever cuts the name after 200 characters would leave half of the secret.
+        let long = format!("{} {secret}", "a".repeat(180));
+        let text = serde_json::json!({ "phase": long, "count": 3 }).to_string();
+        let clean = without_secrets(Some(&redactor), "state.json", text.clone().into_bytes());
+        let clean: serde_json::Value = serde_json::from_slice(&clean).unwrap();
+        assert_eq!(clean["count"], 3);
+        let phase = clean["phase"].as_str().unwrap();
+        assert!(phase.starts_with(&format!("{} [redacted:github-pat:", "a".repeat(180))), "{phase}");
+        let signed = serde_json::json!({ "phase": long, "checksum": "x" }).to_string();
+        assert_eq!(
+            without_secrets(Some(&redactor), "c.json", signed.clone().into_bytes()),
+            signed.as_bytes()
+        );
+        assert_eq!(without_secrets(None, "state.json", text.clone().into_bytes()), text.as_bytes());
     }
 }
