@@ -46,10 +46,12 @@ impl Engine {
 
     fn try_thin_out(&self, state: &mut State, at: &At) -> Result<(), Error> {
         let options = self.tree_options()?;
+        // None of the numbers is a limit if it is zero.
+        let within = |kept: u64| if options.most == 0 { kept } else { kept.min(options.most) };
         let most = match state.status {
-            Status::Completed if options.keep_on_success > 0 => options.keep_on_success.min(options.most),
+            Status::Completed if options.keep_on_success > 0 => within(options.keep_on_success),
             Status::Aborted | Status::Failed if options.keep_on_failure > 0 => {
-                options.keep_on_failure.min(options.most)
+                within(options.keep_on_failure)
             }
             _ => options.most,
         };

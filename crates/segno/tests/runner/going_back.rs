@@ -156,6 +156,30 @@ fn the_oldest_go_first_and_pinned_ones_never() {
     assert_eq!(env.json(&["checkpoint", "validate"])["whole"], true, "given up on purpose is not broken");
 }
 
+/// What stays of a session that has ended does not depend on a limit while it is open, unless that is smaller.
+#[rstest::rstest]
+#[case::without_a_limit("0", 2, 1)]
+#[case::within_the_limit("100", 2, 1)]
+#[case::the_limit_is_smaller("1", 1, 1)]
+fn what_stays_when_a_session_has_ended(#[case] most: &str, #[case] done: usize, #[case] given_up: usize) {
+    let mut env = world();
+    env.set("SEGNO_CHECKPOINT_MAX", most);
+    env.set("SEGNO_CHECKPOINT_KEEP_ON_SUCCESS", "2");
+    env.set("SEGNO_CHECKPOINT_KEEP_ON_FAILURE", "1");
+    for (end, expected) in [("complete", done), ("abort", given_up)] {
+        let id = env.start(&["shop"]);
+        for number in 1..=4 {
+            env.write("project/a.txt", &format!("{end} {number}\n"));
+            env.ok(&["checkpoint", "create", &format!("n{number}")]);
+        }
+        env.ok(&[end, &id]);
+        let listed = env.json(&["checkpoint", "list", "--session", &id]);
+        let rows = listed["items"].as_array().unwrap_or_else(|| panic!("{listed}"));
+        let ready = rows.iter().filter(|row| row["ready"] == true).count();
+        assert_eq!(ready, expected, "{end}: {listed}");
+    }
+}
+
 #[test]
 fn a_rollback_takes_plan_and_files_back_and_never_goes_forward() {
     let env = world();
