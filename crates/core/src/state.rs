@@ -4,6 +4,7 @@ mod action;
 mod apply;
 mod begin;
 mod ledger;
+mod loop_state;
 mod looping;
 mod parts;
 mod plan;

@@ -19,6 +19,7 @@ pub mod prp;
 pub mod ralph;
 mod snapshot;
 pub mod ultra_create;
+pub mod yaml;
 
 pub use family::Family;
 pub use family::recognise;

@@ -4,7 +4,7 @@
 mod chunks;
 mod claude;
 mod codex;
-mod diaries;
+mod conversation_logs;
 mod gemini;
 mod hooks;
 mod invariants;

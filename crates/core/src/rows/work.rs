@@ -11,6 +11,7 @@ use super::Patch;
 use super::Row;
 use super::RowVersion;
 use super::row;
+use crate::event::Change;
 use crate::project::List;
 use crate::text::Text;
 use crate::time::Timestamp;
@@ -56,6 +57,13 @@ row! {
         call: Option<String>,
         /// The phase then.
         phase: Option<String>,
+    }
+}
+
+impl FileRow {
+    /// Whether this is how it changed last. Its own may be a word of a newer program.
+    pub fn was(&self, change: Change) -> bool {
+        self.change == change.as_str()
     }
 }
 

@@ -25,6 +25,8 @@ pub use limits::due::DueStarter;
 pub use limits::park::FakeSleeper;
 pub use limits::park::Sleeper;
 pub use limits::park::SystemSleeper;
+pub use limits::park::is_parked;
+pub use limits::park::pause;
 pub use notify::Message;
 pub use notify::Occasion;
 pub use notify::Recipients;

@@ -95,19 +95,19 @@ fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Fact>
         // By the name under which it is in the list already.
         match (told.remove(&change.path), kind) {
             (None, _) => record(&change.path.to_string_lossy(), kind, None),
-            (Some(row), Change::Deleted) if row.change != "deleted" => record(&row.path, kind, None),
-            (Some(row), Change::Created | Change::Modified) if row.change == "deleted" => {
+            (Some(row), Change::Deleted) if !row.was(Change::Deleted) => record(&row.path, kind, None),
+            (Some(row), Change::Created | Change::Modified) if row.was(Change::Deleted) => {
                 record(&row.path, kind, None);
             }
             // Not every agent knows whether what it wrote was there before.
-            (Some(row), Change::Created) if row.change == "modified" => record(&row.path, kind, row.call),
+            (Some(row), Change::Created) if row.was(Change::Modified) => record(&row.path, kind, row.call),
             (Some(_), _) => {}
         }
     }
     // What a call made and something else removed again is different from nothing that was before.
     for (path, row) in told {
         let is_gone = || std::fs::symlink_metadata(root.join(&path)).is_err();
-        if row.change != "deleted" && is_gone() && !is_later(&path) {
+        if !row.was(Change::Deleted) && is_gone() && !is_later(&path) {
             record(&row.path, Change::Deleted, None);
         }
     }

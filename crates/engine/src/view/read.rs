@@ -183,34 +183,17 @@ pub struct Read {
     pub had_uid: bool,
 }
 
+/// A view of ours with every list full must fit; one that unfolds into more than it says must not.
+const MOST_NODES: usize = 3_000_000;
+
 /// Reads a view. `now` tells future moments; `uid` is for a view that has none. Errors name line and reason.
 pub fn read(text: &str, now: Timestamp, uid: Uid) -> Result<Read, String> {
     if text.trim().is_empty() {
         return Err("the file is empty".to_owned());
     }
-    // A view of ours with every list full must fit; one that unfolds into more than it says must not.
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_depth: 64,
-            max_aliases: 64,
-            max_anchors: 64,
-            max_documents: 1,
-            max_nodes: 3_000_000,
-            max_events: 6_000_000,
-        },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 10_000 },
-        with_snippet: false,
-    };
-    let shown: Shown = serde_saphyr::from_str_with_options(text, options).map_err(|why| {
-        let line = why.location().map(|at| format!("line {}: ", at.line()));
-        format!("{}{}", line.unwrap_or_default(), first_line(&why.to_string()))
-    })?;
+    let shown: Shown = segno_layouts::yaml::read(text, MOST_NODES)?;
     check(&shown, text, now)?;
     Ok(build(shown, uid))
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or("").trim().chars().take(300).collect()
 }
 
 fn check(shown: &Shown, text: &str, now: Timestamp) -> Result<(), String> {

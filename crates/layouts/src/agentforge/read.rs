@@ -19,6 +19,10 @@ use crate::found::Imported;
 use crate::found::ImportedSession;
 use crate::found::name;
 use crate::node::Node;
+use crate::yaml;
+
+/// A session of this family is small.
+const MOST_NODES: usize = 1_000_000;
 
 /// Reads every session of the folder, or of one session's folder.
 ///
@@ -41,25 +45,8 @@ pub fn read(files: &FileSet, now: Timestamp) -> Result<Imported, Damage> {
     Ok(imported)
 }
 
-/// YAML with bounds on what it may unfold to.
 fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_depth: 64,
-            max_aliases: 64,
-            max_anchors: 64,
-            max_documents: 1,
-            max_nodes: 1_000_000,
-            max_events: 2_000_000,
-        },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 10_000 },
-        with_snippet: false,
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|why| {
-        let line = why.location().map(|at| format!("line {}: ", at.line()));
-        let first = why.to_string();
-        format!("{}{}", line.unwrap_or_default(), first.lines().next().unwrap_or("").trim())
-    })
+    yaml::read(text, MOST_NODES)
 }
 
 /// The document in its own order, if it is one.

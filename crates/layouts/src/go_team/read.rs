@@ -259,14 +259,26 @@ fn own(found: &mut Found, file: &str, id: String) -> Result<(), Damage> {
     Err(Damage::new(file, format!("Session mismatch: it is about {}, not {}", name(id), found.id)))
 }
 
-fn live(found: &mut Found, file: &str, content: Map<String, Value>, now: Timestamp) -> Result<(), Damage> {
+/// What a file says that is about this session and was written at the moment that a member names.
+fn own_fields<'a>(
+    found: &mut Found,
+    file: &'a str,
+    content: Map<String, Value>,
+    now: Timestamp,
+    written: &str,
+) -> Result<(Fields<'a>, Option<Timestamp>), Damage> {
     let mut fields = Fields::new(file, content, now);
     let id =
         fields.text("session_id").ok_or_else(|| Damage::new(file, "Missing required field: session_id"))?;
     own(found, file, id)?;
-    let saved = fields.moment("saved_at")?;
-    found.updated_at = found.updated_at.max(saved);
-    found.created_at = found.created_at.or(saved);
+    let written = fields.moment(written)?;
+    found.updated_at = found.updated_at.max(written);
+    found.created_at = found.created_at.or(written);
+    Ok((fields, written))
+}
+
+fn live(found: &mut Found, file: &str, content: Map<String, Value>, now: Timestamp) -> Result<(), Damage> {
+    let (mut fields, saved) = own_fields(found, file, content, now, "saved_at")?;
     let _ = fields.text("save_trigger");
     let Some(mut state) = fields.object("state") else {
         return Err(Damage::new(file, "Missing required field: state"));
@@ -335,13 +347,7 @@ fn recovery(
     content: Map<String, Value>,
     now: Timestamp,
 ) -> Result<(), Damage> {
-    let mut fields = Fields::new(file, content, now);
-    let id =
-        fields.text("session_id").ok_or_else(|| Damage::new(file, "Missing required field: session_id"))?;
-    own(found, file, id)?;
-    let interrupted = fields.moment("interrupted_at")?;
-    found.updated_at = found.updated_at.max(interrupted);
-    found.created_at = found.created_at.or(interrupted);
+    let (mut fields, _) = own_fields(found, file, content, now, "interrupted_at")?;
     let why = fields.text("interrupt_reason");
     if let Some(why) = &why
         && !["timeout", "crash", "disconnect", "error"].contains(&why.as_str())

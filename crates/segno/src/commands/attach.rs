@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use segno_engine::Acted;
 use segno_engine::core::SessionId;
-use segno_engine::core::looping::LoopCommand;
+use segno_engine::looping;
 use segno_engine::run::EndedRun;
 use segno_engine::run::Ending;
 use segno_engine::run::Feed;
@@ -38,8 +38,8 @@ pub struct Args {
 
 /// Stop a run
 ///
-/// Asks whoever drives the session to stop the agent politely, and waits until it has ended. The session is paused
-/// and can be resumed. A loop that waits for a limit stays parked until you resume it, whatever time it is.
+/// Asks whoever drives the session to stop the agent politely, and waits until it has ended. The session is paused and
+/// can be resumed. A loop that waits for a limit stays parked until you resume it, even when its time comes.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno stop last")]
 pub struct StopArgs {
@@ -56,8 +56,8 @@ pub struct StopArgs {
 
 /// End a run at once
 ///
-/// Ends the agent and all its processes without asking them, whoever drives the session. What it was doing is in
-/// doubt afterwards; `segno stop` is kinder.
+/// Ends the agent and all its processes without warning, whoever drives the session. What it was doing is in doubt
+/// afterwards; `segno stop` is kinder.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno kill 804211")]
 pub struct KillArgs {
@@ -121,14 +121,14 @@ pub fn kill(context: &Context, args: &KillArgs) -> Outcome {
     ctx.report(&acted, "killed")
 }
 
-/// A parked loop has no agent that could be stopped: it stays parked, whatever time it is, and whoever waits for it in the
-/// foreground ends. None if the session is none.
+/// A parked loop has no agent that could be stopped: it stays parked, even when its time comes, and whoever waits for it
+/// in the foreground ends. None if the session is none.
 fn hold(ctx: &CommandContext<'_>, id: SessionId) -> Outcome<Option<Acted>> {
     let state = ctx.load(id)?;
-    if !super::looping::is_parked(&state) {
+    if !looping::is_parked(&state) {
         return Ok(None);
     }
-    Ok(Some(ctx.act(id, vec![super::looping::loop_command(LoopCommand::Hold)])?))
+    Ok(Some(ctx.act(id, vec![looping::pause(&state, None)])?))
 }
 
 /// Ends a run; none if nobody drove it, and that was said.

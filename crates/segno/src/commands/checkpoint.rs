@@ -1,24 +1,23 @@
-//! `segno checkpoint`: named places to come back to.
+//! `segno checkpoint`: named points to come back to.
+
+mod inspect;
 
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::Subcommand;
-use segno_engine::Item;
 use segno_engine::core::Command as Act;
 use segno_engine::core::Event;
 use segno_engine::core::Fact;
 use segno_engine::core::Input;
 use segno_engine::core::List;
 use segno_engine::core::event::CheckpointReason;
-use segno_engine::core::rows::CheckpointRow;
 use segno_engine::tree::Decision;
 use segno_engine::tree::RestoreRequest;
 use segno_engine::tree::tell_pending;
 use serde_json::json;
 
 use super::args::Page;
-use super::diff::changes;
 use super::doing::look;
 use super::doing::record;
 use super::lists;
@@ -27,18 +26,14 @@ use super::undo::preview_and_confirm;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
-use crate::exit::ExitCode;
-use crate::output::Text;
 use crate::output::style::Meaning;
-use crate::output::table::Column;
-use crate::output::table::Table;
 use crate::output::units;
 
 /// Make checkpoints, look at them and go back to them
 ///
 /// A checkpoint ties the journal, the conversation and the files of the project together. It is called ready when all
-/// of it is on disk. Checkpoints are also made by themselves: at the end of a phase, at milestones, before and after
-/// a run, every twenty tool calls, before risky ones, and before anything is restored.
+/// of it is on disk. Checkpoints are also made automatically: at the end of a phase, at milestones, before and after a
+/// run, every twenty tool calls, before risky ones, and before anything is restored.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno checkpoint create before-migration --reason \"risky\"")]
 pub struct Args {
@@ -48,10 +43,10 @@ pub struct Args {
     /// List checkpoints, as `segno checkpoint list` does
     #[arg(long)]
     pub list: bool,
-    /// Bring files to where this checkpoint has them, as `segno checkpoint restore` does
+    /// Restore files from this checkpoint, as `segno checkpoint restore` does
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     pub restore: Option<String>,
-    /// Make a checkpoint, if no other flag says what to do: what agents call for /checkpoint
+    /// Make a checkpoint unless another flag is given; agents use it for /checkpoint
     #[arg(long)]
     pub make: bool,
 }
@@ -71,7 +66,7 @@ impl Args {
 /// What to do with checkpoints.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Make a checkpoint of where the session is now
+    /// Make a checkpoint now
     Create {
         /// Its name; one is made up if none is given
         name: Option<String>,
@@ -97,17 +92,17 @@ pub enum Command {
         /// The later one; now if none is given
         after: Option<String>,
     },
-    /// Read everything that belongs to a checkpoint, and say whether it is whole
+    /// Read everything that belongs to a checkpoint, and say whether it is intact
     Validate {
         /// Which; all if none is given
         name: Option<String>,
     },
-    /// Keep a checkpoint whatever the rules say
+    /// Keep a checkpoint whatever the retention rules say
     Pin {
         /// Which
         name: String,
     },
-    /// Let the rules decide about it again
+    /// Let the retention rules decide about a checkpoint again
     Unpin {
         /// Which
         name: String,
@@ -127,29 +122,29 @@ pub enum Command {
         #[arg(long, default_value = "imported")]
         name: String,
     },
-    /// Give back the space of snapshots that nothing needs any more
+    /// Free the space of snapshots that nothing needs any more
     Gc,
-    /// Say that the directory is the project it was, though it is another one
+    /// Declare that this directory is still the same project, though it looks like another one
     ///
-    /// After a fresh clone, or when another project was put in its place, what was kept of the one before is left
-    /// alone. Only you know that it is the same one after all.
+    /// After a fresh clone, or when another project took its place, the snapshots of the earlier one are left alone.
+    /// Only you know that it is the same project after all.
     Claim,
-    /// Show a restore that was cut short, and decide about it
+    /// Show an interrupted restore, and decide what to do about it
     ///
     /// If nothing happened since, it is finished automatically. If somebody changed files since, it waits until you pass
     /// one of these flags; files that were changed since are left as they are.
     Pending {
-        /// Bring the files to where it was going
+        /// Finish it
         #[arg(long, conflicts_with_all = ["take_back", "leave"])]
         finish: bool,
-        /// Bring the files back to where they were before it
+        /// Take it back: files as they were before it
         #[arg(long, conflicts_with = "leave")]
         take_back: bool,
         /// Leave the files as they are
         #[arg(long)]
         leave: bool,
     },
-    /// Bring files, or plan and values of the session, to where a checkpoint has them
+    /// Restore files, or the session's plan and values, from a checkpoint
     ///
     /// What is there now is kept in a checkpoint first, so this can itself be undone. Files that are in no snapshot
     /// are left alone.
@@ -158,7 +153,7 @@ pub enum Command {
         name: String,
         /// Only these files and directories
         paths: Vec<PathBuf>,
-        /// Files only; this is what happens if neither is said
+        /// Files only (the default)
         #[arg(long)]
         files: bool,
         /// Phase, progress, metrics and other values of the session too
@@ -238,9 +233,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             made.map_or(Ok(()), |id| check(context, id.as_str()))
         }
         Some(Command::List { page }) => list(context, page),
-        Some(Command::Show { name }) => show(context, name),
-        Some(Command::Diff { before, after }) => diff(context, before, after.as_deref()),
-        Some(Command::Validate { name }) => validate(context, name.as_deref()),
+        Some(Command::Show { name }) => inspect::show(context, name),
+        Some(Command::Diff { before, after }) => inspect::diff(context, before, after.as_deref()),
+        Some(Command::Validate { name }) => inspect::validate(context, name.as_deref()),
         Some(Command::Pin { name }) => pin(context, name, true),
         Some(Command::Unpin { name }) => pin(context, name, false),
         Some(Command::Export { name, file }) => {
@@ -270,7 +265,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             if context.printer.is_json() {
                 return context.printer.json(&json!({ "project": state.project.path, "claimed": true }));
             }
-            context.printer.talk(format!("{} is the project it was", state.project.path));
+            context.printer.talk(format!("{} is the same project again", state.project.path));
             Ok(())
         }
         Some(Command::Pending { finish, take_back, leave }) => {
@@ -302,98 +297,12 @@ fn list(context: &Context, page: &Page) -> Outcome {
     lists::show_at(&ctx, state.session_id, List::Checkpoints, page)
 }
 
-fn diff(context: &Context, before: &str, after: Option<&str>) -> Outcome {
-    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
-    let engine = &ctx.engine;
-    let before = engine.find_checkpoint(state.session_id, before)?;
-    let after = after.map(|after| engine.find_checkpoint(state.session_id, after)).transpose()?;
-    let compared = engine.compare(state.session_id, &before, after.as_ref(), true)?;
-    if context.printer.is_json() {
-        return context.printer.json(&json!({
-            "before": before.id, "after": after.as_ref().map(|after| &after.id),
-            "files": compared.files.iter().map(super::diff::change_json).collect::<Vec<_>>(),
-            "values": compared.values.iter()
-                .map(|(name, before, after)| json!({ "name": name, "before": before, "after": after }))
-                .collect::<Vec<_>>(),
-            "commits": { "before": compared.commits.0, "after": compared.commits.1 },
-        }));
-    }
-    let mut table =
-        Table::new([Column::left("value"), Column::left(&before.id), Column::left("after").elastic()]);
-    for (name, before, after) in &compared.values {
-        table.row([name.clone(), plain(before), plain(after)]);
-    }
-    if compared.commits.0 != compared.commits.1 {
-        let short = |commit: &Option<String>| {
-            commit.as_deref().map_or_else(|| "–".to_owned(), |commit| commit.chars().take(12).collect())
-        };
-        table.row(["commit".to_owned(), short(&compared.commits.0), short(&compared.commits.1)]);
-    }
-    context.printer.table(&table)?;
-    changes(context, &compared.files)
-}
-
-fn plain(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::Null => "–".to_owned(),
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-fn validate(context: &Context, name: Option<&str>) -> Outcome {
-    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
-    let session = state.session_id;
-    let all = match name {
-        Some(name) => vec![ctx.engine.find_checkpoint(session, name)?],
-        None => ctx.engine.checkpoints(session)?,
-    };
-    let (mut table, mut rows, mut bad) = (
-        Table::new([Column::left("checkpoint"), Column::left(""), Column::left("").elastic()]),
-        Vec::new(),
-        0,
-    );
-    for checkpoint in &all {
-        let validation = ctx.engine.validate(session, checkpoint)?;
-        // One whose files were given up on purpose, or that never was called ready, is not broken; but who asks for
-        // that very one wants to rely on it.
-        let promised = checkpoint.ready || (name.is_some() && checkpoint.dropped.is_none());
-        let broken = !validation.problems.is_empty() && promised;
-        bad += u64::from(broken);
-        let word = match (broken, validation.problems.is_empty(), checkpoint.dropped.is_some()) {
-            (true, ..) => Text::new().painted(Meaning::Lost, "not whole"),
-            (false, true, _) => Text::new().painted(Meaning::Done, "whole"),
-            (false, false, true) => Text::new().painted(Meaning::Dim, "given up"),
-            (false, false, false) => Text::new().painted(Meaning::Dim, "not ready"),
-        };
-        let more = match validation.problems.first() {
-            Some(problem) => problem.clone(),
-            None => format!("{} objects, {}", validation.objects, units::bytes(validation.bytes)),
-        };
-        table.row([Text::from(&checkpoint.id), word, Text::from(more)]);
-        rows.push(json!({ "checkpoint": checkpoint.id, "problems": validation.problems, "objects": validation.objects }));
-    }
-    if context.printer.is_json() {
-        context.printer.json(&json!({ "checkpoints": rows, "whole": bad == 0 }))?;
-    } else {
-        context.printer.table(&table)?;
-    }
-    if bad > 0 {
-        return Err(CommandError::new(
-            ExitCode::StoreDamaged,
-            "checkpoint_damaged",
-            format!("{} not whole", units::things(bad, "checkpoint")),
-        ));
-    }
-    Ok(())
-}
-
 fn pin(context: &Context, name: &str, pinned: bool) -> Outcome {
     let (ctx, state) = super::undo::session_of_checkpoint(context)?;
     let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
     let acted =
         ctx.act(state.session_id, vec![Act::PinCheckpoint { ordinal: checkpoint.ordinal, pinned }])?;
-    let word = if pinned { "pinned" } else { "not pinned any more" };
+    let word = if pinned { "pinned" } else { "no longer pinned" };
     ctx.report(&acted, format!("{} {word}", checkpoint.id))
 }
 
@@ -428,13 +337,13 @@ fn pending(context: &Context, decision: Option<Decision>) -> Outcome {
         }));
     }
     let Some(waiting) = waiting else {
-        printer.talk(notice.unwrap_or_else(|| "no restore was cut short".to_owned()));
+        printer.talk(notice.unwrap_or_else(|| "no restore was interrupted".to_owned()));
         return Ok(());
     };
     printer.talk(tell_pending(&waiting));
     super::undo::paths(context, "changed", &waiting.changed, Meaning::Waiting);
-    printer.hint("segno checkpoint pending --finish      goes where it was going");
-    printer.hint("segno checkpoint pending --take-back   goes back to where the files were before it");
+    printer.hint("segno checkpoint pending --finish      finishes it");
+    printer.hint("segno checkpoint pending --take-back   takes it back: files as they were before it");
     printer.hint("segno checkpoint pending --leave       leaves the files as they are");
     Ok(())
 }
@@ -455,78 +364,4 @@ fn gc(context: &Context) -> Outcome {
         units::bytes(collected.after),
     ));
     Ok(())
-}
-
-/// The session's state as it was at a checkpoint, folded from the journal.
-fn show(context: &Context, name: &str) -> Outcome {
-    let (ctx, state) = super::undo::session_of_checkpoint(context)?;
-    let checkpoint = ctx.engine.find_checkpoint(state.session_id, name)?;
-    let items = ctx.engine.items(state.session_id, List::Checkpoints)?;
-    let is = |item: &Item| item.row::<CheckpointRow>().id == checkpoint.id;
-    let found = items.into_iter().rev().find(is).ok_or_else(|| {
-        CommandError::new(ExitCode::Refused, "unknown_item", format!("no checkpoint {name} in this session"))
-            .hint("segno checkpoint list")
-    })?;
-    let row: CheckpointRow = found.row();
-    let seq = row.seq;
-    let then = ctx.engine.state_at(state.session_id, seq)?;
-    for notice in then.notices {
-        context.printer.warn(notice);
-    }
-    let then = then.state;
-    if context.printer.is_json() {
-        return context.printer.json(&serde_json::json!({ "checkpoint": found.body, "state": then }));
-    }
-    let made = row.created_at.to_string();
-    let made = made.parse().map_or(made, |at| context.time(at));
-    let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
-    for (label, value) in [
-        ("checkpoint", row.id),
-        ("reason", row.reason),
-        ("made", made),
-        ("seq", seq.to_string()),
-        ("phase", then.phase_label().unwrap_or_default()),
-        ("tokens", units::tokens(then.budget.tokens_used)),
-        ("tool calls", row.tool_count.map_or_else(String::new, |n| n.to_string())),
-        ("files", files(&checkpoint)),
-        ("conversation", conversation(&checkpoint)),
-        ("commit", checkpoint.head.as_ref().and_then(|head| head.commit.clone()).unwrap_or_default()),
-        ("pinned", if checkpoint.pinned { "yes".to_owned() } else { String::new() }),
-        (
-            "valid",
-            if checkpoint.valid {
-                String::new()
-            } else {
-                "no: invalidated by a rollback to an earlier checkpoint".to_owned()
-            },
-        ),
-        ("since then", units::things(state.seq.saturating_sub(seq), "event")),
-    ] {
-        if !value.is_empty() {
-            table.row([label.to_owned(), value]);
-        }
-    }
-    context.printer.table(&table)
-}
-
-fn files(checkpoint: &segno_engine::tree::Checkpoint) -> String {
-    if let Some(snapshot) = &checkpoint.snapshot {
-        let out =
-            if snapshot.left_out > 0 { format!(", {} left out", snapshot.left_out) } else { String::new() };
-        return format!(
-            "{} ({}), {} changed{out}",
-            units::things(snapshot.files, "file"),
-            units::bytes(snapshot.bytes),
-            snapshot.changed
-        );
-    }
-    let why = checkpoint.problem.as_ref().map(|why| why.short(200)).or_else(|| checkpoint.dropped.clone());
-    why.map_or_else(String::new, |why| format!("none: {why}"))
-}
-
-fn conversation(checkpoint: &segno_engine::tree::Checkpoint) -> String {
-    checkpoint.conversation.as_ref().map_or_else(String::new, |conversation| {
-        let exact = if conversation.exact { "" } else { " (about)" };
-        format!("{} {}{exact}", conversation.agent, conversation.native_id)
-    })
 }

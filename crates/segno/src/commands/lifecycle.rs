@@ -3,8 +3,7 @@
 use clap::Args as ClapArgs;
 use segno_engine::core::Command;
 use segno_engine::core::Status;
-use segno_engine::core::event::PauseReason;
-use segno_engine::core::looping::LoopCommand;
+use segno_engine::looping;
 
 use super::args::OneSession;
 use crate::command_context::CommandContext;
@@ -32,7 +31,7 @@ pub struct PauseArgs {
 
 /// Finish a session
 ///
-/// Finished is final; going on starts a new session that continues this one.
+/// This is final; going on starts a new session that continues this one.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno complete --summary \"login form works\"")]
 pub struct CompleteArgs {
@@ -93,12 +92,7 @@ pub struct FailArgs {
 pub fn pause(context: &Context, args: &PauseArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
-    let waits = super::looping::is_parked(&ctx.load(id)?);
-    let command = match waits {
-        // It stands still already, and must not go on by itself.
-        true => super::looping::loop_command(LoopCommand::Hold),
-        false => Command::Pause { reason: PauseReason::Asked, details: text(args.reason.as_deref()) },
-    };
+    let command = looping::pause(&ctx.load(id)?, text(args.reason.as_deref()));
     let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
     ctx.report(&acted, Text::new().plain("paused ").then(title(&acted.state)))
 }

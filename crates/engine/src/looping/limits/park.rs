@@ -3,7 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use segno_core::Command;
+use segno_core::State;
+use segno_core::Status;
+use segno_core::Text;
 use segno_core::Timestamp;
+use segno_core::event::PauseReason;
+use segno_core::looping::LoopCommand;
 
 use crate::Engine;
 use crate::clock::FixedClock;
@@ -12,6 +18,19 @@ use crate::clock::FixedClock;
 const NAP: Duration = Duration::from_millis(200);
 /// How long it waits for another loop of the account before it looks again.
 pub(crate) const BEHIND: Duration = Duration::from_secs(1);
+
+/// Whether a session is a loop that waits without a process.
+pub fn is_parked(state: &State) -> bool {
+    state.status == Status::Paused && state.looping.as_ref().is_some_and(|looping| looping.parked.is_some())
+}
+
+/// What pauses a session. A parked loop stands still already; from now on it does not go on by itself either.
+pub fn pause(state: &State, details: Option<Text>) -> Command {
+    match is_parked(state) {
+        true => Command::Loop(Box::new(LoopCommand::Hold)),
+        false => Command::Pause { reason: PauseReason::Asked, details },
+    }
+}
 
 /// How a waiting loop lets time pass.
 pub trait Sleeper: Send + Sync {

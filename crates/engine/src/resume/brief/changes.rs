@@ -9,6 +9,7 @@ use segno_core::State;
 use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::call;
+use segno_core::event::Change;
 use segno_core::event::RestoreKind;
 use segno_core::rows::FileRow;
 use segno_core::rows::ToolRow;
@@ -241,7 +242,7 @@ impl Engine {
                 continue;
             }
             let until = file.changed_at.max(stopped);
-            let wrote = file.change != "deleted";
+            let wrote = !file.was(Change::Deleted);
             let told = Written { meant: Meant::Unknown, seq: row.seq, wrote, until };
             written.entry(in_project(&file.path)).and_modify(|own| own.wrote |= wrote).or_insert(told);
         }

@@ -14,6 +14,7 @@ use segno_core::State;
 use segno_core::Text;
 use segno_core::call;
 use segno_core::call::subject;
+use segno_core::event::Change;
 use segno_core::rows::DecisionRow;
 use segno_core::rows::FileRow;
 use segno_core::rows::MemoryRow;
@@ -156,7 +157,7 @@ impl Engine {
             let is_back = row.changed_at.is_some_and(|at| back.covers_moment(at));
             // What is gone since was made by nobody any more; who removed it is told below, or it was taken back.
             let path = Path::new(&state.project.path).join(&row.path);
-            let is_true = row.change == "deleted" || std::fs::symlink_metadata(path).is_ok();
+            let is_true = row.was(Change::Deleted) || std::fs::symlink_metadata(path).is_ok();
             let tells = is_told && !is_back && is_true;
             tells.then(|| format!("{} {}", row.change, quote(&row.path, 400)))
         })?;

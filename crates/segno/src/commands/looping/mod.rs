@@ -18,7 +18,6 @@ pub(super) use init::run as init_workflow;
 use segno_engine::core::Command as Act;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
-use segno_engine::core::Status;
 use segno_engine::core::event::WokenHow;
 use segno_engine::core::looping::LoopCommand;
 use segno_engine::core::looping::LoopPlan;
@@ -92,11 +91,6 @@ pub(super) fn skip_phase(context: &Context, id: Option<&super::args::SessionRef>
     let acted = ctx.act(id, vec![loop_command(LoopCommand::SkipPhase { by: "a person".to_owned() })])?;
     let phase = acted.state.phase.clone().unwrap_or_default();
     ctx.report(&acted, format!("phase {phase} of {} is left without its gate", short(id)))
-}
-
-/// Whether a session is a loop that waits without a process.
-pub(super) fn is_parked(state: &State) -> bool {
-    state.status == Status::Paused && state.looping.as_ref().is_some_and(|looping| looping.parked.is_some())
 }
 
 pub(super) fn loop_command(command: LoopCommand) -> Act {
