@@ -102,8 +102,8 @@ pub struct HookVisit {
 }
 
 impl HookVisit {
-    /// Records what the agent says, durably, and says what to answer: at the driver's door if it listens, else in the
-    /// store, and if that cannot be opened, in the spool.
+    /// Records what the agent says, durably, and says what to answer: through the driver's hook server if it listens,
+    /// else in the store, and if that cannot be opened, in the spool.
     ///
     /// # Errors
     /// If it could be kept nowhere.

@@ -67,10 +67,10 @@ pub struct GlobalArgs {
         display_order = 904
     )]
     pub color: Option<Choice>,
-    /// Say nothing but data, warnings and errors
+    /// Print only data, warnings and errors
     #[arg(long, short, global = true, display_order = 905)]
     pub quiet: bool,
-    /// Say more; may be repeated
+    /// Print more; may be repeated
     #[arg(long, short, global = true, action = ArgAction::Count, display_order = 906)]
     pub verbose: u8,
 }

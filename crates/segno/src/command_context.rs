@@ -134,7 +134,7 @@ impl<'a> CommandContext<'a> {
     /// After the answer has been given: brings the runs of dead drivers to their end, and says so.
     fn settle_rest(&self) {
         for id in self.engine.unsettled_sessions().unwrap_or_default() {
-            self.context.printer.detail(1, format!("taking in what is left of the run of {}", short(id)));
+            self.context.printer.detail(1, format!("recording what is left of the run of {}", short(id)));
         }
         if let Err(why) = self.engine.settle() {
             self.context.printer.detail(1, format!("leases were not settled: {why}"));
@@ -203,7 +203,7 @@ impl<'a> CommandContext<'a> {
         match found.standing {
             Standing::Original => {}
             Standing::Restored { from } => printer.warn(format!(
-                "this store has taken the place of {}, which is gone: it was moved or restored from a copy, and what \
+                "this store replaces {}, which is gone: it was moved or restored from a copy, and what \
                  came after that copy is not in it",
                 from.display()
             )),
@@ -220,16 +220,16 @@ impl<'a> CommandContext<'a> {
             Ok(taken) => {
                 if taken.facts > 0 {
                     printer
-                        .detail(1, format!("took in {} from the spool", units::things(taken.facts, "fact")));
+                        .detail(1, format!("recorded {} from the spool", units::things(taken.facts, "fact")));
                 }
                 for (path, why) in taken.set_apart {
                     printer.warn(format!(
-                        "a spooled fact could not be taken in ({why}); it is kept in {}",
+                        "a spooled fact could not be recorded ({why}); it is kept in {}",
                         path.display()
                     ));
                 }
             }
-            Err(why) => printer.warn(format!("the spool could not be taken in: {why}")),
+            Err(why) => printer.warn(format!("the spool could not be recorded: {why}")),
         }
         match found.interrupted {
             Ok(interrupted) => {
@@ -238,7 +238,10 @@ impl<'a> CommandContext<'a> {
                     let living = self.load(id).ok().as_ref().and_then(segno_engine::run::living_agent);
                     let (text, hint) = match living {
                         Some(agent) => (
-                            format!("{text}; its agent (pid {}) lives on, and nobody drives it", agent.pid),
+                            format!(
+                                "{text}; its agent (pid {}) is still running, and nobody drives it",
+                                agent.pid
+                            ),
                             format!("segno attach {0}   (or: segno kill {0})", tail(id)),
                         ),
                         None => (text, format!("segno show {}", short(id))),

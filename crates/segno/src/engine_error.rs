@@ -43,10 +43,10 @@ impl From<segno_engine::Error> for CommandError {
                 (ExitCode::BudgetExhausted, Some(price_hint(*session)))
             }
             E::BadPrices { .. } => {
-                (ExitCode::Config, Some("mend it or move it away".to_owned()))
+                (ExitCode::Config, Some("repair it or move it away".to_owned()))
             }
             E::WriteError { .. } => {
-                (ExitCode::Environment, Some("free some room or mend the disk, then try again".to_owned()))
+                (ExitCode::Environment, Some("free some space or repair the disk, then try again".to_owned()))
             }
             E::Refused(Refusal::BadValue { .. } | Refusal::TooMany { .. }) => (ExitCode::Usage, None),
             E::Refused(Refusal::Unknown { what, .. }) => {
@@ -95,14 +95,14 @@ impl From<segno_engine::Error> for CommandError {
             E::Store(_) => (ExitCode::Failure, None),
             E::File { .. } => (ExitCode::Environment, None),
             E::NoStorePath | E::UnsupportedStore { .. } => {
-                (ExitCode::Config, Some("--store sqlite:PATH".to_owned()))
+                (ExitCode::Config, Some("--store sqlite:PATH   (a setting: segno config unset store.url)".to_owned()))
             }
             E::BadRule(_) => (ExitCode::Config, Some("segno config show --origin".to_owned())),
             E::NotPrivate { path, .. } => (
                 ExitCode::Environment,
                 Some(format!("chmod go-w {}   once you know what is in it", path.display())),
             ),
-            E::Ambiguous(_) => (ExitCode::Ambiguous, Some("say more of the id".to_owned())),
+            E::Ambiguous(_) => (ExitCode::Ambiguous, Some("give more of the id".to_owned())),
             E::NotArchived { .. } => (
                 ExitCode::StoreDamaged,
                 Some("segno doctor   says what is wrong with it   (segno rm ID   removes it without an archive)".to_owned()),

@@ -68,7 +68,7 @@ pub enum Error {
     #[error("{0}; the restore stopped half-way")]
     Halfway(Box<Error>),
     /// There is no restore to finish or to take back.
-    #[error("no restore was cut short")]
+    #[error("no restore was interrupted")]
     NothingPending,
     /// What is kept is damaged.
     #[error("{what} is damaged: {why}")]

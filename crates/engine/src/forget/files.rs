@@ -122,7 +122,7 @@ fn spool_waits(path: &Path) -> bool {
     path.parent().is_some_and(|dir| spool::waiting(dir).iter().any(|waiting| waiting == path))
 }
 
-/// Copies of the store that segno made, what was set apart as damaged, and archives.
+/// Copies of the store that segno made, what was set aside as damaged, and archives.
 fn look_into_copies(wish: &Wish, secret: &Secret, findings: &mut Findings) {
     let mut copies = Vec::new();
     let store = &wish.locations.store;

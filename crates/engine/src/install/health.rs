@@ -55,7 +55,7 @@ impl Installer {
                         .push("they were taken out by somebody else; segno init puts them back".to_owned()),
                     Standing::Changed(events) => {
                         problems.push(format!(
-                            "missing or different: {}; segno init mends them",
+                            "missing or different: {}; segno init repairs them",
                             events.join(", ")
                         ));
                     }

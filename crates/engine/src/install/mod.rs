@@ -305,7 +305,7 @@ impl Installer {
         let noted = || plan.files.iter().filter_map(|file| Some((file, file.record_path.as_ref()?)));
         for (file, path) in noted().filter(|_| !plan.is_removal) {
             let Some(record) = file.record.as_ref().filter(|_| file.is_change()) else { continue };
-            record.write(path).map_err(|why| failed(path, why, "make room, or mend its rights"))?;
+            record.write(path).map_err(|why| failed(path, why, "free some space, or fix its permissions"))?;
         }
         // What settings name is there before they name it, and goes after they do not any more.
         let (settings, others) = plan.files.split_at(plan.files.len().min(1));

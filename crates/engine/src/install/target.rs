@@ -269,7 +269,7 @@ fn check_toml(path: &Path, text: &str, block: &Block) -> Result<(), InstallError
     }
     let rest = block.take_out(text);
     let table: toml::Table = toml::from_str(rest.trim_start_matches('\u{feff}'))
-        .map_err(|why| failed(path, format!("it cannot be read: {}", why.message()), "mend the file"))?;
+        .map_err(|why| failed(path, format!("it cannot be read: {}", why.message()), "repair the file"))?;
     match table.get("mcp_servers").and_then(|servers| servers.get("segno")) {
         Some(_) => Err(failed(path, "it has an mcp_servers.segno of its own", "take that out first")),
         None => Ok(()),

@@ -159,7 +159,7 @@ impl Engine {
         command: &MemoryCommand<'_>,
     ) -> Result<Handing, Error> {
         let Some(_turn) = self.turn_to_sync()? else {
-            let why = format!("another segno memory sync is at it, since {} s", TURN.as_secs());
+            let why = format!("another segno memory sync is running, for {} s", TURN.as_secs());
             return Ok(Handing::Refused(why));
         };
         // Whoever had the turn before may have handed it over since it was listed.

@@ -62,7 +62,7 @@ impl Line {
             Some((digits, rest)) => {
                 let members = rest.strip_prefix(BEHIND.as_bytes()).unwrap_or_default();
                 if blake3::hash(members).to_hex().as_bytes() != digits {
-                    return Err("it is not what was written: its checksum is another".to_owned());
+                    return Err("it is not what was written: its checksum differs".to_owned());
                 }
                 true
             }

@@ -61,7 +61,7 @@ pub fn import_files(engine: &Engine, state: &State, from: &Path) -> Result<Vec<S
     }
     let problems = workspace.import_all(from, &wanted)?;
     let told = |(name, why): (String, segno_workspace::Error)| {
-        format!("the files of {name} were not taken in: {why}")
+        format!("the files of {name} were not imported: {why}")
     };
     Ok(problems.into_iter().map(told).collect())
 }

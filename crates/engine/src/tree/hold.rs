@@ -48,7 +48,7 @@ impl RestoreLock {
         let failed = |why| Error::file(&path, why);
         let file = File::options().read(true).append(true).create(true).open(&path).map_err(failed)?;
         if !wait_for_lock(PATIENCE, || file.try_lock()).map_err(failed)? {
-            let why = format!("somebody else takes files back, since {} s", PATIENCE.as_secs());
+            let why = format!("somebody else is restoring files, for {} s", PATIENCE.as_secs());
             return Err(Error::NoTree(why));
         }
         Ok(Self { tell: shadow.join("tell"), _file: file })

@@ -43,7 +43,7 @@ impl Engine {
         };
         match done {
             Err(segno_workspace::Error::NothingPending) => {
-                Err(Error::NoTree("no restore was cut short in this project".to_owned()))
+                Err(Error::NoTree("no restore was interrupted in this project".to_owned()))
             }
             done => Ok(done?),
         }

@@ -499,7 +499,7 @@ fn what_keeps_hooks_from_running_is_named() {
         problems("claude")
     );
     std::fs::write(&settings, text.replace("PreToolUse", "PreTool")).unwrap();
-    assert_eq!(problems("claude"), ["missing or different: PreToolUse; segno init mends them"]);
+    assert_eq!(problems("claude"), ["missing or different: PreToolUse; segno init repairs them"]);
     std::fs::write(&settings, "{}").unwrap();
     assert_eq!(problems("claude"), ["they were taken out by somebody else; segno init puts them back"]);
     // Two at once.

@@ -15,7 +15,7 @@ use crate::output::table::Table;
 /// The largest state that is read.
 const LIMIT: u64 = 1 << 20;
 
-/// Say which agent works, and keep its state
+/// Record which agent works, and its state
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno agent switch reviewer")]
 pub struct Args {

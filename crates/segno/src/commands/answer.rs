@@ -35,8 +35,8 @@ const SHORTEST: usize = 4;
 /// wait for a person. Without a name, lists what waits, in every project; with a name, shows all that is asked. Each
 /// question is named by a hash of what it asks, so an answer counts for exactly that, and once.
 ///
-/// To a permission: `yes`, `no`, or a text, which is a no that the agent is told the reason of. To a breakpoint or a breaker:
-/// `yes`, or a text, which is a yes with a note. To an interrupted session: checkpoint, live or fresh, as in segno resume
+/// To a permission: `yes`, `no`, or a text, which is a no and tells the agent why. To a breakpoint or a breaker: `yes`,
+/// or a text, which is a yes with a note. To an interrupted session: checkpoint, live or fresh, as in segno resume
 /// --from; it goes on in the background. An agent cannot answer.
 #[derive(ClapArgs, Clone, Debug, Default)]
 #[command(

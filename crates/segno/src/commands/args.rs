@@ -61,7 +61,7 @@ pub struct Page {
     /// Show what came after this sequence number
     #[arg(long, value_name = "SEQ")]
     pub after: Option<u64>,
-    /// Show long texts whole, not only how they begin
+    /// Show long texts in full
     #[arg(long)]
     pub full: bool,
 }

@@ -37,7 +37,7 @@ pub enum Command {
         /// What happened to it
         #[arg(value_enum)]
         change: ArtifactChange,
-        /// The phase it belongs to, if not the present one
+        /// The phase it belongs to, if not the current one
         #[arg(long, value_name = "NAME")]
         phase: Option<String>,
     },
@@ -80,7 +80,7 @@ pub enum FileCommand {
     },
 }
 
-/// Say where in the code the work is
+/// Record where in the code the work is
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno at src/auth.rs:42")]
 pub struct AtArgs {

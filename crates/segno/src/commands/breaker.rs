@@ -36,13 +36,13 @@ pub struct Args {
 /// What to do with the breaker.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Show which counter stands where, what was compared, and what would have counted as progress
+    /// Show each counter, what was compared, and what would have counted as progress
     Status {
         /// The session
         #[command(flatten)]
         session: OneSession,
     },
-    /// Close it; all counters begin anew
+    /// Close it and reset all counters
     Reset {
         /// The session
         #[command(flatten)]
@@ -51,7 +51,7 @@ pub enum Command {
         #[arg(long, value_name = "TEXT", default_value = "reset by hand")]
         because: String,
     },
-    /// Leave the present phase without its gate, and close the breaker
+    /// Leave the current phase without passing its gate, and close the breaker
     SkipPhase {
         /// The session
         #[command(flatten)]

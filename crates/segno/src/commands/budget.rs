@@ -21,12 +21,12 @@ use crate::output::units;
 
 /// Show or change the budget
 ///
-/// A budget that you set stops the session's agent, lets none be started, and leaves the session resumable; the default
-/// one, and one that is set with --advisory, only warns. What counts is input, cache writes and output, of sub-agents and
-/// of runs that the agent starts too; budget.count = "all" counts what is read from the vendor's cache as well. What all
-/// sessions of a project may use in a day is a setting: budget.day_tokens and budget.day_cost. Money is what the agent says
-/// that it costs, and what list prices say as long as it does not; under a cap on money that stops, a model without a price
-/// stops too.
+/// A budget that you set stops the session's agent, prevents new runs, and leaves the session resumable; the default
+/// one, and one that is set with --advisory, only warns. What counts is input, cache writes and output, including those
+/// of sub-agents and of runs that the agent starts; budget.count = "all" counts what is read from the vendor's cache as
+/// well. What all sessions of a project may use in a day is a setting: budget.day_tokens and budget.day_cost. Costs are
+/// what the agent reports, or list prices where it reports none; under a cost cap that stops, a model without a price
+/// stops the run too.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno budget extend 50k\n  segno budget check 20k")]
 pub struct Args {
@@ -40,7 +40,7 @@ pub struct Args {
 pub enum Command {
     /// Show what is used and what is left
     Show,
-    /// Say whether so many more tokens fit; exit code 8 if they do not
+    /// Check whether this many more tokens fit; exit code 8 if they do not
     ///
     /// Looks at both caps. Without a number: whether anything is left.
     Check {
@@ -68,7 +68,7 @@ pub enum Command {
         /// How many dollars
         #[arg(value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
         dollars: u64,
-        /// Add to the present cap instead of setting it
+        /// Add to the current cap instead of setting it
         #[arg(long)]
         extend: bool,
         /// How it holds
@@ -83,7 +83,7 @@ pub struct Hold {
     /// Only warn when it is used up, instead of stopping the work
     #[arg(long)]
     pub advisory: bool,
-    /// Warn at this share of it, in percent
+    /// Warn at this percentage of it
     #[arg(long, value_name = "P", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub warn: Option<u8>,
 }

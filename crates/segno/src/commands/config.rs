@@ -18,7 +18,7 @@ use crate::output::Text;
 
 /// Show and change settings
 ///
-/// Settings come from defaults, your file, the project's file, variables and flags; later wins.
+/// Settings come from defaults, your file, the project's file, variables and flags; later ones win.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno config set session.budget 200k")]
 pub struct Args {

@@ -24,13 +24,13 @@ pub const PRICES_FILE: &str = "prices.toml";
 ///
 /// Adds up what agents used and cost, in this project or everywhere. Each run counts once. What the agent itself says
 /// counts; where it says nothing, dated list prices do, and the sum says how much of it that is. Tokens of a model
-/// without a price are shown as unpriced, never as free. prices.toml beside your configuration is laid over the list.
+/// without a price are shown as unpriced, never as free. prices.toml beside your configuration overrides the list.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  segno cost\n  segno cost --by model --everywhere --since 30d\n  segno --session last cost --by phase"
 )]
 pub struct Args {
-    /// What to add up by
+    /// What to group by
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Grouping::Session)]
     pub by: Grouping,
     /// Sessions of all projects
@@ -41,7 +41,7 @@ pub struct Args {
     pub since: Option<Duration>,
 }
 
-/// What to add up by.
+/// What to group by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the words say it")]
 pub enum Grouping {

@@ -26,7 +26,7 @@ use crate::output::style::Meaning;
 
 /// How long each part of the demonstration may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it looks.
+/// How often it checks.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a person needs to read a line.
 const BREATH: Duration = Duration::from_millis(700);

@@ -26,10 +26,10 @@ use crate::output::Text;
 use crate::output::style::Meaning;
 use crate::output::units;
 
-/// Show what was done to the files
+/// Show what changed in the files
 ///
-/// Since the last turn of the last run began, or since a checkpoint, up to now: what was changed after the run is in it,
-/// whoever did it; --until cp-02-final leaves that out. With --stat only which files and how much.
+/// From the beginning of the last run's last turn, or from a checkpoint, until now: changes after the run are included,
+/// whoever made them; --until cp-02-final leaves them out. --stat shows only which files, and how much.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno diff\n  segno diff --since cp-02-red src/\n  segno diff --stat")]
 pub struct DiffArgs {

@@ -26,8 +26,8 @@ use crate::output::units;
 
 /// Look for problems, and repair them if asked
 ///
-/// Checks the store and every event of every session against its hash, takes in the spool, and settles sessions whose
-/// driver died. Damaged files and events are set apart, never deleted.
+/// Checks the store and every event of every session against its hash, records what waits in the spool, and settles
+/// sessions whose driver died. Damaged files and events are set aside, never deleted.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno doctor --deep")]
 pub struct Args {
@@ -155,8 +155,8 @@ fn save(context: &Context, location: &StoreLocation) -> Outcome<Salvaged> {
     context.printer.talk("the store is damaged; saving what can be read");
     doctor::salvage_store(location, &stamp).map_err(|why| {
         CommandError::from(why)
-            .map_message(|why| format!("the repair was ended, and everything is kept as it was: {why}"))
-            .hint("segno doctor --repair   once that is put right")
+            .map_message(|why| format!("the repair stopped, and everything is as it was: {why}"))
+            .hint("segno doctor --repair   once that is fixed")
     })
 }
 
@@ -222,7 +222,7 @@ fn show(
         printer.data(line(
             false,
             "spool",
-            format!("{} waiting to be taken in", units::things(found.spooled, "fact")),
+            format!("{} waiting to be recorded", units::things(found.spooled, "fact")),
         ))?;
     }
     for dir in &found.stale_captures {

@@ -14,7 +14,7 @@ use crate::output::units;
 /// How many sessions and projects are shown unless somebody says otherwise.
 const ROWS: usize = 10;
 
-/// Show what takes room on the disk
+/// Show what uses disk space
 ///
 /// The store, snapshots, captures, spool, copies and archives; then the largest projects and sessions.
 #[derive(ClapArgs, Clone, Debug)]
@@ -51,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         ("spool", usage.spool),
         ("copies of the store", usage.backups),
         ("archive", usage.archive),
-        ("set apart as damaged", usage.quarantine),
+        ("set aside as damaged", usage.quarantine),
         ("together", usage.total),
     ] {
         if bytes > 0 {

@@ -56,17 +56,18 @@ pub struct Args {
     /// The session
     #[command(flatten)]
     pub session: OneSession,
-    /// The form; guessed from the file name if it is not said
+    /// The format; guessed from the file name if it is not given
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// The file
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write the files of its checkpoints too, to FILE.files; import finds them there. Secrets in files are in there
+    /// Write the files of its checkpoints too, to FILE.files; import finds them there. Secrets in those files are
+    /// included
     #[arg(long, requires = "output")]
     pub with_files: bool,
     /// Write the conversations of its agents too, as the agents keep them, to FILE.conversation; import puts them where
-    /// the agents look. Nothing is redacted in there
+    /// the agents look. Nothing in it is redacted
     #[arg(long, requires = "output")]
     pub with_conversation: bool,
     /// Replace the file if there is one already
@@ -74,12 +75,12 @@ pub struct Args {
     pub force: bool,
 }
 
-/// Take sessions in from files
+/// Import sessions from files
 ///
-/// Takes exports and session.yaml views, compressed or not; and folders, or files in them, of other session managers: PRP
-/// (.prp-session), AgentForge, go-team (checkpoints), ultra-create, Ralph (.ralph) and atari. A session that is known already is left as it is. The files of
-/// its checkpoints are taken in from FILE.files, if that is there, and the conversations of its agents are put where the
-/// agents look for them from FILE.conversation. Nothing is overwritten.
+/// Reads exports and session.yaml views, compressed or not; and folders, or files in them, of other session managers: PRP
+/// (.prp-session), AgentForge, go-team (checkpoints), ultra-create, Ralph (.ralph) and atari. A session that is known
+/// already is left as it is. The files of its checkpoints are imported from FILE.files, if that is there, and the
+/// conversations of its agents are put where the agents look for them from FILE.conversation. Nothing is overwritten.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno import session.json.zst\n  segno import .prp-session")]
 pub struct ImportArgs {
@@ -323,7 +324,7 @@ pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
                 Ok(notices) => notices.into_iter().for_each(|notice| context.printer.warn(notice)),
                 Err(why) => context
                     .printer
-                    .warn(format!("the files in {} were not taken in: {why}", beside.display())),
+                    .warn(format!("the files in {} were not imported: {why}", beside.display())),
             }
         }
         talks.extend(import_conversations(context, &ctx, &imported.state, path));
@@ -399,7 +400,7 @@ fn was_a_loop(context: &Context, work: &str, plan: &LoopPlan) {
     let work = segno_engine::core::text::shorten(&work.replace('\n', " "), 200);
     let typed = format!("segno loop --workflow {}{until} --prompt {}", plan.workflow, quoted(&work));
     context.printer.warn_with(
-        "it was a loop; here it is none, because its commands come from elsewhere",
+        "it was a loop; here it is not, because its commands come from elsewhere",
         &[format!("look at them, then begin it here: {typed}")],
     );
 }
@@ -419,7 +420,7 @@ fn import_conversations(
         Ok(carried) => carried,
         // The session is there, and goes on with its brief.
         Err(why) => {
-            context.printer.warn(format!("the conversations were not taken in: {why}"));
+            context.printer.warn(format!("the conversations were not imported: {why}"));
             return Vec::new();
         }
     };

@@ -23,14 +23,14 @@ use crate::output::units;
 /// Nobody has a longer secret.
 const LONGEST: u64 = 1 << 20;
 
-/// Take a secret that slipped in out of everything recorded
+/// Remove a leaked secret from everything recorded
 ///
 /// Asks for the secret without showing it, or reads it from standard input; it is never an argument, which would end up
 /// in the history of your shell. Takes it out of the journal, the lists, long texts, views, captures, logs, the spool,
 /// snapshots and copies of the store, and leaves an event that says so. Lists what it cannot reach.
 ///
-/// With --session ID it takes every text out of that session instead, and drops its snapshots. Shows first what it found, and asks; elsewhere than on a terminal --yes is needed. When it was cut short,
-/// give the same command again.
+/// With --session ID it takes every text out of that session instead, and drops its snapshots. Shows first what it
+/// found, and asks; without a terminal, --yes is needed. If it is interrupted, run the same command again.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  segno forget\n  segno forget --yes < secret.txt\n  segno forget --session 804211"
@@ -68,13 +68,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         if printer.is_json() {
             printer.json(&json!({ "dry_run": args.dry_run, "found": found, "left": [] }))?;
         } else if found.is_empty() {
-            printer.talk("nothing that segno keeps holds it");
+            printer.talk("nothing that segno keeps contains it");
         }
         return Ok(());
     }
     let question = match wish.what {
-        Forget::Secret(_) => "take it out of all of these? It cannot be undone.",
-        Forget::Texts => "take out every text of this session? It cannot be undone.",
+        Forget::Secret(_) => "remove it from all of these? This cannot be undone.",
+        Forget::Texts => "remove every text of this session? This cannot be undone.",
     };
     super::rm::confirm(context, args.yes, "forgotten", question)?;
     let left = ctx.engine.forget_found(&wish, &found)?;
@@ -92,7 +92,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         return Ok(());
     }
     let error = CommandError::failure("not_forgotten", "some of it is still there");
-    Err(error.hint("give the same command again"))
+    Err(error.hint("run the same command again"))
 }
 
 /// The secret, typed unseen at a terminal or read from a pipe.
@@ -111,7 +111,9 @@ fn ask(context: &Context) -> Outcome<Secret> {
         let why = match text.trim().is_empty() {
             true => "no secret was given".to_owned(),
             false => {
-                format!("a secret of less than {SHORTEST_SECRET} characters cannot be told from other text")
+                format!(
+                    "a secret of less than {SHORTEST_SECRET} characters cannot be told apart from other text"
+                )
             }
         };
         let error = CommandError::new(ExitCode::Usage, "usage", why);

@@ -21,12 +21,12 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
 
-/// Measure the gate of a loop's phase, accept what it blocks, or check a receipt
+/// Measure the gate of a loop's phase, accept what blocks it, or check a receipt
 ///
-/// Runs the commands that measure the present phase, on the files as they are, and shows each condition with its value;
-/// nothing follows from it. The exit code is 0 if all of them hold. Fewer tests than before, removed or skipped ones,
-/// and changed scripts, test settings or protected files block a gate; a person may accept that, with a reason. A gate
-/// that passed has left a receipt: --verify runs its commands again and compares.
+/// Runs the commands that measure the current phase, on the files as they are, and shows each condition with its value;
+/// nothing else happens. The exit code is 0 if all of them hold. Fewer tests than before, removed or skipped ones, and
+/// changed scripts, test settings or protected files block a gate; a person may accept that, with a reason. A gate that
+/// passed has left a receipt: --verify runs its commands again and compares.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -44,7 +44,7 @@ pub struct Args {
     /// wrote
     #[arg(long, value_name = "RECEIPT")]
     pub verify: Option<String>,
-    /// It holds only for the very files that were measured
+    /// Require exactly the files that were measured
     #[arg(long, requires = "verify")]
     pub same_tree: bool,
 }
@@ -52,13 +52,13 @@ pub struct Args {
 /// What to do with the gate.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Show each condition with its value, as it was measured last
+    /// Show each condition with its value, as last measured
     Show {
         /// The session
         #[command(flatten)]
         session: OneSession,
     },
-    /// Accept what the gate blocks and a person may accept
+    /// Accept what blocks the gate, as far as a person may
     Accept {
         /// The session
         #[command(flatten)]
@@ -91,7 +91,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Some(Command::Show { session }) => show(context, session.id.as_ref()),
         Some(Command::Receipts { session }) => receipts::list(context, session.id.as_ref()),
         Some(Command::Accept { session, because, condition }) => {
-            context.refuse_below_run("accept what a gate blocks")?;
+            context.refuse_below_run("accept what blocks a gate")?;
             let ctx = CommandContext::open(context)?;
             let id = ctx.session(session.id.as_ref())?;
             let accept = LoopCommand::AcceptGate {
@@ -130,7 +130,7 @@ fn measure(context: &Context, id: Option<&SessionRef>) -> Outcome {
     let why = format!("the gate of {} is closed", status.phase);
     let error = CommandError::failure("gate_closed", why);
     Err(match gate.conditions.iter().any(|one| !one.holds && one.acceptable) {
-        true => error.hint(format!("segno gate accept {} --because \"…\"   if that is well", tail(id))),
+        true => error.hint(format!("segno gate accept {} --because \"…\"   if that is all right", tail(id))),
         false => error,
     })
 }

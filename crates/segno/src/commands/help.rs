@@ -13,7 +13,7 @@ use crate::error::Outcome;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Examples:\n  segno help --all\n  segno help run\n  segno help checkpoint restore")]
 pub struct Args {
-    /// The command, with the words below it
+    /// The command, with its subcommands
     #[arg(value_name = "COMMAND", conflicts_with = "all")]
     pub command: Vec<String>,
     /// List every command

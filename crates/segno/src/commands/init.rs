@@ -27,16 +27,16 @@ const SHOWN: usize = 60;
 
 /// Record every session of your agents, however you start them
 ///
-/// Adds hooks to the settings of Claude Code, Codex, Gemini CLI and opencode: afterwards you go on typing `claude`, `codex`,
-/// `gemini` or `opencode` as before. Everything else in the settings stays as it is, and `segno uninit` gives them back. Shows
-/// the change first and asks. With --project DIR it changes the settings of that project instead of your own. What the other
-/// flags add stays until `segno uninit`, also if `segno init` is called again without them.
+/// Adds hooks to the settings of Claude Code, Codex, Gemini CLI and opencode: afterwards you go on typing `claude`,
+/// `codex`, `gemini` or `opencode` as before. Everything else in the settings stays as it is, and `segno uninit`
+/// restores them. Shows the change first and asks. With --project DIR it changes the settings of that project instead
+/// of your own. What the other flags add stays until `segno uninit`, even if `segno init` is run again without them.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  segno init --dry-run\n  segno init claude codex\n  segno init --statusline --commands --mcp"
 )]
 pub struct InitArgs {
-    /// The agents; those that you have if nothing is said
+    /// The agents (default: those that are installed)
     #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::CODING))]
     pub agents: Vec<String>,
     /// Also have Claude Code show how the session stands, with `segno statusline`; a status line of your own stays
@@ -59,14 +59,14 @@ pub struct InitArgs {
     pub how: HowArgs,
 }
 
-/// Take the hooks of `segno init` out of the settings again
+/// Remove the hooks of `segno init` from the settings
 ///
-/// A file that nobody else changed since is as it was before, to the byte; otherwise only what was added is taken out. Sessions
+/// A file that nobody else changed since is restored to the byte; otherwise only what was added is removed. Sessions
 /// that were recorded stay.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno uninit gemini")]
 pub struct UninitArgs {
-    /// The agents; all of them if nothing is said
+    /// The agents (default: all of them)
     #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::CODING))]
     pub agents: Vec<String>,
     /// How the settings are changed
@@ -77,7 +77,7 @@ pub struct UninitArgs {
 /// How settings are changed.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct HowArgs {
-    /// Change your own settings, which is what happens if nothing is said
+    /// Change your own settings (the default)
     #[arg(long, conflicts_with = "project")]
     pub user: bool,
     /// Only show what would change
@@ -100,7 +100,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
         let plan = installer.plan_plugin_directory(&here.join(directory), env!("CARGO_PKG_VERSION"));
         let change = Change {
             done: "written",
-            already: "nothing to do: it is there",
+            already: "nothing to do: it is installed",
             dry_run: args.how.dry_run,
             yes: args.how.yes,
         };
@@ -135,7 +135,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
     }
     let change = Change {
         done: "installed",
-        already: "nothing to do: all of it is there",
+        already: "nothing to do: everything is installed",
         dry_run: args.how.dry_run,
         yes: args.how.yes,
     };
@@ -148,9 +148,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
                 context.printer.hint(hint);
             }
         }
-        context
-            .printer
-            .hint("start your agent as always, then: segno ls   (segno uninit takes the hooks out again)");
+        context.printer.hint("start your agent as always, then: segno ls   (segno uninit removes the hooks)");
     }
     Ok(())
 }
@@ -170,7 +168,7 @@ pub fn uninit(context: &Context, args: &UninitArgs) -> Outcome {
     }
     let change = Change {
         done: "taken out",
-        already: "nothing to do: nothing of ours is there",
+        already: "nothing to do: nothing of segno is installed",
         dry_run: args.how.dry_run,
         yes: args.how.yes,
     };
@@ -264,7 +262,7 @@ fn apply(
         confirm(context, change.yes, "changed", &format!("change {count} like this?"))?;
     }
     if !due.is_empty() && change.dry_run {
-        printer.talk("nothing was changed: this only shows what would be");
+        printer.talk("nothing was changed: this only shows what would change");
     }
     for plan in &ready {
         let status = match (plan.is_empty(), change.dry_run) {
@@ -374,7 +372,7 @@ fn error(why: &InstallError) -> CommandError {
     let error = CommandError::new(ExitCode::Environment, "settings_left", why.to_string());
     match why {
         InstallError::File { hint, .. } => error.hint(hint.clone()),
-        InstallError::Settings { .. } => error.hint("mend the file, or name the other agents"),
+        InstallError::Settings { .. } => error.hint("repair the file, or name the other agents"),
         InstallError::NoHome => error.hint("set HOME"),
         _ => error,
     }

@@ -36,7 +36,7 @@ pub struct Args {
 /// What to do with the files.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// List the families, where their files are, and how they stand
+    /// List the families, where their files are, and whether they are current
     List(Which),
     /// Write the files now
     Write(Which),

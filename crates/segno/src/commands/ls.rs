@@ -48,7 +48,7 @@ pub enum Status {
     /// Given up
     #[value(alias = "abandoned")]
     Aborted,
-    /// Gone wrong for good
+    /// Failed for good
     Failed,
 }
 

@@ -22,7 +22,7 @@ pub struct MilestoneArgs {
     pub details: Option<String>,
 }
 
-/// Wait at a breakpoint, and go on
+/// Wait at a breakpoint, and continue
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno breakpoint wait \"review the plan\"")]
 pub struct BreakpointArgs {

@@ -30,9 +30,9 @@ use crate::output::units;
 /// The largest text that is read.
 const LIMIT: u64 = 16 << 20;
 
-/// Record what was asked of memory, and keep a cache
+/// Record memory queries, and keep a cache
 ///
-/// Calls of tools that memory.tools and memory.lookups name are recorded by themselves, of any agent.
+/// Calls of the tools that memory.tools and memory.lookups name are recorded automatically, for every agent.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  segno memory cache set api_version '\"v2\"'\n  segno memory find deploy staging\n  \
@@ -57,7 +57,7 @@ pub enum Command {
     Query(Use),
     /// Record something that was looked up in memory
     Lookup(Use),
-    /// Show what memories have said to such a question, in the sessions of this project
+    /// Search what memories have answered, in the sessions of this project
     Find {
         /// Words of the question, all of them
         #[arg(required = true)]
@@ -66,12 +66,12 @@ pub enum Command {
         #[arg(long, value_name = "N", default_value = "10")]
         limit: usize,
     },
-    /// Hand sessions that have ended to a memory outside, each once
+    /// Hand ended sessions to an external memory, each once
     ///
     /// The command is run for each of them, with the session as a JSON document on its standard input, and the names in
-    /// SEGNO_MEMORY_BANK and SEGNO_MEMORY_SESSION. One that it ends with 0 for is remembered, and not handed to the same
-    /// bank again, also if two of these commands run at once. One during which segno itself is killed is handed over
-    /// again. The document holds no secrets that the record does not hold.
+    /// SEGNO_MEMORY_BANK and SEGNO_MEMORY_SESSION. A session for which it exits with 0 is not handed to the same bank
+    /// again, even if two of these commands run at once; one during which segno itself is killed is handed over again.
+    /// The document holds no secrets that the record does not hold.
     Sync(SyncArgs),
     /// Keep small values for the session
     Cache {

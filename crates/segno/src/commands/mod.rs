@@ -75,7 +75,7 @@ pub(crate) fn tell_due(ctx: &crate::command_context::CommandContext<'_>) {
 pub fn run(context: &Context, command: &Command) -> Outcome {
     if context.global.key.is_some() && !records(command) {
         return Err(CommandError::usage("--key is for commands that record something in a session")
-            .hint("leave --key out: this command cannot be made to happen only once by it"));
+            .hint("leave --key out: it cannot make this command happen only once"));
     }
     if let Some(what) = guarded(command) {
         context.refuse_below_run(what)?;

@@ -29,8 +29,8 @@ use crate::output::units;
 
 /// Start a session
 ///
-/// The session belongs to the project and is active at once. If the project has an open session already, say
-/// --parallel to have another one beside it.
+/// The session belongs to the project and is active at once. If the project has an open session already, use --parallel
+/// to have another one beside it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno new \"login form\" --phases red,green,refactor --budget 200k\n  \
     segno new --file prp/login.md --workflow prp")]
@@ -46,13 +46,14 @@ pub struct Args {
     /// Start in this phase instead of the first one
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
-    /// Tokens the session may use, like 50000 or 50k; when they are used up, its agent is stopped and none is started any more
+    /// Tokens the session may use, like 50000 or 50k; when they are used up, its agent is stopped and no other is
+    /// started
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
     pub budget: Option<u64>,
     /// Only warn when a budget is used up; stop and refuse nothing
     #[arg(long)]
     pub advisory: bool,
-    /// Dollars the session may cost; when they are spent, its agent is stopped and none is started any more
+    /// Dollars the session may cost; when they are spent, its agent is stopped and no other is started
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub cost: Option<u64>,
     /// The file that says what is to be done; its name is the topic unless you give one
@@ -68,7 +69,7 @@ pub struct Args {
     /// ended; a signal pauses it
     #[arg(long)]
     pub hold: bool,
-    /// Begin a git branch of this name for it; {id} stands for the session's id
+    /// Create a git branch of this name for it; {id} stands for the session's id
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
 }

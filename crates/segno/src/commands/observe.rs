@@ -22,7 +22,7 @@ use crate::error::Outcome;
 use crate::files;
 use crate::recent;
 
-/// Give commands as a go-team observer does
+/// Use the commands of a go-team observer
 ///
 /// *sessions, *resume, *resume:ID (or its number), *session-info, *session-info:ID, *abandon:ID, *cleanup, *new, *new:TOPIC,
 /// *checkpoints or *cp-list, *cp-show:N, *cp-diff:A, *cp-diff:A:B, *rollback:STEP or *rollback:cp-ID, *rollback-force:STEP,
@@ -34,7 +34,7 @@ pub struct Args {
     /// The command, with its star
     #[arg(value_name = "COMMAND")]
     pub command: Option<String>,
-    /// Do it without being asked, for *rollback and *cleanup
+    /// Do not ask, for *rollback and *cleanup
     #[arg(long, short, requires = "command")]
     pub yes: bool,
 }

@@ -23,7 +23,7 @@ use crate::output::style::Meaning;
 use crate::output::style::Symbol;
 use crate::output::units;
 
-/// Understand a recorded stream of an agent
+/// Show what segno understands of an agent's recorded output
 ///
 /// Reads what an agent printed and says what happened, as segno understands it: one event per line, and how the run
 /// ended as the last line. With --json for programs. Nothing is recorded.

@@ -64,7 +64,7 @@ pub struct AttemptArgs {}
 #[command(after_help = "Example:\n  segno iteration")]
 pub struct IterationArgs {}
 
-/// Say how far the work is
+/// Record how far the work is
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno progress 60")]
 pub struct ProgressArgs {

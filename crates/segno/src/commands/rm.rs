@@ -15,7 +15,7 @@ use crate::output::units;
 
 /// Remove sessions and everything recorded about them
 ///
-/// Asks first on a terminal; elsewhere --yes is needed. `segno export` keeps a copy.
+/// Asks first on a terminal; without one, --yes is needed. `segno export` keeps a copy.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno rm 804211 118830 --yes")]
 pub struct Args {

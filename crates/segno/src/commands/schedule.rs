@@ -17,11 +17,11 @@ use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::output::units;
 
-/// Go on with parked loops by a timer of the system
+/// Resume parked loops with a system timer
 ///
-/// Writes a timer for the user's systemd (launchd on macOS) that looks every few minutes for loops of this store that
-/// are due, and goes on with them: segno loop resume --due. Without a word it writes and arms the timer. The agents must
-/// be logged in: variables with keys are not written down.
+/// Installs a timer of your systemd user session (launchd on macOS) that checks every few minutes for loops of this
+/// store that are due, and resumes them: segno loop resume --due. Without a subcommand it writes and enables the timer.
+/// The agents must be logged in: variables that hold keys are not written to it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -31,7 +31,7 @@ pub struct Args {
     /// What to do; arms the timer if nothing is said
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// How often it looks
+    /// How often it checks
     #[arg(long, value_name = "TIME", value_parser = age, default_value = "10m")]
     pub every: Duration,
     /// Show what would be written and run, and do nothing
@@ -42,9 +42,9 @@ pub struct Args {
 /// What to do with the timer.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Command {
-    /// Show whether the timer is there and armed, and which loops wait
+    /// Show whether the timer is installed and enabled, and which loops wait
     List,
-    /// Disarm and remove the timer
+    /// Disable and remove the timer
     Remove,
 }
 
@@ -127,8 +127,10 @@ pub(super) fn arm(ctx: &CommandContext<'_>, schedule: &Schedule, dry_run: bool) 
     } else if armed.is_ok() {
         match schedule.job {
             Job::Due { every } => {
-                printer
-                    .talk(format!("armed: it looks every {} for loops that are due", units::duration(every)));
+                printer.talk(format!(
+                    "enabled: it checks every {} for loops that are due",
+                    units::duration(every)
+                ));
                 printer.hint("segno schedule list   segno schedule remove");
             }
             Job::Follow => {
@@ -140,7 +142,7 @@ pub(super) fn arm(ctx: &CommandContext<'_>, schedule: &Schedule, dry_run: bool) 
     armed.map_err(|why| {
         let mut error = CommandError::failure(
             "not_armed",
-            format!("{} is written, but not armed: {why}", noun(schedule)),
+            format!("{} is written, but not enabled: {why}", noun(schedule)),
         );
         for words in schedule.arming() {
             error = error.hint(words.join(" "));
@@ -155,8 +157,8 @@ fn list(ctx: &CommandContext<'_>, schedule: &Schedule) -> Outcome {
         return printer.json(&document(schedule));
     }
     let stands = match (schedule.is_written(), schedule.is_armed()) {
-        (false, _) => "no timer: segno schedule arms one",
-        (true, false) => "the timer is written, but not armed: segno schedule",
+        (false, _) => "no timer: segno schedule installs one",
+        (true, false) => "the timer is written, but not enabled: segno schedule",
         (true, true) => "armed",
     };
     printer.data(format!("{}   {stands}", schedule.name()))?;
@@ -179,7 +181,7 @@ pub(super) fn remove(ctx: &CommandContext<'_>, schedule: &Schedule) -> Outcome {
     match (there, disarmed) {
         (false, _) => printer.talk(format!("{} is not there", noun(schedule))),
         (true, Ok(())) => printer.talk(format!("{} is gone", noun(schedule))),
-        (true, Err(why)) => printer.warn(format!("its files are removed; it could not be disarmed: {why}")),
+        (true, Err(why)) => printer.warn(format!("its files are removed; it could not be disabled: {why}")),
     }
     Ok(())
 }

@@ -140,7 +140,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     context.printer.table(&table)?;
     if let Some(agent) = segno_engine::run::living_agent(&state).filter(|_| lease.is_none()) {
-        let text = format!("its agent (pid {}) lives on, and nobody drives it", agent.pid);
+        let text = format!("its agent (pid {}) is still running, and nobody drives it", agent.pid);
         context.printer.warn_with(text, &[format!("segno attach {0}   (or: segno kill {0})", tail(id))]);
     }
     context.printer.hint(next(&state));

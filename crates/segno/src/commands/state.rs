@@ -21,7 +21,7 @@ pub struct Args {
     /// The session
     #[command(flatten)]
     pub session: OneSession,
-    /// What is under way right now: the step, the last action, what is pending, and where to take it up again
+    /// What is under way right now: the step, the last action, what is pending, and where to resume
     #[arg(long)]
     pub live: bool,
 }

@@ -40,12 +40,13 @@ const LARGEST: u64 = 1 << 20;
 const USUAL: &str =
     "{session}[ {phase}][ · {doubt}][ · {budget}][ · {cost}][ · {limits}][ · {breaker}][ · {checkpoint}]";
 
-/// Print how the session stands in one line, for Claude Code's status line or a prompt
+/// Print the session's status in one line, for Claude Code's status line or a shell prompt
 ///
-/// Reads what Claude Code tells its status line on standard input, and says which session the conversation is recorded in,
-/// its phase, budget, the windows of the plan, an open breaker and the last checkpoint. `segno init --statusline` registers
-/// it. With `--format` it is for prompts such as starship: standard input is left alone, and the session is the one of this
-/// directory in which something happened last. It never fails for a store that is missing, busy or broken: it says less.
+/// Reads what Claude Code passes to its status line on standard input, and says which session the conversation is
+/// recorded in, its phase, budget, the windows of the plan, an open breaker and the last checkpoint. `segno init
+/// --statusline` registers it. With `--format` it is for prompts such as starship: standard input is left alone, and
+/// the session is the one of this directory in which something happened last. A store that is missing, busy or broken
+/// never makes it fail: it shows less.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     after_help = "In --format, {name} stands for a value and [ ... ] for text that is left out if no value in it is known; \
@@ -58,7 +59,7 @@ pub struct Args {
     /// What is printed, instead of the usual line
     #[arg(long, value_name = "TEXT", value_parser = Format::parse)]
     pub format: Option<Format>,
-    /// Read what Claude Code tells on standard input with --format too
+    /// Read what Claude Code passes on standard input with --format too
     #[arg(long, requires = "format")]
     pub input: bool,
 }

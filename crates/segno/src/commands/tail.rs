@@ -20,7 +20,7 @@ const WAIT: Duration = Duration::from_millis(500);
 /// How many events are shown first.
 const FIRST: u64 = 30;
 
-/// Watch a run from elsewhere
+/// Watch a run from another terminal
 ///
 /// Shows what the agent of a session does in the same form as `segno run`. With --follow it goes on until the run
 /// ends. With --json, one event per line, as `segno log` prints them.
@@ -33,7 +33,7 @@ pub struct Args {
     /// Go on until the run ends, or Ctrl-C
     #[arg(long, short)]
     pub follow: bool,
-    /// Start with so many events before now
+    /// Start with this many earlier events
     #[arg(long, short = 'n', value_name = "N", default_value_t = FIRST)]
     pub lines: u64,
 }

@@ -36,14 +36,14 @@ pub enum Command {
         /// Its number
         id: u64,
     },
-    /// Take a task off the list undone
+    /// Drop a task without doing it
     Drop {
         /// Its number
         id: u64,
     },
     /// List the tasks
     List,
-    /// Print what the agent was asked to do, all of it
+    /// Print everything that the agent was asked to do
     Show,
 }
 

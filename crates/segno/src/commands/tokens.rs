@@ -23,7 +23,7 @@ const LIMIT: u64 = 256 << 20;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno tokens --input 12k --output 800 --cost 0.05")]
 pub struct Args {
-    /// Tokens altogether, when they are not known apart
+    /// Total tokens, when their kinds are not known
     #[arg(value_name = "N", allow_negative_numbers = true, value_parser = count, conflicts_with_all = ["input", "output", "cache_read", "cache_write", "estimate"])]
     pub total: Option<u64>,
     /// Tokens that went in

@@ -52,7 +52,7 @@ pub struct RestoreFlags {
 pub struct UndoArgs {
     /// Only these files and directories
     pub paths: Vec<PathBuf>,
-    /// So many turns
+    /// How many turns
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub turns: u64,
     /// To this checkpoint
@@ -70,7 +70,7 @@ pub struct UndoArgs {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno redo")]
 pub struct RedoArgs {
-    /// So many turns
+    /// How many turns
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub turns: u64,
     /// How to go there

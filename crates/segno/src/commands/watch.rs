@@ -20,16 +20,16 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
 
-/// How often it looks.
+/// How often it checks.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long it rests at once, so that it ends soon when it is asked to.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Follow agents that you started yourself
 ///
-/// Reads the logs of conversations that hooks of segno init tell of, so that what is said and used is recorded before the
-/// next hook, and an agent that died is found at once. It is not needed: hooks and every other command do the same, later.
-/// It goes on until Ctrl-C. segno watch install runs it as a service of yours.
+/// Reads the conversation logs that the hooks of segno init report, so that text and token use are recorded before the
+/// next hook, and a dead agent is noticed at once. You do not need it: hooks and every other command do the same, only
+/// later. Runs until Ctrl-C; segno watch install runs it as a user service.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -39,7 +39,7 @@ pub struct Args {
     /// What to do; follows if nothing is said
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Look once and end
+    /// Look once and exit
     #[arg(long)]
     pub once: bool,
 }
@@ -47,13 +47,13 @@ pub struct Args {
 /// What to do with the service.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub enum Command {
-    /// Run it as a service of the user, by systemd or launchd
+    /// Run it as a user service, under systemd or launchd
     Install {
         /// Show what would be written and run, and do nothing
         #[arg(long)]
         dry_run: bool,
     },
-    /// Show whether the service is there
+    /// Show whether the service is installed
     List,
     /// Stop and remove the service
     Remove,

@@ -31,26 +31,26 @@ pub struct Args {
 /// What to do with workflows.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// List all that can be used here
+    /// List the workflows that can be used here
     List,
-    /// Print one as its file has it
+    /// Print a workflow as its file has it
     Show {
         /// Which
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Say what is wrong with one, or with all of the project
+    /// Check a workflow, or all of the project's own
     Check {
         /// Which
         #[arg(value_name = "NAME")]
         name: Option<String>,
     },
-    /// Write a new one into .segno/workflows
+    /// Write a new workflow into .segno/workflows
     New {
         /// Its name
         #[arg(value_name = "NAME")]
         name: String,
-        /// The workflow that it begins as
+        /// The workflow to start from
         #[arg(long, value_name = "NAME", default_value = "prp")]
         from: String,
     },

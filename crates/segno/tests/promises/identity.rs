@@ -99,7 +99,7 @@ promise!(
         assert!(text.contains("777"));
         std::fs::write(&path, text.replace("777", "7770")).unwrap();
         let said = lab.run(&["ls"]);
-        assert!(said.stderr.contains("could not be taken in"), "{}", said.stderr);
+        assert!(said.stderr.contains("could not be recorded"), "{}", said.stderr);
         let own = format!("sqlite:{}", default_store(&lab).display());
         assert_eq!(tokens_used(&lab, &own), 0);
         let apart = state_directory(&lab).join("spool/set-apart").join(path.file_name().unwrap());

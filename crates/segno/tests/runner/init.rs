@@ -42,11 +42,11 @@ fn there_and_back() {
     );
     assert!(settings(&env).contains("// the good one") && settings(&env).contains("PreToolUse"));
     let again = env.run(&["init", "--yes"]);
-    assert!(again.stderr.contains("claude  nothing to do: all of it is there"), "{}", again.stderr);
+    assert!(again.stderr.contains("claude  nothing to do: everything is installed"), "{}", again.stderr);
     let back = env.run(&["uninit", "--yes"]);
     assert_eq!((back.code, settings(&env).as_str()), (0, CLAUDE), "{}", back.stderr);
     let again = env.run(&["uninit", "--yes"]);
-    assert!(again.stderr.contains("nothing to do: nothing of ours is there"), "{}", again.stderr);
+    assert!(again.stderr.contains("nothing to do: nothing of segno is installed"), "{}", again.stderr);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn what_is_asked_for_besides_hooks_comes_and_goes() {
     assert!(env.path("home/.claude/commands/sessions.md").is_file());
     assert!(env.read("project/AGENTS.md").starts_with("# Rules\n\n<!-- segno init --agents-md: begin -->\n"));
     let again = env.run(&all);
-    assert!(again.stderr.contains("claude  nothing to do: all of it is there"), "{}", again.stderr);
+    assert!(again.stderr.contains("claude  nothing to do: everything is installed"), "{}", again.stderr);
     let back = env.run(&["uninit", "--yes"]);
     assert_eq!((back.code, settings(&env).as_str()), (0, CLAUDE), "{}", back.stderr);
     assert_eq!(env.read("home/.claude.json"), "{\n  \"numStartups\": 3\n}\n");

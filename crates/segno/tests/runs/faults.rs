@@ -356,7 +356,7 @@ fn an_agent_that_nobody_drives(#[case] command: &str) {
     live.signal(Signal::KILL);
     live.finish();
     let shown = lab.run(&["show", "last"]);
-    assert!(shown.stderr.contains("lives on, and nobody drives it"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("is still running, and nobody drives it"), "{}", shown.stderr);
     let ended = lab.run(&[command, "last"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     lab.assert_nothing_left();

@@ -234,7 +234,7 @@ impl Queueing<'_> {
                 Ok(answer) => return Ok(answer),
                 Err(Unlisted::Stopped) => break,
                 Err(Unlisted::Because(why)) if tried >= TRIES => {
-                    return Err(Held::Needs(format!("it cannot be told what there is to do: {why}")));
+                    return Err(Held::Needs(format!("cannot tell what there is to do: {why}")));
                 }
                 Err(Unlisted::Because(_)) => {
                     let until = self.engine.now().plus_seconds(BETWEEN);
@@ -262,7 +262,7 @@ impl Queueing<'_> {
                 ("", title) => format!("{title} ({why})"),
                 (id, _) => format!("{id} ({why})"),
             });
-            open.push(format!("not fit to be taken up: {}", named.collect::<Vec<_>>().join(", ")));
+            open.push(format!("cannot be worked on: {}", named.collect::<Vec<_>>().join(", ")));
         }
         if !open.is_empty() {
             let why = format!("nothing is left but what is {}", open.join("; "));
@@ -275,8 +275,10 @@ impl Queueing<'_> {
         let items = the_loop(&state)?.items.iter();
         let gone: Vec<&str> = items.filter(|(_, it)| failed(it)).map(|(id, _)| id.as_str()).collect();
         if !gone.is_empty() {
-            let why =
-                format!("no item is left, but these failed and are in the list no more: {}", gone.join(", "));
+            let why = format!(
+                "no item is left, but these failed and are no longer in the list: {}",
+                gone.join(", ")
+            );
             let verdict = LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why };
             return Ok(self.stand_still(verdict)?);
         }

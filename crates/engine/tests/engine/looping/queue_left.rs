@@ -33,7 +33,7 @@ fn items_that_cannot_be_taken_up_are_not_done() {
     let ended = yard.drive(begin(&yard, |_| {})).unwrap();
     assert!(needs_a_decision(&ended), "{:?}", ended.verdict);
     assert_eq!((ended.state.status, yard.read("made").as_str()), (Status::Paused, "a\n"));
-    let left = "not fit to be taken up: -rf (its id begins with a dash), Y (it has no id)";
+    let left = "cannot be worked on: -rf (its id begins with a dash), Y (it has no id)";
     assert!(ended.why.contains(left), "{}", ended.why);
 }
 
@@ -140,6 +140,6 @@ fn a_failed_item_that_is_taken_out_of_the_list_is_not_done() {
     });
     let ended = yard.drive(session).unwrap();
     assert!(needs_a_decision(&ended), "{:?}", ended.verdict);
-    assert!(ended.why.contains("failed and are in the list no more: a"), "{}", ended.why);
+    assert!(ended.why.contains("failed and are no longer in the list: a"), "{}", ended.why);
     assert_eq!((ended.state.status, stand(&ended, "a").end), (Status::Paused, Some(ItemEnd::Failed)));
 }

@@ -75,7 +75,7 @@ pub(super) fn verify(
     }
     let what = match (now.holds, now.same_commands) {
         (false, _) => "what is measured now is not what the receipt says",
-        (true, false) => "the commands are not made of the same scripts any more",
+        (true, false) => "the commands no longer use the same scripts",
         (true, true) => "these are not the files that were measured",
     };
     Err(CommandError::failure("receipt_differs", format!("the receipt of {phase} does not hold: {what}")))
@@ -109,8 +109,7 @@ fn show(
     }
     let scripts = if now.same_commands { "as they were" } else { "changed" };
     printer.data(format!("  {} commands and their scripts: {scripts}", mark(now.same_commands)))?;
-    let tree =
-        if now.same_tree { "the one that was measured" } else { "another than the one that was measured" };
+    let tree = if now.same_tree { "the one that was measured" } else { "not the one that was measured" };
     printer.data(format!("  {} tree: {tree}", mark(now.same_tree)))
 }
 

@@ -40,7 +40,7 @@ pub struct Args {
 /// A loop to begin.
 #[derive(ClapArgs, Clone, Debug, Default)]
 pub struct BeginArgs {
-    /// A file with what is to be done
+    /// A file that says what is to be done
     #[arg(value_name = "FILE", conflicts_with = "prompt")]
     pub file: Option<PathBuf>,
     /// What is to be done
@@ -50,8 +50,8 @@ pub struct BeginArgs {
     /// checklist. Each item is worked on in a session of its own, one after another, under the caps of this loop
     #[arg(long, value_name = "COMMAND|FILE")]
     pub work: Option<String>,
-    /// The command that shows one item, with {item} in it, to ask whether it is closed; known for br and bd. Without it,
-    /// an item is closed when it is listed no more
+    /// The command that shows one item, with {item} in it, to ask whether it is closed; known for br and bd. Without
+    /// it, an item is closed when it is no longer listed
     #[arg(long, value_name = "COMMAND", requires = "work")]
     pub work_show: Option<String>,
     /// When no item is left, wait for new ones
@@ -74,7 +74,7 @@ pub struct BeginArgs {
     /// The workflow: simple, prp, tdflow, spec, go-team, or your own in .segno/workflows
     #[arg(long, short, value_name = "NAME", default_value = "simple")]
     pub workflow: String,
-    /// With the phases that the workflow can do without, such as the review of prp
+    /// Include the optional phases of the workflow, such as the review of prp
     #[arg(long)]
     pub optional_phases: bool,
     /// Which agent; several, in order, take over from each other at a limit instead of waiting
@@ -92,14 +92,14 @@ pub struct BeginArgs {
     /// What the session is about, in a few words
     #[arg(long, value_name = "TEXT")]
     pub topic: Option<String>,
-    /// Begin a git branch of this name; {id} stands for the session's id. With --work every item has its own: {item}
+    /// Create a git branch of this name; {id} stands for the session's id. With --work every item has its own: {item}
     /// stands for the item's id
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
-    /// Stop after so many iterations
+    /// Stop after this many iterations
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_iterations: Option<u64>,
-    /// Stop after so long, time spent waiting for limits not counted
+    /// Stop after this much time; waiting for limits does not count
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub max_time: Option<Duration>,
     /// Tokens the session may use, like 500k
@@ -120,10 +120,10 @@ pub struct BeginArgs {
     /// Tokens that may be used in an hour
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
     pub tokens_per_hour: Option<u64>,
-    /// Stop before this share of any of the plan's windows is used, in percent
+    /// Stop before this percentage of any of the plan's windows is used
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub stop_at: Option<u8>,
-    /// Leave this share of the plan's week for other work, in percent
+    /// Leave this percentage of the plan's week for other work
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub leave: Option<u8>,
     /// Work only in these hours, like 22:00-07:00
@@ -132,14 +132,14 @@ pub struct BeginArgs {
     /// With several agents: the first one takes over again when its window is open
     #[arg(long, requires = "agent")]
     pub back: bool,
-    /// At a limit end parked, instead of waiting here until it is over
+    /// At a limit, park the loop and exit instead of waiting here until it is over
     #[arg(long)]
     pub no_wait: bool,
     /// Stay where a person is needed: at a breakpoint until segno breakpoint continue, and when the breaker opens until one more
     /// iteration may be tried
     #[arg(long)]
     pub stay: bool,
-    /// Show the plan and the first prompt, and begin nothing
+    /// Show the plan and the first prompt, and start nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Do not let the agent report its calls before they run
@@ -164,7 +164,7 @@ pub enum Command {
         /// Its name
         #[arg(value_name = "NAME", default_value = "mine")]
         name: String,
-        /// The workflow that it begins as
+        /// The workflow to start from
         #[arg(long, value_name = "NAME", default_value = "prp")]
         from: String,
     },
@@ -174,18 +174,18 @@ pub enum Command {
         #[command(flatten)]
         session: OneSession,
     },
-    /// Go on with a loop that stands still
+    /// Resume a loop that is not running
     Resume {
         /// The session
         #[command(flatten)]
         session: OneSession,
-        /// All loops of the store whose time has come, one after the other for each account
+        /// Resume all loops of the store that are due, one after another for each account
         #[arg(long, conflicts_with_all = ["id", "now", "more"])]
         due: bool,
-        /// Also before the time that it waits for
+        /// Resume it even before the time that it waits for
         #[arg(long)]
         now: bool,
-        /// At a limit end parked, instead of waiting here
+        /// At a limit, park the loop and exit instead of waiting here
         #[arg(long)]
         no_wait: bool,
         /// What wakes it
@@ -194,10 +194,10 @@ pub enum Command {
         /// Stay where a person is needed, as segno loop --stay does
         #[arg(long)]
         stay: bool,
-        /// Allow so many more iterations, for one that has used up its own
+        /// Allow this many more iterations, for a loop that has used up its own
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         more: Option<u64>,
-        /// Allow so much more time, for one that has used up its own
+        /// Allow this much more time, for a loop that has used up its own
         #[arg(long, value_name = "TIME", value_parser = age)]
         more_time: Option<Duration>,
     },
@@ -210,7 +210,7 @@ pub enum Command {
         #[arg(value_name = "ID")]
         id: Option<crate::commands::args::SessionRef>,
     },
-    /// Try a work item again at once that failed, was set aside or was left out
+    /// Retry at once a work item that failed, was set aside or was left out
     Retry {
         /// The item's id
         #[arg(value_name = "ITEM")]
@@ -219,7 +219,7 @@ pub enum Command {
         #[arg(value_name = "ID")]
         id: Option<crate::commands::args::SessionRef>,
     },
-    /// Leave the present phase without its gate, at the end of the iteration
+    /// Leave the current phase without passing its gate, at the end of the iteration
     SkipPhase {
         /// The session
         #[command(flatten)]

@@ -51,11 +51,7 @@ pub(super) fn run(context: &Context, by: super::args::WokenBy) -> Outcome {
         0 => Ok(()),
         left => {
             let what = units::things(left as u64, "loop");
-            Err(CommandError::new(
-                ExitCode::Failure,
-                "left_alone",
-                format!("{what} could not be gone on with"),
-            ))
+            Err(CommandError::new(ExitCode::Failure, "left_alone", format!("{what} could not be resumed")))
         }
     }
 }

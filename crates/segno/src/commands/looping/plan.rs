@@ -106,7 +106,7 @@ fn work(args: &BeginArgs, queue: Option<&QueuePlan>) -> Outcome<String> {
         }
     };
     if text.trim().is_empty() {
-        return Err(CommandError::usage("what is to be done is empty"));
+        return Err(CommandError::usage("the text that says what is to be done is empty"));
     }
     Ok(if queue.is_some() { super::queue::with_names(&text) } else { text })
 }

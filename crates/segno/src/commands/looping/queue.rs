@@ -127,7 +127,7 @@ pub(super) fn dry_run(
 ) -> Outcome {
     let redactor = segno_engine::redact::Redactor::new(segno_engine::redact::Options::default());
     let listed = list_work(queue, &context.project.root, settings, &redactor).map_err(|why| {
-        CommandError::failure("no_work_list", format!("it cannot be told what there is to do: {why}"))
+        CommandError::failure("no_work_list", format!("cannot tell what there is to do: {why}"))
             .hint("run the command yourself: it has to print a list of items as JSON")
     })?;
     let mark = |item: &segno_engine::core::looping::QueueItem| WorkItemMark {
@@ -200,7 +200,7 @@ pub(super) fn retry(context: &Context, item: &str, id: Option<&SessionRef>) -> O
         used: ItemUse::default(),
     };
     let acted = ctx.act(id, vec![loop_command(again)])?;
-    ctx.report(&acted, format!("item {item} is tried again, from its first try on"))?;
+    ctx.report(&acted, format!("item {item} is tried again from the beginning"))?;
     if acted.state.driver.is_none() {
         context.printer.hint(format!("segno loop resume {}", tail(id)));
     }

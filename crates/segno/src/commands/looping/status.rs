@@ -72,7 +72,7 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
         if status.waiting_until.is_some() {
             let timer = super::watch::timer_armed(&ctx);
             let words =
-                if timer { "the timer of segno schedule" } else { "no timer: segno schedule arms one" };
+                if timer { "the timer of segno schedule" } else { "no timer: segno schedule installs one" };
             printer.data(format!(
                 "  woken by   {words}, the process that waits for it, or segno loop resume --due"
             ))?;

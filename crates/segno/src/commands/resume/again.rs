@@ -77,7 +77,7 @@ pub(crate) fn again(
         }
         if attempt == policy.attempts {
             let attempts = units::things(policy.attempts, "attempt");
-            let reason = format!("{attempts} to take it up again used up: {}", report.outcome.reason);
+            let reason = format!("{attempts} to restart it used up: {}", report.outcome.reason);
             let acted = ctx.engine.act(session, Command::Fail { reason: Some(reason.as_str().into()) })?;
             printer.warn(format!("the session has failed: {reason}"));
             report.state = acted.state;

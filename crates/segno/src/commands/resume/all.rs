@@ -49,14 +49,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Outcome {
         if printer.is_json() {
             return printer.json(&json!({ "resumed": [] }));
         }
-        printer.talk("nothing was cut off that an agent could go on with");
+        printer.talk("there is no interrupted work that an agent could continue");
         return Ok(());
     }
     if !printer.is_json() {
         printer.talk_table(&table(context, &with_agent));
         if !without.is_empty() {
             let more = units::things(without.len() as u64, "session");
-            printer.talk(format!("{more} without an agent: segno resume ID takes one up"));
+            printer.talk(format!("{more} without an agent: segno resume ID resumes one"));
         }
     }
     confirm(context, args.yes, with_agent.len())?;

@@ -55,7 +55,7 @@ pub(super) fn take_up(ctx: &CommandContext<'_>, state: &State, asks: bool) -> Ou
             go_on(ctx, id, false, false)
         }
         "m" | "modify" => {
-            printer.talk("what shall the agent know? One line; it is in the next prompt:");
+            printer.talk("what should the agent know? One line; it is in the next prompt:");
             let note = crate::ask::text()?;
             if note.is_empty() {
                 return Err(cancelled("nothing was said, and nothing was done"));

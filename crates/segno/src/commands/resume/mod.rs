@@ -110,10 +110,10 @@ pub struct Args {
     /// Only the session about this file
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// One more argument for the agent; may be repeated
+    /// Another argument for the agent; may be repeated
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub args: Vec<String>,
-    /// Give the agent the arguments again that were given by hand for its last run
+    /// Give the agent the extra arguments of its last run again
     #[arg(long)]
     pub same_args: bool,
     /// Leave the terminal first, for --all
@@ -131,7 +131,7 @@ pub enum From {
     Checkpoint,
     /// What is there now
     Live,
-    /// The first step, in a new session that takes the place of this one and keeps its task and caps
+    /// The first step, in a new session that replaces this one and keeps its task and caps
     Fresh,
 }
 

@@ -195,6 +195,6 @@ pub(super) fn ask(context: &Context, state: &State, options: &Options) -> Outcom
             .ok()
             .and_then(|number| options.offered.get(number.checked_sub(1)?))
             .map(|option| Answer::ResumeFrom(option.recovery))
-            .ok_or_else(|| cancelled("that is none of the answers; nothing was done")),
+            .ok_or_else(|| cancelled("that is not one of the answers; nothing was done")),
     }
 }

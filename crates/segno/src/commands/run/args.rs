@@ -14,10 +14,10 @@ use crate::commands::args::dollars;
 /// Run an agent, recorded and watched
 ///
 /// Starts the agent in a new session, or in the one that --session names. Everything it does is in the journal before
-/// it is shown; its processes are all gone when it ends. Its last words go to standard output, everything else to
-/// standard error. With --json, every event is a line, and the last line is the result. Without a prompt, on a terminal,
-/// the agent's own interface gets the terminal, and what it does is recorded all the same; without a terminal, standard
-/// input is the prompt.
+/// it is shown; its processes are all gone when it ends. Its final answer goes to standard output, everything else to
+/// standard error. With --json, every event is a line, and the last line is the result. Without a prompt, on a
+/// terminal, the agent's own interface gets the terminal, and what it does is recorded all the same; without a
+/// terminal, standard input is the prompt.
 #[derive(ClapArgs, Clone, Debug, Default)]
 #[command(after_help = "Examples:\n  segno run --prompt \"make the tests pass\"\n  \
     segno run --agent codex --file task.md --max-turns 40\n  segno run --detach --work-item item.json\n  \
@@ -26,10 +26,10 @@ pub struct Args {
     /// Which agent: claude, codex, gemini, opencode, a NAME of [agents.NAME], or auto for the first one installed
     #[arg(long, value_name = "NAME", conflicts_with = "command")]
     pub agent: Option<String>,
-    /// What the agent shall do
+    /// What the agent should do
     #[arg(long, short, value_name = "TEXT", conflicts_with = "file")]
     pub prompt: Option<String>,
-    /// A file with what the agent shall do; - is standard input
+    /// A file that says what the agent should do; - is standard input
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// A work item as a tracker prints it (JSON); - is standard input
@@ -41,19 +41,19 @@ pub struct Args {
     /// What the session is about, in a few words
     #[arg(long, value_name = "TEXT")]
     pub topic: Option<String>,
-    /// Begin a git branch of this name for a new session; {id} stands for its id
+    /// Create a git branch of this name for a new session; {id} stands for its id
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
-    /// Go on in the conversation of this session, in a new session
+    /// Continue the conversation of this session in a new session
     #[arg(long, value_name = "ID")]
     pub continue_from: Option<SessionRef>,
-    /// With --continue-from: in a copy of the conversation, which stays as it is
+    /// With --continue-from: continue a copy; the original conversation stays as it is
     #[arg(long, requires = "continue_from")]
     pub fork: bool,
     /// The model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Stop after so many turns
+    /// Stop after this many turns
     #[arg(long, value_name = "N")]
     pub max_turns: Option<u32>,
     /// Tokens the session may use, like 50k; using them up stops the run
@@ -68,31 +68,31 @@ pub struct Args {
     /// Dollars that this run may cost; costing more stops it
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub run_cost: Option<u64>,
-    /// Stop after so long altogether, like 90s or 2h
+    /// Stop after this much time in total, like 90s or 2h
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub timeout: Option<Duration>,
-    /// Stop after so long without a sign of life; 0s is never
+    /// Stop after this much time without a sign of life; 0s means never
     #[arg(long, value_name = "TIME", value_parser = age)]
     pub silence: Option<Duration>,
     /// How long each step of stopping waits, in milliseconds
     #[arg(long, value_name = "MS")]
     pub grace: Option<u64>,
-    /// Who says whether a call may run that the agent's own settings do not settle
+    /// Who decides about calls that the agent's own settings leave open
     #[arg(long, value_name = "WHO")]
     pub permissions: Option<Manner>,
     /// Do not let the agent report its calls before they run
     #[arg(long)]
     pub no_hooks: bool,
-    /// One more argument for the agent; may be repeated
+    /// Another argument for the agent; may be repeated
     #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
     pub args: Vec<String>,
     /// Restart the agent after a crash, at most N times (default: resume.attempts; 0: never)
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     pub auto_resume: Option<Option<u32>>,
-    /// Go on in the background, also after the terminal is gone
+    /// Run in the background, even after the terminal is closed
     #[arg(long, conflicts_with = "raw")]
     pub detach: bool,
-    /// Print what the agent prints, as it is
+    /// Print the agent's output unchanged
     #[arg(long)]
     pub raw: bool,
     /// Tell the session's id to this descriptor, for --detach

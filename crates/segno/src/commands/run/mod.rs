@@ -288,7 +288,7 @@ pub(super) fn report(ctx: &CommandContext<'_>, session: SessionId, raw: bool, re
         let open = report.state.run.as_ref().is_some_and(segno_engine::core::state::RunMark::is_running);
         printer.warn(match open {
             true => format!(
-                "what the run printed last is not recorded yet; it is kept in {}, and the next command takes it in",
+                "what the run printed last is not recorded yet; it is kept in {}, and the next command records it",
                 kept.display()
             ),
             false => format!(
