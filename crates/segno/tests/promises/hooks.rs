@@ -66,15 +66,21 @@ promise!(
         let id = lab.run(&["new", "x"]).text().trim().to_owned();
         let first = lab.run(&["run", "--session", &id, "--", "true"]);
         assert_eq!(first.code, Some(0), "{}", first.stderr);
+        let earlier = lab.state()["run"]["id"].as_str().unwrap().to_owned();
         let script = patient(&lab);
         let live = lab.start(&["run", "--session", &id, "--json", "--", "sh", "-c", &script], None);
-        begun(&lab);
+        let run = begun(&lab);
         let mut connection = store(&lab);
         let held = hold(&mut connection);
-        let env = [("SEGNO_SESSION", id.as_str()), ("SEGNO_RUN", "gone"), ("SEGNO_EPOCH", "1")];
-        let said = hook(&lab, &env, &before("t1"));
+        let ask = |run: &str, epoch: &str, call: &str| {
+            let env = [("SEGNO_SESSION", id.as_str()), ("SEGNO_RUN", run), ("SEGNO_EPOCH", epoch)];
+            hook(&lab, &env, &before(call))
+        };
+        let said = ask(&earlier, "1", "t1");
+        let driven = ask(run["id"].as_str().unwrap(), "2", "t2");
         drop(held);
         assert!(is_denied(&said), "{}{}", said.text(), said.stderr);
+        assert!(!is_denied(&driven), "whoever took its place goes on: {}", driven.text());
         let_go(&lab);
         live.finish();
     }
@@ -88,7 +94,8 @@ promise!(
         let (place, aside) = (data(&lab), lab.home.beside("aside"));
         std::fs::rename(&place, &aside).unwrap();
         let free = hook(&lab, &[("SEGNO_SESSION", &id)], &before("t1"));
-        let env = [("SEGNO_SESSION", id.as_str()), ("SEGNO_RUN", "some"), ("SEGNO_EPOCH", "1")];
+        let run = "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f";
+        let env = [("SEGNO_SESSION", id.as_str()), ("SEGNO_RUN", run), ("SEGNO_EPOCH", "1")];
         let driven = hook(&lab, &env, &before("t2"));
         let _ = std::fs::remove_dir_all(&place);
         std::fs::rename(&aside, &place).unwrap();

@@ -126,6 +126,12 @@ promise!(
             victim.plant(&victim.capture, &session.to_string(), &run, &evil);
             let store = format!("sqlite:{evil}");
             let id = session.to_string();
+            // It is looked into like any other: a driver of this machine is known to be gone.
+            let listed = lab.json(&["--store", &store, "ls", "--everywhere"]);
+            let is = &listed["sessions"][0];
+            let status = if elsewhere { "active" } else { "interrupted" };
+            assert_eq!((&is["session_id"], &is["status"]), (&json!(id), &json!(status)), "{listed}");
+            victim.assert_untouched();
             for args in [
                 vec!["ls"],
                 vec!["show", &id],
@@ -171,7 +177,8 @@ promise!(
         let session = hostile_store(Path::new(&store), &gone(false), run_started(RUN, 1, 1));
         // Everything agrees but what is to be removed.
         victim.plant(&capture, &session.to_string(), RUN, &store);
-        lab.run(&["--store", &format!("sqlite:{store}"), "ls"]);
+        let listed = lab.json(&["--store", &format!("sqlite:{store}"), "ls", "--everywhere"]);
+        assert_eq!(listed["sessions"][0]["status"], "interrupted", "{listed}");
         victim.assert_untouched();
         // Another session's note is left where it is.
         let other = lab.path("other.db");
@@ -196,6 +203,9 @@ promise!(
                     "body": run_started(&run, victim.pid(), victim.start()) }),
             json!({ "kind": "budget_extended", "version": 1, "body": { "unit": "tokens", "added": 1_000_000 } }),
             json!({ "kind": "session_completed", "version": 1, "body": { "summary": null } }),
+            // A fact that anybody may record, told in the same way: it is taken in.
+            json!({ "kind": "tokens_recorded", "version": 1, "body":
+                    { "tokens": { "input": 777 }, "estimated": false, "source": "hand" } }),
         ];
         let spool = lab.home.path().join(".local/state/segno/spool");
         for (index, event) in forged.into_iter().enumerate() {
@@ -215,6 +225,7 @@ promise!(
         for kind in ["run_started", "budget_extended", "session_completed"] {
             assert_eq!(lab.journal(Some(kind)), Vec::<serde_json::Value>::new());
         }
+        assert_eq!(lab.state()["budget"]["tokens_used"], 777, "the spool was looked into");
         crate::lab::signal(victim.pid(), Signal::CONT);
     }
 );
@@ -287,6 +298,7 @@ mod as_an_agent {
         ]);
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         let codes = std::fs::read_to_string(&tried).unwrap();
+        assert_eq!(codes.lines().count(), commands.len(), "each was tried: {codes}");
         commands.iter().map(ToString::to_string).zip(codes.lines().map(ToOwned::to_owned)).collect()
     }
 }
@@ -312,6 +324,12 @@ promise!(
         for (command, code) in as_an_agent::tries(&lab, &commands) {
             assert_eq!(code, "5", "{command}: {}", std::fs::read_to_string(lab.path("tried.log")).unwrap());
         }
+        let told = std::fs::read_to_string(lab.path("tried.log")).unwrap();
+        assert_eq!(
+            told.matches("started inside a run").count(),
+            commands.len(),
+            "each for that reason: {told}"
+        );
         assert_eq!(lab.json(&["show", &other])["state"]["session_id"], other.as_str());
         assert!(!lab.home.path().join(".config/segno/config.toml").exists());
         // The same at somebody's own prompt is what it always was.

@@ -1,12 +1,17 @@
 //! What was acknowledged is kept, whole and in order.
 
 use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use std::time::SystemTime;
 
 use rusqlite::Connection;
 use serde_json::Value;
 
+use crate::common::SEGNO;
 use crate::common::TestEnv;
 use crate::lab::Lab;
+use crate::lab::skip;
 
 fn database(env: &TestEnv) -> Connection {
     Connection::open(env.path("data/segno/segno.db")).unwrap()
@@ -17,6 +22,32 @@ fn doctor(env: &TestEnv, args: &[&str]) -> (i32, Value) {
     let said = env.raw(&all);
     let shown = serde_json::from_slice(&said.stdout).unwrap_or(Value::Null);
     (said.status.code().unwrap_or(-1), shown)
+}
+
+/// Three days pass for the snapshots in this directory: what is young is spared in any case. Those of a session may get
+/// the names that an earlier version gave them.
+fn days_pass(snapshots: &Path, rename: Option<&str>) {
+    fn old(dir: &Path, rename: Option<&str>) {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                old(&path, rename);
+                continue;
+            }
+            let then = SystemTime::now() - Duration::from_secs(3 * 86_400);
+            fs::File::options().append(true).open(&path).unwrap().set_modified(then).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if let Some(session) = rename
+                && path.parent().is_some_and(|parent| parent.ends_with(session))
+                && let Some((short, _)) = name.split_once(".of-")
+            {
+                fs::rename(&path, path.with_file_name(short)).unwrap();
+            }
+        }
+    }
+    for entry in fs::read_dir(snapshots).unwrap().flatten() {
+        old(&entry.path().join("git/refs/snapshots"), rename);
+    }
 }
 
 promise!(
@@ -218,8 +249,8 @@ promise!(
             .unwrap();
         assert!(changed > 0);
         drop(db);
-        let said = lab.run(&["checkpoint", "gc"]);
-        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        days_pass(&lab.home.path().join(".local/share/segno/snapshots"), None);
+        assert_eq!(lab.json(&["checkpoint", "gc"])["dropped"], 0);
         let said = lab.run(&["doctor", "--repair"]);
         assert_eq!(said.code, Some(0), "{}{}", said.text(), said.stderr);
         let said = lab.run(&["undo", "--yes"]);
@@ -266,27 +297,6 @@ promise!(
 promise!(
     /// Two stores may keep snapshots of one project: collecting garbage in one takes nothing of the other's.
     fn gc_takes_nothing_of_another_store() {
-        use crate::common::TestEnv;
-        fn old(dir: &std::path::Path, rename: Option<&str>) {
-            for entry in std::fs::read_dir(dir).unwrap().flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    old(&path, rename);
-                    continue;
-                }
-                let day = std::time::Duration::from_secs(3 * 86_400);
-                let then = std::time::SystemTime::now() - day;
-                std::fs::File::options().append(true).open(&path).unwrap().set_modified(then).unwrap();
-                // As an earlier version named it.
-                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-                if let Some(session) = rename
-                    && path.parent().is_some_and(|parent| parent.ends_with(session))
-                    && let Some((short, _)) = name.split_once(".of-")
-                {
-                    std::fs::rename(&path, path.with_file_name(short)).unwrap();
-                }
-            }
-        }
         let mut env = TestEnv::new();
         env.set("SEGNO_CHECKPOINT_FILES", "true");
         env.set("PATH", "/usr/bin:/bin");
@@ -298,13 +308,49 @@ promise!(
         env.ok(&["--store", &other, "new", "second"]);
         env.ok(&["--store", &other, "checkpoint", "create", "two"]);
         for rename in [None, Some(first.as_str())] {
-            for entry in std::fs::read_dir(env.path("data/segno/snapshots")).unwrap().flatten() {
-                old(&entry.path().join("git/refs/snapshots"), rename);
-            }
+            days_pass(&env.path("data/segno/snapshots"), rename);
             assert_eq!(env.json(&["--store", &other, "checkpoint", "gc"])["dropped"], 0);
             if rename.is_none() {
                 assert_eq!(env.json(&["checkpoint", "validate"])["whole"], true);
             }
         }
+    }
+);
+
+promise!(
+    /// On a file system with small blocks the memory that processes share is set aside only in part: where the disk is
+    /// full, a command says so, and is not ended by a signal when it touches the rest.
+    fn a_full_disk_with_small_blocks_is_an_error() {
+        let env = TestEnv::on_disk();
+        // How many KiB are free each time.
+        let script = r#"
+            truncate -s 4M ../image && mkfs.ext4 -q -F -b 1024 -m 0 ../image || exit 77
+            mkdir -p "$XDG_DATA_HOME" && mount -o loop ../image "$XDG_DATA_HOME" || exit 77
+            chmod 700 "$XDG_DATA_HOME"; disk="$XDG_DATA_HOME"; id=$("$SEGNO" new full -q) || echo none
+            for free in 0 8 12 16 20 24 32 40 48 64 128 250 400; do
+                rm -f "$disk/filler"; sync -f "$disk"
+                had=$(df --output=avail -k "$disk" | tail -1)
+                fallocate -l $((had - free))K "$disk/filler" || exit 78
+                "$SEGNO" note "with $free" --session "$id" -q 2>../why; noted=$?
+                "$SEGNO" ls >/dev/null 2>&1; listed=$?
+                grep -q 'no room left' ../why && word=full || word=well
+                echo "$free $noted $listed $word"
+            done
+            rm "$disk/filler"; "$SEGNO" log "$id" --json --kind history_noted | grep -o 'with [0-9]*'
+        "#;
+        let said = env
+            .command("unshare")
+            .env("SEGNO", SEGNO)
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .args(["--mount", "sh", "-c", script])
+            .output();
+        let Ok(said) = said else { return skip("there is no unshare") };
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        if said.status.code() != Some(0) && text.is_empty() {
+            return skip("no small file system can be mounted here");
+        }
+        let full = [0, 8, 12, 16, 20, 24, 32, 40, 48, 64, 128, 250].map(|free| format!("{free} 12 12 full"));
+        let wanted = [&full[..], &["400 0 0 well".to_owned(), "with 400".to_owned()]].concat();
+        assert_eq!(text.lines().collect::<Vec<_>>(), wanted, "{}", String::from_utf8_lossy(&said.stderr));
     }
 );

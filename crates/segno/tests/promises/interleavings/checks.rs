@@ -13,6 +13,9 @@ use crate::lab::until;
 
 impl World {
     pub(super) fn check(&mut self) {
+        for run in &mut self.running {
+            assert!(run.live.is_running(), "a driver left that nobody had asked to: {}", run.live.stderr());
+        }
         self.check_journal();
         self.check_files();
         self.check_agents();

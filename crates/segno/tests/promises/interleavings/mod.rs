@@ -11,8 +11,8 @@
 //! - an agent that lives has a driver that lives, or segno says that it has none;
 //!
 //! and within steps: nothing goes back under the hands of an agent; a call is never allowed under a used-up hard cap or
-//! in the name of a driver that was replaced; a driver that lives is never called dead. [`control`] breaks guards on
-//! purpose and shows that this is noticed.
+//! in the name of a driver that was replaced; a driver that lives is never called dead, and none leaves
+//! unasked. [`control`] breaks guards on purpose and shows that this is noticed.
 
 mod checks;
 mod control;
