@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::fs::File;
 use std::io;
+use std::io::Read as _;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -108,6 +109,80 @@ impl Draft {
         Ok(bytes)
     }
 
+    /// The same, in the place of a file that has the content `known`. If it has another one by then, that one is back in
+    /// its place when this returns.
+    fn finish_over(self, known: &[u8], ours: &[u8]) -> io::Result<Replaced> {
+        const TRIES: u32 = 8;
+        self.file.sync_all()?;
+        let swap = || {
+            rustix::fs::renameat_with(
+                &self.dir,
+                &self.temporary,
+                &self.dir,
+                &self.name,
+                RenameFlags::EXCHANGE,
+            )
+        };
+        // Longer than either, so that what is there cannot be taken for one of them.
+        let most = (known.len().max(ours.len()) + 1) as u64;
+        let aside = |wanted: &[u8]| -> io::Result<bool> {
+            let file = rustix::fs::openat(
+                &self.dir,
+                &self.temporary,
+                OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC,
+                Mode::empty(),
+            );
+            let mut found = Vec::new();
+            match file {
+                Ok(file) => File::from(file).take(most).read_to_end(&mut found)?,
+                // A link that somebody put there.
+                Err(Errno::LOOP) => return Ok(false),
+                Err(why) => return Err(why.into()),
+            };
+            Ok(found == wanted)
+        };
+        match swap() {
+            Ok(()) => {}
+            // It is gone: then nothing of anybody's is replaced.
+            Err(Errno::NOENT) => {
+                return match rename_new(&self.dir, &self.temporary, &self.dir, &self.name) {
+                    Ok(()) => Ok(rustix::fs::fsync(&self.dir).map(|()| Replaced::Done)?),
+                    Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(Replaced::Theirs),
+                    Err(why) => Err(why),
+                };
+            }
+            // This file system cannot promise it.
+            Err(why) if crate::is_unsupported(why) => {
+                rustix::fs::renameat(&self.dir, &self.temporary, &self.dir, &self.name)?;
+                rustix::fs::fsync(&self.dir)?;
+                return Ok(Replaced::Done);
+            }
+            Err(why) => return Err(why.into()),
+        }
+        // What cannot be read is not what was known.
+        if aside(known).unwrap_or(false) {
+            rustix::fs::fsync(&self.dir)?;
+            return Ok(Replaced::Done);
+        }
+        // Theirs goes back. If they wrote once more meanwhile, that comes out, and is the one that counts.
+        for _ in 0..TRIES {
+            match swap() {
+                Ok(()) => {}
+                // They removed ours.
+                Err(Errno::NOENT) => rename_new(&self.dir, &self.temporary, &self.dir, &self.name)?,
+                Err(why) => return Err(why.into()),
+            }
+            match aside(ours) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(why) if why.kind() == io::ErrorKind::NotFound => break,
+                Err(why) => return Err(why),
+            }
+        }
+        rustix::fs::fsync(&self.dir)?;
+        Ok(Replaced::Theirs)
+    }
+
     /// Puts it in its place for other processes; a power cut may spoil it.
     fn finish_lazily(self) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.dir, &self.temporary, &self.dir, &self.name)?)
@@ -152,15 +227,54 @@ pub fn replace_in(dir: &OwnedFd, name: &str, content: &[u8], mode: u32) -> io::R
     draft.finish().map(drop)
 }
 
+/// What became of a file that was to be replaced only as it was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// It has the new content.
+    Done,
+    /// Somebody else wrote it meanwhile; theirs is in its place.
+    Theirs,
+}
+
+/// Replaces a file inside a directory that is open, durably, but only if it still is as it was read; `None` if it was not
+/// there. What somebody else put in its place in the same moment stays.
+pub fn replace_known(
+    dir: &OwnedFd,
+    name: &str,
+    content: &[u8],
+    mode: u32,
+    known: Option<&[u8]>,
+) -> io::Result<Replaced> {
+    crate::directory::single(name)?;
+    let mut draft = Draft::begin_in(dir.try_clone()?, OsStr::new(name), Access::Mode(mode))?;
+    draft.file.write_all(content)?;
+    let Some(known) = known else {
+        return match draft.finish_new() {
+            Ok(_) => Ok(Replaced::Done),
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(Replaced::Theirs),
+            Err(why) => Err(why),
+        };
+    };
+    draft.finish_over(known, content)
+}
+
 /// Removes what writers left that died before they were done with `name`. Only for who holds the lock.
 pub fn sweep(dir: &OwnedFd, name: &str) {
-    let prefix = format!(".{name}.");
+    sweep_of(dir, &[name]);
+}
+
+/// The same for several names, with one look at the directory.
+pub fn sweep_of(dir: &OwnedFd, names: &[&str]) {
     let Ok(entries) = rustix::fs::Dir::read_from(dir) else { return };
     for entry in entries.flatten() {
         let found = entry.file_name().to_string_lossy();
-        let middle = found.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(TEMPORARY));
+        let Some(inner) = found.strip_prefix('.').and_then(|rest| rest.strip_suffix(TEMPORARY)) else {
+            continue;
+        };
         // Ours have 32 hexadecimal digits; whatever else looks similar is somebody's own.
-        if middle.is_some_and(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())) {
+        let Some((name, id)) = inner.rsplit_once('.') else { continue };
+        let is_id = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_id && names.contains(&name) {
             // If it is gone already, all the better.
             let _ = rustix::fs::unlinkat(dir, entry.file_name(), AtFlags::empty());
         }

@@ -6,6 +6,7 @@
 //! |---|---|---|---|
 //! | [`replace`], [`replace_in`], [`Draft::finish`] | the new content, also after a loss of power | the old or the new content, never a part | the old or the new content, never a part |
 //! | [`Draft::finish_new`], [`rename_to_free`] | the same, and nothing was replaced | the new file or none | the new file or none |
+//! | [`replace_known`] | the same as [`replace_in`], or what somebody else wrote meanwhile | the old, the new or theirs, never a part | the same |
 //! | [`replace_lazily`] | the new content for every process | the old or the new content | the old, the new, or an empty file: for what can be made again |
 //! | [`make_directory`], [`private_directory`], [`dir_in`] | the directory and its name in its parent, also after a loss of power | the directory or none | the directory or none |
 //!
@@ -31,12 +32,15 @@ pub use directory::sync_dir;
 pub use directory::sync_parent;
 pub use draft::Access;
 pub use draft::Draft;
+pub use draft::Replaced;
 pub use draft::also_as;
 pub use draft::rename_to_free;
 pub use draft::replace;
 pub use draft::replace_in;
+pub use draft::replace_known;
 pub use draft::replace_lazily;
 pub use draft::sweep;
+pub use draft::sweep_of;
 pub use read::Links;
 pub use read::ReadError;
 pub use read::read_bounded;

@@ -131,3 +131,64 @@ fn what_killed_writers_left_is_swept() {
     sweep(&open_dir(temp.path()).unwrap(), "view");
     assert_eq!(names(temp.path()), [".view.mine.tmp", "view"]);
 }
+
+#[test]
+fn only_what_is_known_is_replaced() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = open_dir(temp.path()).unwrap();
+    let file = temp.path().join("f");
+    let replace = |content: &str, known: Option<&str>| {
+        replace_known(&dir, "f", content.as_bytes(), 0o600, known.map(str::as_bytes)).unwrap()
+    };
+    assert_eq!(replace("one", None), Replaced::Done);
+    assert_eq!(replace("two", None), Replaced::Theirs, "it was said not to be there");
+    assert_eq!(replace("two", Some("one")), Replaced::Done);
+    for theirs in ["three", "twofold", "tw", ""] {
+        fs::write(&file, theirs).unwrap();
+        assert_eq!(replace("ours", Some("two")), Replaced::Theirs);
+        assert_eq!(fs::read_to_string(&file).unwrap(), theirs);
+    }
+    fs::remove_file(&file).unwrap();
+    assert_eq!(replace("four", Some("two")), Replaced::Done, "there is nothing of anybody's to lose");
+    fs::remove_file(&file).unwrap();
+    symlink("elsewhere", &file).unwrap();
+    assert_eq!(replace("five", Some("four")), Replaced::Theirs);
+    assert_eq!(fs::read_link(&file).unwrap(), Path::new("elsewhere"));
+    assert_eq!(names(temp.path()), ["f"]);
+}
+
+/// Somebody writes in the same moments as we do. Each of their texts is either in its place or was read before it was replaced.
+#[test]
+fn what_is_written_in_the_same_moment_is_not_lost() {
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering;
+    const ROUNDS: u32 = 500;
+    let temp = tempfile::tempdir().unwrap();
+    let dir = open_dir(temp.path()).unwrap();
+    let (file, draft) = (temp.path().join("f"), temp.path().join("theirs"));
+    let seen = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        let theirs = scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                fs::write(&draft, round.to_string()).unwrap();
+                fs::rename(&draft, &file).unwrap();
+                let begun = std::time::Instant::now();
+                while seen.load(Ordering::Acquire) < round {
+                    assert!(begun.elapsed().as_secs() < 60, "their text {round} was lost");
+                    std::thread::yield_now();
+                }
+            }
+        });
+        while !theirs.is_finished() {
+            let known = fs::read(&file).ok();
+            if let Some(round) = known.as_ref().and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
+            {
+                seen.fetch_max(round, Ordering::AcqRel);
+            }
+            replace_known(&dir, "f", b"ours", 0o600, known.as_deref()).unwrap();
+        }
+        theirs.join().unwrap();
+    });
+    assert_eq!(seen.load(Ordering::Acquire), ROUNDS);
+    assert_eq!(names(temp.path()), ["f"]);
+}
