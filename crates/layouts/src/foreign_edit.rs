@@ -55,25 +55,38 @@ fn obeyed(family: Family) -> &'static [&'static str] {
     }
 }
 
+/// The members of an entry in a registry of go-team that another tool may change.
+const OBEYED_IN_ENTRY: &[&str] = &["status", "updated_at", "resumable"];
+
 /// The hashes of a document without them.
-fn hashes(family: Family, node: &Node) -> (String, String) {
+fn hashes(obeyed: &[&str], node: &Node) -> (String, String) {
     let mut node = node.clone();
     if let Node::Map(members) = &mut node
         && let Some((_, Node::Map(own))) = members.iter_mut().find(|(name, _)| name == EXTENSION)
     {
         own.retain(|(name, _)| name != SEAL);
     }
-    let hash = |node: &Node| sha256(&serde_json::to_vec(node).unwrap_or_default());
+    // The order of members says nothing: not every program keeps it. Those of a value are sorted.
+    let hash = |node: &Node| sha256(serde_json::to_value(node).unwrap_or_default().to_string().as_bytes());
     let whole = hash(&node);
     if let Node::Map(members) = &mut node {
-        members.retain(|(name, _)| !obeyed(family).contains(&name.as_str()));
+        members.retain(|(name, _)| !obeyed.contains(&name.as_str()));
     }
     (whole, hash(&node))
 }
 
 /// Puts the hashes into a main file.
 pub(crate) fn seal(family: Family, node: &mut Node) {
-    let (whole, rest) = hashes(family, node);
+    seal_with(obeyed(family), node);
+}
+
+/// The same for an entry of a registry.
+pub(crate) fn seal_entry(node: &mut Node) {
+    seal_with(OBEYED_IN_ENTRY, node);
+}
+
+fn seal_with(obeyed: &[&str], node: &mut Node) {
+    let (whole, rest) = hashes(obeyed, node);
     let Node::Map(members) = node else { return };
     let Some((_, Node::Map(own))) = members.iter_mut().find(|(name, _)| name == EXTENSION) else { return };
     own.retain(|(name, _)| name != SEAL);
@@ -88,28 +101,41 @@ pub fn look(family: Family, bytes: &[u8]) -> Option<Looked> {
         _ => Node::read_json(bytes).ok()?,
     };
     let own = node.member(EXTENSION)?;
-    let text = |node: Option<&Node>| match node {
-        Some(Node::Text(text)) => Some(text.clone()),
-        _ => None,
-    };
-    let session_id = text(own.member("session_id"))?;
     let changed = match own.member("changed") {
         Some(Node::Number(number)) => number.parse().unwrap_or(0),
         _ => 0,
     };
-    let seal = own.member(SEAL);
-    let said = |name: &str| text(seal.and_then(|seal| seal.member(name)));
-    let (whole, rest) = hashes(family, &node);
-    let edit = if said("whole") == Some(whole) {
-        ForeignEdit::None
-    } else if said("rest") == Some(rest) && !obeyed(family).is_empty() {
-        match text(node.member(obeyed(family)[0])) {
-            Some(word) => ForeignEdit::Status(word),
-            None => ForeignEdit::Other,
-        }
-    } else {
-        ForeignEdit::Other
-    };
+    let session_id = text(own.member("session_id"))?;
     let status = text(own.member("state").and_then(|state| state.member("status")));
-    Some(Looked { session_id, changed, edit, status })
+    Some(Looked { session_id, changed, edit: edit(obeyed(family), &node), status })
+}
+
+/// Who wrote the entry of a session in a registry of go-team; none if it is not there, or has nothing of ours in it.
+pub fn look_entry(registry: &[u8], id: &str) -> Option<ForeignEdit> {
+    let registry = Node::read_json(registry).ok()?;
+    let Some(Node::List(entries)) = registry.member("sessions") else { return None };
+    let entry = entries.iter().find(|entry| text(entry.member("id")).as_deref() == Some(id))?;
+    entry.member(EXTENSION)?;
+    Some(edit(OBEYED_IN_ENTRY, entry))
+}
+
+/// Who wrote a document, by the hashes in it. The first of the obeyed members says where the session stands.
+fn edit(obeyed: &[&str], node: &Node) -> ForeignEdit {
+    let seal = node.member(EXTENSION).and_then(|own| own.member(SEAL));
+    let said = |name: &str| text(seal.and_then(|seal| seal.member(name)));
+    let (whole, rest) = hashes(obeyed, node);
+    if said("whole") == Some(whole) {
+        return ForeignEdit::None;
+    }
+    match obeyed.first().and_then(|name| text(node.member(name))) {
+        Some(word) if said("rest") == Some(rest) => ForeignEdit::Status(word),
+        _ => ForeignEdit::Other,
+    }
+}
+
+fn text(node: Option<&Node>) -> Option<String> {
+    match node {
+        Some(Node::Text(text)) => Some(text.clone()),
+        _ => None,
+    }
 }

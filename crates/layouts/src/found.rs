@@ -19,9 +19,11 @@ use segno_core::event::Workflow;
 use segno_core::limits;
 use segno_core::state::AgentMark;
 use segno_core::state::Breakpoint;
+use segno_core::state::LastKnown;
 use segno_core::state::OpenCall;
 use segno_core::state::Position;
 use segno_core::state::Reason;
+use segno_core::state::RecoveryMark;
 use segno_core::state::RunMark;
 use segno_core::text::shorten;
 use serde_json::Map;
@@ -83,6 +85,8 @@ pub(crate) struct Found {
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
     pub completed_at: Option<Timestamp>,
+    /// When it stopped, if the files tell that apart from when they were written last.
+    pub interrupted_at: Option<Timestamp>,
     pub file: Option<String>,
     pub metrics: BTreeMap<String, Metric>,
     pub phase_metrics: BTreeMap<String, BTreeMap<String, Metric>>,
@@ -257,6 +261,9 @@ impl Found {
             std::mem::take(&mut self.in_doubt).into_iter().take(limits::OPEN_CALLS).collect();
         state.actions_since_checkpoint = self.actions_since_checkpoint;
         state.errors.count = self.error_count;
+        if matches!(state.status, Status::Interrupted | Status::Paused | Status::Halted) {
+            state.recovery = Some(Box::new(self.stopped(&state)));
+        }
         if let Some((agent, conversation)) = self.conversation.take() {
             state.run = Some(run(agent, conversation, updated_at));
             state.counts.runs = 1;
@@ -269,6 +276,33 @@ impl Found {
             );
         }
         state
+    }
+}
+
+impl Found {
+    /// How it stopped there: its age counts from then, not from when it was taken over.
+    fn stopped(&self, state: &State) -> RecoveryMark {
+        let reason = state.reason.as_ref().map(|reason| reason.what.clone());
+        let otherwise = if state.status == Status::Interrupted { "crash" } else { "asked" };
+        RecoveryMark {
+            interrupted_at: self.interrupted_at.unwrap_or(state.updated_at).max(state.created_at),
+            interrupt_reason: reason.unwrap_or_else(|| otherwise.to_owned()),
+            last_known_state: LastKnown {
+                phase: state.phase.clone(),
+                step: state.step,
+                iteration: state.iteration,
+                agent: state.agent.clone(),
+                action: state.last_action.clone(),
+                error: None,
+            },
+            in_doubt: state.calls.in_doubt.len() as u64,
+            settled: 0,
+            offered: Vec::new(),
+            recovery_type: None,
+            target: None,
+            recovered_at: None,
+            attempts: 0,
+        }
     }
 }
 

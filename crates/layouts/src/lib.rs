@@ -30,6 +30,7 @@ pub use files::MOST_FILES;
 pub use foreign_edit::ForeignEdit;
 pub use foreign_edit::Looked;
 pub use foreign_edit::look;
+pub use foreign_edit::look_entry;
 pub use found::Claimed;
 pub use found::Imported;
 pub use found::ImportedSession;
@@ -90,16 +91,19 @@ pub fn foreign_name(family: Family, state: &State) -> Option<&str> {
 
 /// Where a session stands by the word of a family.
 pub fn status_of(family: Family, word: &str) -> Option<segno_core::Status> {
-    let mut known = segno_core::Status::ALL.into_iter();
-    let word_of = match family {
-        Family::Prp => prp::word,
-        Family::AgentForge => agentforge::word,
-        Family::GoTeam => go_team::word,
-        Family::UltraCreate => ultra_create::word,
-        Family::Ralph | Family::Atari => return None,
-    };
     // Of several that have one word, the first is the plain one.
-    known.find(|status| word_of(*status) == word)
+    segno_core::Status::ALL.into_iter().find(|status| word_of(family, *status) == Some(word))
+}
+
+/// The word of a family for where a session stands; none if it is only read.
+pub fn word_of(family: Family, status: segno_core::Status) -> Option<&'static str> {
+    match family {
+        Family::Prp => Some(prp::word(status)),
+        Family::AgentForge => Some(agentforge::word(status)),
+        Family::GoTeam => Some(go_team::word(status)),
+        Family::UltraCreate => Some(ultra_create::word(status)),
+        Family::Ralph | Family::Atari => None,
+    }
 }
 
 /// The files of a family for a session, in the order in which they are to be written; `existing` are those that are there.

@@ -27,8 +27,8 @@ pub struct Snapshot<'a> {
     pub save_trigger: String,
     /// How often others changed its files.
     pub changed: u32,
-    /// Whether ultra-create's files get a compressed copy.
-    pub compress: bool,
+    /// What ultra-create is told about its files.
+    pub ultra_create: crate::ultra_create::Config,
 }
 
 /// Our own fields, in one member of one file of each family.

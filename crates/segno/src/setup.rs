@@ -71,6 +71,20 @@ impl Context {
             prp_folder: self.prp_folder(),
             home: self.environment.non_empty("HOME").map(PathBuf::from),
             most_items: usize::try_from(config.max_items).unwrap_or(1_000),
+            ultra_create: self.ultra_create()?,
+        })
+    }
+
+    /// What ultra-create is told about its sessions.
+    fn ultra_create(&self) -> Outcome<segno_engine::layout::UltraCreate> {
+        let loaded = self.loaded()?;
+        // A command of theirs that runs us must not run itself again.
+        let inside = self.environment.non_empty(env::ULTRA_CREATE_EVENT).is_some();
+        let hooks_trusted = loaded.hooks_trusted && !inside;
+        Ok(segno_engine::layout::UltraCreate {
+            config: loaded.session_config.as_ref().map(|found| found.config.clone()).unwrap_or_default(),
+            hooks_trusted,
+            environment: if hooks_trusted { env::Environment::inherited() } else { Vec::new() },
         })
     }
 

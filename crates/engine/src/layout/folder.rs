@@ -1,5 +1,6 @@
 //! Where the files of a family are for a session, and how its folder is opened.
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
@@ -25,6 +26,19 @@ pub struct Options {
     pub home: Option<PathBuf>,
     /// How many of the newest rows of a list are written.
     pub most_items: usize,
+    /// What ultra-create is told about its sessions.
+    pub ultra_create: UltraCreate,
+}
+
+/// What ultra-create is told about its sessions, and who may run its commands.
+#[derive(Clone, Debug, Default)]
+pub struct UltraCreate {
+    /// What its file says; the document's values if there is none.
+    pub config: ultra_create::Config,
+    /// Whether the user trusts the commands in it as they are now.
+    pub hooks_trusted: bool,
+    /// The environment that they inherit.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Options {
@@ -46,11 +60,27 @@ impl Options {
                 Ok((project, parts(if is_short { go_team::SHORT_FOLDER } else { go_team::FOLDER })))
             }
             Family::UltraCreate => match &self.home {
-                Some(home) => Ok((home.clone(), parts(ultra_create::FOLDER))),
+                Some(home) => match self.ultra_create.config.state_dir.as_deref() {
+                    None => Ok((home.clone(), parts(ultra_create::FOLDER))),
+                    Some(folder) => in_home(home, folder),
+                },
                 None => Err("there is no home directory to write it to".to_owned()),
             },
             Family::Ralph | Family::Atari => Err(format!("{} is only read", family.title())),
         }
+    }
+}
+
+/// A folder that a file names: below the home directory, or anywhere by its whole path.
+fn in_home(home: &Path, folder: &str) -> Result<(PathBuf, Vec<String>), String> {
+    if Path::new(folder).is_absolute() {
+        return Ok((PathBuf::from(folder), Vec::new()));
+    }
+    let below = folder.strip_prefix("~/").map(|below| below.trim_end_matches('/'));
+    let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
+    match below.filter(|below| below.split('/').all(is_part)) {
+        Some(below) => Ok((home.to_owned(), below.split('/').map(ToOwned::to_owned).collect())),
+        None => Err(format!("storage.state_dir of {} is no whole path: {folder}", ultra_create::CONFIG)),
     }
 }
 

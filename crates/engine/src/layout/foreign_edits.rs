@@ -13,6 +13,7 @@ use segno_layouts::Family;
 use segno_layouts::FileSet;
 use segno_layouts::ForeignEdit;
 use segno_layouts::Looked;
+use segno_layouts::go_team::REGISTRY;
 use segno_store::Filter;
 use serde_json::Value;
 
@@ -62,21 +63,28 @@ impl Engine {
             };
             return Answer::Obey(Box::new(command), format!("{words}: obeyed"));
         }
-        match &looked.edit {
+        if let ForeignEdit::Status(word) = &looked.edit {
+            if is_so(family, word, state) {
+                return Answer::Write;
+            }
+            if let Some(command) = asked(family, word, state) {
+                let words = format!("another program set {word} in the files of {family}: obeyed");
+                return Answer::Obey(Box::new(command), words);
+            }
+            if !state.requests.is_empty() {
+                return Answer::Wait;
+            }
+        }
+        // Anything else is nothing that the documents let other tools ask for.
+        match looked.edit {
             ForeignEdit::None => Answer::Write,
-            ForeignEdit::Status(word) => match asked(family, word, state) {
-                Some(command) => {
-                    let words = format!("another program set {word} in the files of {family}: obeyed");
-                    Answer::Obey(Box::new(command), words)
-                }
-                None if !state.requests.is_empty() => Answer::Wait,
-                None => Answer::Write,
-            },
-            ForeignEdit::Other if anew => Answer::PutBack { name: name.clone(), changed: 0 },
-            ForeignEdit::Other if looked.changed + 1 >= MOST => Answer::Stop(format!(
+            _ if anew => Answer::PutBack { name: name.clone(), changed: 0 },
+            _ if looked.changed + 1 >= MOST => Answer::Stop(format!(
                 "another program changed them {MOST} times (segno layout write brings ours back)"
             )),
-            ForeignEdit::Other => Answer::PutBack { name: name.clone(), changed: looked.changed + 1 },
+            ForeignEdit::Status(_) | ForeignEdit::Other => {
+                Answer::PutBack { name: name.clone(), changed: looked.changed + 1 }
+            }
         }
     }
 
@@ -116,7 +124,7 @@ impl Engine {
             lists: Default::default(),
             save_trigger: String::new(),
             changed: 0,
-            compress: false,
+            ultra_create: Default::default(),
         };
         let name = segno_layouts::main_file(family, &snapshot);
         let read = |name: &str| match name.split_once('/') {
@@ -126,18 +134,33 @@ impl Engine {
             }
             None => files::read_in(&dir, name, segno_layouts::MOST_FILE).ok()?,
         };
-        let Some(looked) = read(&name).and_then(|bytes| segno_layouts::look(family, &bytes)) else {
-            return false;
+        let beside = match family {
+            Family::Prp => Some(BREAKER),
+            Family::GoTeam => Some(REGISTRY),
+            _ => None,
         };
-        if looked.session_id != state.session_id.to_string() {
-            return false;
-        }
-        let mut breaker = FileSet::default();
-        if let Some(bytes) = read(BREAKER).filter(|_| family == Family::Prp) {
-            breaker.insert(BREAKER, bytes);
-        }
-        looked.edit != ForeignEdit::None || (family == Family::Prp && is_reset(state, &looked, &breaker))
+        let names = [Some(name.as_str()), beside];
+        let present: FileSet =
+            names.into_iter().flatten().filter_map(|name| Some((name, read(name)?))).collect();
+        let Some((_, looked)) = look_at(family, name, &present) else { return false };
+        looked.session_id == state.session_id.to_string()
+            && (looked.edit != ForeignEdit::None
+                || (family == Family::Prp && is_reset(state, &looked, &present)))
     }
+}
+
+/// Looks at the file that shows where a session stands, and at its entry in the registry if it has one: whichever of both
+/// somebody else changed counts. None if it has nothing of ours in it.
+pub(super) fn look_at(family: Family, name: String, present: &FileSet) -> Option<(String, Looked)> {
+    let looked = segno_layouts::look(family, present.get(&name)?)?;
+    let entry = (family == Family::GoTeam && looked.edit == ForeignEdit::None).then(|| {
+        let id = name.split_once('/').map_or(name.as_str(), |(folder, _)| folder);
+        segno_layouts::look_entry(present.get(REGISTRY)?, id)
+    });
+    Some(match entry.flatten() {
+        None | Some(ForeignEdit::None) => (name, looked),
+        Some(edit) => (REGISTRY.to_owned(), Looked { edit, ..looked }),
+    })
 }
 
 /// The breaker of a PRP session.
@@ -153,6 +176,11 @@ fn is_reset(state: &State, looked: &Looked, present: &FileSet) -> bool {
     }
     let file: Option<Value> = present.get(BREAKER).and_then(|bytes| serde_json::from_slice(bytes).ok());
     file.is_some_and(|file| file.get("state").and_then(Value::as_str) == Some("CLOSED"))
+}
+
+/// Whether a word says where the session stands already.
+fn is_so(family: Family, word: &str, state: &State) -> bool {
+    segno_layouts::word_of(family, state.status) == Some(word)
 }
 
 /// What a word for where the session stands asks for, if the documents allow that and it is not so or asked for already.

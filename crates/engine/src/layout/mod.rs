@@ -1,6 +1,7 @@
 //! The file families of other session managers: taken over by an import, found by `detect`, and kept current beside our own
 //! record. What the files say is the crate `segno_layouts`; here they are read and written.
 
+mod after;
 mod folder;
 mod foreign_edits;
 mod gather;
@@ -8,6 +9,7 @@ mod import;
 mod write;
 
 pub use folder::Options;
+pub use folder::UltraCreate;
 pub use import::LayoutImport;
 pub use import::TakenOver;
 pub use import::import;
@@ -22,6 +24,7 @@ pub use write::Written;
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_core::State;
 use segno_core::Timestamp;
 
 /// What the PRP document does about the session in the first of these folders that has one.
@@ -30,6 +33,13 @@ pub fn detect_prp(folders: &[PathBuf], wanted: Option<&str>, now: Timestamp) -> 
         let files = gather::gather(folder, None).ok()?;
         Some((folder.clone(), segno_layouts::prp::detect(&files, wanted, now)?))
     })
+}
+
+/// The session in a folder of the PRP family, read and nothing else; none if it cannot be read.
+pub fn prp_session(folder: &Path, now: Timestamp) -> Option<State> {
+    let files = gather::gather(folder, None).ok()?;
+    let read = segno_layouts::read(Family::Prp, &files, now).ok()?;
+    read.sessions.into_iter().next().map(|session| session.state)
 }
 
 /// Where a session of the PRP family may be: the folder that a variable names, the project's own, and the one of newer

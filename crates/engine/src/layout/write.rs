@@ -11,6 +11,7 @@ use segno_core::State;
 use segno_core::Timestamp;
 use segno_core::limits;
 use segno_core::text::shorten as fit;
+use segno_files::Replaced;
 use segno_layouts::EXTENSION;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
@@ -31,6 +32,9 @@ use crate::files;
 /// The file that keeps a folder out of the repository, and out of snapshots with it.
 const IGNORE: &str = ".gitignore";
 const IGNORED: &[u8] = b"# Kept current by segno for other tools.\n*\n";
+
+/// How often it is tried to write beside another program that writes the same files.
+const ROUNDS: u32 = 5;
 
 /// How the files of a family stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,12 +65,12 @@ pub struct Checked {
 }
 
 /// What is to be written, and what is there.
-struct Planned {
-    folder: PathBuf,
+pub(super) struct Planned {
+    pub(super) folder: PathBuf,
     base: PathBuf,
     parts: Vec<String>,
     present: FileSet,
-    wanted: Vec<(String, Vec<u8>)>,
+    pub(super) wanted: Vec<(String, Vec<u8>)>,
     /// The main file, if it is one of ours.
     main: Option<(String, Looked)>,
 }
@@ -121,48 +125,66 @@ impl Engine {
         if fresh && !parts.is_empty() && family != Family::UltraCreate {
             files::replace_in(&dir, IGNORE, IGNORED, 0o644).map_err(fail)?;
         }
-        let _locked = files::lock(&dir);
+        let locked = files::lock(&dir);
         // Whoever waited for the lock may know less by now than the one who had it: the newest state is written.
         let newest = self.store().load(state.session_id).ok().map(|loaded| loaded.state);
         let state = newest.as_ref().filter(|newest| newest.seq > state.seq).unwrap_or(state);
-        let mut planned = match self.plan_layout(family, state, None)? {
-            Ok(planned) => planned,
-            Err(Standing::NotOurs(whose) | Standing::Unfit(whose)) => {
-                return Ok(Written::left_alone(family, &whose));
-            }
-            Err(_) => return Ok(Written::default()),
-        };
         let mut written = Written::default();
-        match self.answer_to(family, state, &planned.present, planned.main.as_ref(), anew) {
-            Answer::Write => {}
-            Answer::Wait => return Ok(Written::default()),
-            Answer::Obey(command, what) => {
-                // Whoever acts writes these files, and must not wait for us.
-                drop(dir);
-                let acted = self.act(state.session_id, *command)?;
-                written.notices.push(what);
-                written.notices.extend(acted.notices);
-                return Ok(written);
-            }
-            Answer::Stop(why) => return Ok(Written::left_alone(family, &why)),
-            Answer::PutBack { name, changed } => {
-                let kept = keep_beside(&dir, &name, self.now()).map_err(fail)?;
-                written.notices.push(format!(
-                    "another program changed {}; its text is kept beside it as {kept} and changes nothing",
-                    planned.folder.join(&name).display()
-                ));
-                if let Ok(again) = self.plan_layout(family, state, Some(changed))? {
-                    planned = again;
+        let mut changed = None;
+        // Another program may write the same file in the same moment: then theirs is read, and it is decided anew.
+        for _ in 0..ROUNDS {
+            let planned = match self.plan_layout(family, state, changed)? {
+                Ok(planned) => planned,
+                Err(Standing::NotOurs(whose) | Standing::Unfit(whose)) => {
+                    written.notices.push(left_alone(family, &whose));
+                    return Ok(written);
+                }
+                Err(_) => return Ok(written),
+            };
+            if changed.is_none() {
+                match self.answer_to(family, state, &planned.present, planned.main.as_ref(), anew) {
+                    Answer::Write => {}
+                    Answer::Wait => return Ok(written),
+                    Answer::Obey(command, what) => {
+                        // Whoever acts writes these files, and must not wait for us.
+                        drop(dir);
+                        let acted = self.act(state.session_id, *command)?;
+                        written.notices.push(what);
+                        written.notices.extend(acted.notices);
+                        return Ok(written);
+                    }
+                    Answer::Stop(why) => {
+                        written.notices.push(left_alone(family, &why));
+                        return Ok(written);
+                    }
+                    Answer::PutBack { name, changed: times } => {
+                        let kept = keep_beside(&dir, &name, self.now()).map_err(fail)?;
+                        written.notices.push(format!(
+                            "another program changed {}; its text is kept beside it as {kept} and changes nothing",
+                            planned.folder.join(&name).display()
+                        ));
+                        changed = Some(times);
+                        continue;
+                    }
                 }
             }
-        }
-        for (name, bytes) in planned.wanted {
-            if planned.present.get(&name) == Some(bytes.as_slice()) {
-                continue;
+            if locked {
+                sweep_below(&dir, &planned.wanted);
             }
-            write_below(&dir, &name, &bytes).map_err(|why| Error::file(&planned.folder.join(&name), why))?;
-            written.changed.push(name);
+            if planned.write(&dir, &mut written.changed)? {
+                if family == Family::UltraCreate && !written.changed.is_empty() {
+                    let before = planned.main.as_ref().and_then(|(_, looked)| looked.status.clone());
+                    self.prune_ultra_create(&dir, state, &planned);
+                    // A command may want to look at the files.
+                    drop(dir);
+                    let ran = self.ultra_create_hooks(state, &planned.folder, before.as_deref());
+                    written.notices.extend(ran);
+                }
+                return Ok(written);
+            }
         }
+        let why = "another program writes them in the same moments; the next change tries again";
+        written.notices.push(left_alone(family, why));
         Ok(written)
     }
 
@@ -258,8 +280,7 @@ impl Engine {
             return Ok(Err(Standing::NotOurs(whose)));
         }
         let name = segno_layouts::main_file(family, &snapshot);
-        let main = present.get(&name).and_then(|bytes| segno_layouts::look(family, bytes));
-        let main = main.map(|looked| (name, looked));
+        let main = super::foreign_edits::look_at(family, name, &present);
         snapshot.changed = changed.or(main.as_ref().map(|(_, looked)| looked.changed)).unwrap_or(0);
         let wanted = match present.is_empty() {
             true => first,
@@ -339,16 +360,42 @@ impl Engine {
             lists: rows,
             save_trigger: trigger.as_str().unwrap_or("auto").to_owned(),
             changed: 0,
-            compress: true,
+            ultra_create: self.options.layout.ultra_create.config.clone(),
         })
     }
 }
 
-impl Written {
-    fn left_alone(family: Family, why: &str) -> Self {
-        let notices = vec![format!("the files of {family} were left alone: {why}")];
-        Self { changed: Vec::new(), notices }
+impl Planned {
+    /// Writes what is not as it is wanted, each file only if it still is as it was read. False if another program was
+    /// quicker: then what was made here is taken back, so that theirs does not stand among files of ours.
+    fn write(&self, dir: &OwnedFd, changed: &mut Vec<String>) -> Result<bool, Error> {
+        let mut made: Vec<(&str, &[u8])> = Vec::new();
+        for (name, bytes) in &self.wanted {
+            let known = self.present.get(name);
+            if known == Some(bytes.as_slice()) {
+                continue;
+            }
+            let fail = |why: std::io::Error| Error::file(&self.folder.join(name), why);
+            match write_known(dir, name, bytes, known).map_err(fail)? {
+                Replaced::Done if known.is_none() => made.push((name, bytes)),
+                Replaced::Done => {}
+                Replaced::Theirs => {
+                    for (name, bytes) in made {
+                        if read_below(dir, name).map_err(fail)?.as_deref() == Some(bytes) {
+                            remove_below(dir, name).map_err(fail)?;
+                        }
+                    }
+                    return Ok(false);
+                }
+            }
+            changed.push(name.clone());
+        }
+        Ok(true)
     }
+}
+
+fn left_alone(family: Family, why: &str) -> String {
+    format!("the files of {family} were left alone: {why}")
 }
 
 /// Keeps what somebody else wrote under another name, and tells which.
@@ -387,6 +434,32 @@ fn write_below(dir: &OwnedFd, name: &str, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
+fn write_known(dir: &OwnedFd, name: &str, bytes: &[u8], known: Option<&[u8]>) -> std::io::Result<Replaced> {
+    match name.split_once('/') {
+        Some((folder, file)) => {
+            let inner = files::dir_in(dir, folder, 0o755)?;
+            files::replace_known(&inner, file, bytes, 0o600, known)
+        }
+        None => files::replace_known(dir, name, bytes, 0o600, known),
+    }
+}
+
+/// Removes what a writer left that was killed. Only for who holds the lock.
+fn sweep_below(dir: &OwnedFd, wanted: &[(String, Vec<u8>)]) {
+    let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, _) in wanted {
+        let (folder, file) = name.split_once('/').unwrap_or(("", name));
+        folders.entry(folder).or_default().push(file);
+    }
+    for (folder, names) in folders {
+        if folder.is_empty() {
+            files::sweep_of(dir, &names);
+        } else if let Ok(Some(inner)) = files::dir_below(dir, &[folder]) {
+            files::sweep_of(&inner, &names);
+        }
+    }
+}
+
 fn read_below(dir: &OwnedFd, name: &str) -> std::io::Result<Option<Vec<u8>>> {
     match name.split_once('/') {
         Some((folder, file)) => match files::dir_below(dir, &[folder])? {
@@ -397,7 +470,7 @@ fn read_below(dir: &OwnedFd, name: &str) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-fn remove_below(dir: &OwnedFd, name: &str) -> std::io::Result<bool> {
+pub(super) fn remove_below(dir: &OwnedFd, name: &str) -> std::io::Result<bool> {
     let gone = |result: rustix::io::Result<()>| match result {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::NOENT) => Ok(false),

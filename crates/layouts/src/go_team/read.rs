@@ -205,7 +205,7 @@ fn registry_entry(found: &mut Found, entry: Map<String, Value>, now: Timestamp) 
         fields.put_back("progress", progress);
     }
     found.branch = fields.text("git_branch");
-    for known in ["resumable", "current_checkpoint", "recovery_type"] {
+    for known in ["resumable", "current_checkpoint", "recovery_type", crate::EXTENSION] {
         let _ = fields.value(known);
     }
     let (left, warnings) = fields.rest();
@@ -347,7 +347,8 @@ fn recovery(
     content: Map<String, Value>,
     now: Timestamp,
 ) -> Result<(), Damage> {
-    let (mut fields, _) = own_fields(found, file, content, now, "interrupted_at")?;
+    let (mut fields, interrupted) = own_fields(found, file, content, now, "interrupted_at")?;
+    found.interrupted_at = interrupted;
     let why = fields.text("interrupt_reason");
     if let Some(why) = &why
         && !["timeout", "crash", "disconnect", "error"].contains(&why.as_str())

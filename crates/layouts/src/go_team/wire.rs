@@ -21,6 +21,14 @@ pub(super) struct Entry {
     pub git_branch: Option<String>,
     pub resumable: bool,
     pub completed_at: Option<Timestamp>,
+    pub segno: EntryExtension,
+}
+
+/// Whose entry it is; a hash of the entry is added to it.
+#[derive(Serialize)]
+pub(super) struct EntryExtension {
+    pub session_id: String,
+    pub seq: u64,
 }
 
 #[derive(Serialize)]

@@ -125,6 +125,7 @@ impl Writer<'_> {
             git_branch: state.branch.clone(),
             resumable: state.is_resumable(),
             completed_at: state.completed_at,
+            segno: wire::EntryExtension { session_id: state.session_id.to_string(), seq: state.seq },
         }
     }
 
@@ -140,11 +141,14 @@ impl Writer<'_> {
         if let Some(carried) = self.snapshot.carried_file(Family::GoTeam, REGISTRY) {
             mine.adopt(&Node::of(carried), &["progress"]);
         }
-        match sessions.iter_mut().find(|entry| entry.member("id") == Some(&name)) {
-            Some(entry) => {
-                mine.adopt(entry, &["progress"]);
-                *entry = mine;
-            }
+        let place = sessions.iter().position(|entry| entry.member("id") == Some(&name));
+        if let Some(place) = place {
+            mine.adopt(&sessions[place], &["progress"]);
+        }
+        // Whoever else writes the registry may have been at our entry.
+        crate::foreign_edit::seal_entry(&mut mine);
+        match place {
+            Some(place) => sessions[place] = mine,
             None => sessions.push(mine),
         }
         let mut registry = Node::Map(vec![
@@ -158,15 +162,29 @@ impl Writer<'_> {
         registry
     }
 
+    /// The step that a checkpoint is of, and its name: the one that it was made at the end of, else the one it was made in.
+    fn step_of(&self, row: &CheckpointRow) -> (u32, String) {
+        let phases = self.state().workflow.iter().flat_map(|workflow| &workflow.phases);
+        let done = phases.zip(1..).find(|(phase, _)| row.reason == "phase_complete" && row.name == **phase);
+        if let Some((phase, number)) = done {
+            return (number, phase.clone());
+        }
+        let named = if row.name.is_empty() { &row.reason } else { &row.name };
+        (row.step.unwrap_or(1), row.phase.as_ref().unwrap_or(named).clone())
+    }
+
     fn manifest(&self) -> wire::Manifest {
         let state = self.state();
-        let checkpoints = self.checkpoints.iter().map(|row| wire::ManifestEntry {
-            id: row.id.clone(),
-            step: row.step.unwrap_or(1),
-            step_name: step_name(row),
-            timestamp: row.created_at,
-            valid: row.valid,
-            invalidated_by: row.invalidated_by.map(|number| self.checkpoint_id(number)),
+        let checkpoints = self.checkpoints.iter().map(|row| {
+            let (step, step_name) = self.step_of(row);
+            wire::ManifestEntry {
+                id: row.id.clone(),
+                step,
+                step_name,
+                timestamp: row.created_at,
+                valid: row.valid,
+                invalidated_by: row.invalidated_by.map(|number| self.checkpoint_id(number)),
+            }
         });
         wire::Manifest {
             session_id: self.id.clone(),
@@ -193,9 +211,9 @@ impl Writer<'_> {
                     id: format!("rb-{}", mark.seq),
                     timestamp: mark.at,
                     from_checkpoint: from.map(|row| row.id.clone()),
-                    from_step: from.and_then(|row| row.step),
+                    from_step: from.map(|row| self.step_of(row).0),
                     to_checkpoint: to.map(|row| row.id.clone()),
-                    to_step: to.and_then(|row| row.step),
+                    to_step: to.map(|row| self.step_of(row).0),
                     reason: "observer_requested",
                 }
             })
@@ -379,11 +397,12 @@ impl Writer<'_> {
         let mut state = self.team_state();
         state.phase.clone_from(&row.phase);
         state.current_step = row.step.unwrap_or(state.current_step);
+        let (step_number, step_name) = self.step_of(row);
         let checkpoint = wire::Checkpoint {
             id: row.id.clone(),
             session_id: self.id.clone(),
-            step_number: row.step.unwrap_or(1),
-            step_name: step_name(row),
+            step_number,
+            step_name,
             created_at: row.created_at,
             state,
             outputs: self.outputs(),
@@ -437,11 +456,4 @@ fn ordered(file: &Map<String, Value>) -> Node {
 fn branch(head: &HeadMark) -> Option<String> {
     let branch = head.branch.as_deref()?;
     Some(branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned())
-}
-
-/// The name of the step that a checkpoint was made in.
-fn step_name(row: &CheckpointRow) -> String {
-    row.phase
-        .clone()
-        .unwrap_or_else(|| if row.name.is_empty() { row.reason.clone() } else { row.name.clone() })
 }

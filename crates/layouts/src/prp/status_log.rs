@@ -33,7 +33,7 @@ pub(super) struct Entry<'a> {
     pub tests: [u64; 4],
     /// Created, modified, deleted.
     pub files: [u64; 3],
-    pub breaker: (&'a str, u64),
+    pub breaker: (String, u64),
     /// Both gates, and whether the phase may end.
     pub gate: [bool; 3],
     pub hourly: (u64, u64),
@@ -77,17 +77,27 @@ fn block(text: &str) -> Option<Block> {
     })
 }
 
-/// The log with one more block, unless its last one says the same already.
-pub(super) fn with(log: &str, entry: &Entry<'_>) -> String {
+/// The log with one more block, unless its last one says the same already: the same phase, status and iteration, and, of
+/// an iteration that was measured, the same results.
+pub(super) fn with(log: &str, entry: &Entry<'_>, measured: bool) -> String {
     // Only the end of a long log needs to be looked at.
     let tail = log.rfind(BEGIN).map_or("", |at| &log[at..]);
-    let same = |block: &Block| {
-        (block.phase.as_str(), block.status.as_str(), block.iteration)
-            == (entry.phase, entry.status, entry.iteration)
-    };
-    if blocks(tail).0.last().is_some_and(same) {
+    let same = blocks(tail).0.last().is_some_and(|block| block.is(entry));
+    if same && (!measured || results(tail) == results(&entry.text())) {
         return log.to_owned();
     }
+    added(log, entry)
+}
+
+/// The log with a block about a phase that was left, unless it is there already.
+pub(super) fn with_left(log: &str, entry: &Entry<'_>) -> String {
+    match blocks(log).0.iter().any(|block| block.is(entry)) {
+        true => log.to_owned(),
+        false => added(log, entry),
+    }
+}
+
+fn added(log: &str, entry: &Entry<'_>) -> String {
     let mut log = log.to_owned();
     if log.len() > MOST {
         let half = log.len() / 2;
@@ -97,12 +107,42 @@ pub(super) fn with(log: &str, entry: &Entry<'_>) -> String {
     if !log.is_empty() {
         log.push_str(if log.ends_with('\n') { "\n" } else { "\n\n" });
     }
-    // Writing to a String cannot fail.
-    let _ = entry.write(&mut log);
+    log.push_str(&entry.text());
     log
 }
 
+/// The lines of a block that say how an iteration came out.
+fn results(block: &str) -> Vec<&str> {
+    const THEIRS: [&str; 10] = [
+        "  TOTAL:",
+        "  PASSING:",
+        "  FAILING:",
+        "  SKIPPED:",
+        "  STATE:",
+        "  NO_PROGRESS_COUNT:",
+        "  GATE_1:",
+        "  GATE_2:",
+        "  CAN_EXIT:",
+        "  5H_LIMIT:",
+    ];
+    block.lines().filter(|line| THEIRS.iter().any(|name| line.starts_with(name))).collect()
+}
+
+impl Block {
+    fn is(&self, entry: &Entry<'_>) -> bool {
+        (self.phase.as_str(), self.status.as_str(), self.iteration)
+            == (entry.phase, entry.status, entry.iteration)
+    }
+}
+
 impl Entry<'_> {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{BEGIN}")?;
         writeln!(out, "TIMESTAMP: {}", self.at)?;
@@ -117,7 +157,7 @@ impl Entry<'_> {
         )?;
         let [created, modified, deleted] = self.files;
         writeln!(out, "FILES:\n  CREATED: {created}\n  MODIFIED: {modified}\n  DELETED: {deleted}")?;
-        let (state, count) = self.breaker;
+        let (state, count) = &self.breaker;
         writeln!(out, "CIRCUIT_BREAKER:\n  STATE: {state}\n  NO_PROGRESS_COUNT: {count}")?;
         let [first, second, exit] = self.gate;
         writeln!(out, "DUAL_GATE:\n  GATE_1: {first}\n  GATE_2: {second}\n  CAN_EXIT: {exit}")?;

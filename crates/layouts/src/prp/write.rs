@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use segno_core::State;
 use segno_core::Status;
+use segno_core::Timestamp;
 use segno_core::event::Metric;
 use segno_core::looping::BreakerState;
 use segno_core::looping::LoopState as Looping;
 use segno_core::looping::ParkReason;
 use segno_core::looping::PhaseEnd;
 use segno_core::rows::ErrorRow;
+use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
@@ -166,6 +168,35 @@ impl Writer<'_> {
         entries.collect()
     }
 
+    /// The newest iteration of the phase that has been measured; none yet is 0. One that goes on has shown nothing.
+    fn measured(&self) -> u64 {
+        let open = self.looping.is_some_and(|looping| looping.open);
+        self.state().iteration.saturating_sub(u64::from(open))
+    }
+
+    /// How the tests came out in a phase the last time: all, passed, failed.
+    fn tests_of(&self, phase: &str) -> Option<[u64; 3]> {
+        let of = |recent: &&segno_core::looping::Recent| recent.phase == phase && recent.tests.is_some();
+        let (passed, total) = self.looping?.recent.iter().rev().find(of)?.tests?;
+        Some([total, passed, total.saturating_sub(passed)])
+    }
+
+    /// The numbers that a phase was left with: those of the record, and what its file said when it was the present one.
+    fn last_numbers(&self, phase: &str, before: Option<&Value>) -> BTreeMap<String, Metric> {
+        let mut all = BTreeMap::new();
+        for member in ["current_metrics", "final_metrics"] {
+            if let Some(Value::Object(numbers)) = before.and_then(|before| before.get(member)) {
+                all.extend(crate::found::metrics(&mut numbers.clone()));
+            }
+        }
+        if let Some([total, passed, failed]) = self.tests_of(phase) {
+            let named = [("tests_total", total), ("tests_passing", passed), ("tests_failing", failed)];
+            all.extend(named.map(|(name, number)| (name.to_owned(), Metric::Number(number as f64))));
+        }
+        all.extend(self.numbers(phase));
+        all
+    }
+
     /// The numbers of a phase, in the document's words where it has some.
     fn numbers(&self, phase: &str) -> BTreeMap<String, Metric> {
         let state = self.state();
@@ -195,24 +226,17 @@ impl Writer<'_> {
         let before = self.existing.object(METRICS).ok().flatten().unwrap_or_default();
         let of = |phase: &'static str| {
             let stand = self.stand(phase);
-            let numbers = self.numbers(phase);
             let is_current = phase == self.phase;
+            let known = before.get("phases").and_then(|phases| phases.get(phase));
+            let numbers = if is_current { self.numbers(phase) } else { self.last_numbers(phase, known) };
             let done = state.phases_completed.iter().any(|done| done == phase);
             if !is_current && !done && stand.is_none_or(|stand| stand.started_at.is_none()) {
                 return None;
             }
-            let known = before.get("phases").and_then(|phases| phases.get(phase)?.get("history")?.as_array());
+            let known = known.and_then(|phase| phase.get("history")?.as_array());
             let mut history = known.cloned().unwrap_or_default();
-            if is_current {
-                let last = history.last().and_then(|entry| entry.get("iteration")?.as_u64());
-                if last != Some(state.iteration) && state.iteration > 0 {
-                    let mut entry = json!({ "iteration": state.iteration, "timestamp": state.updated_at });
-                    if let Some(members) = entry.as_object_mut() {
-                        let numbers = numbers.iter().filter(|(name, _)| *name != "iteration");
-                        members.extend(numbers.map(|(name, metric)| (name.clone(), json!(metric))));
-                    }
-                    history.push(entry);
-                }
+            if is_current && self.measured() > 0 {
+                self.note(&mut history, &numbers);
             }
             history.drain(..history.len().saturating_sub(HISTORY));
             Some(wire::PhaseMetrics {
@@ -235,6 +259,26 @@ impl Writer<'_> {
             current_phase: self.phase.to_owned(),
             phases: phases.map(|phase| (phase, of(phase))).collect(),
         }
+    }
+
+    /// Puts the numbers of the newest measured iteration into a history; those of the same one are replaced.
+    fn note(&self, history: &mut Vec<Value>, numbers: &BTreeMap<String, Metric>) {
+        let numbers = numbers.iter().filter(|(name, _)| *name != "iteration");
+        let mut entry: Map<String, Value> =
+            numbers.map(|(name, metric)| (name.clone(), json!(metric))).collect();
+        entry.insert("iteration".to_owned(), json!(self.measured()));
+        let same = history.last().filter(|last| last.get("iteration") == entry.get("iteration"));
+        let before = same.and_then(|last| last.get("timestamp")).cloned();
+        let is_known = same.and_then(Value::as_object).is_some_and(|last| {
+            let others = last.iter().filter(|(name, _)| *name != "timestamp");
+            others.count() == entry.len() && entry.iter().all(|(name, value)| last.get(name) == Some(value))
+        });
+        if before.is_some() {
+            history.pop();
+        }
+        let at = before.filter(|_| is_known).unwrap_or_else(|| json!(self.state().updated_at));
+        entry.insert("timestamp".to_owned(), at);
+        history.push(Value::Object(entry));
     }
 
     fn breaker(&self) -> wire::CircuitBreaker {
@@ -386,9 +430,23 @@ impl Writer<'_> {
         }
     }
 
+    /// The log with what it does not say yet: how a phase was left, and how the present one stands.
     fn status_log(&self) -> String {
-        let state = self.state();
         let log = self.existing.get(STATUS_LOG).map(String::from_utf8_lossy).unwrap_or_default();
+        let mut log = log.into_owned();
+        for stand in self.looping.into_iter().flat_map(|looping| &looping.phases) {
+            if let (Some(end), Some(at)) = (stand.end, stand.ended_at)
+                && stand.name != self.phase
+                && let Some(phase) = PHASES.into_iter().find(|known| *known == stand.name)
+            {
+                log = status_log::with_left(&log, &self.left_entry(phase, stand.iterations, end, at));
+            }
+        }
+        status_log::with(&log, &self.status_entry(), self.measured() > 0)
+    }
+
+    fn status_entry(&self) -> status_log::Entry<'static> {
+        let state = self.state();
         let status = match state.status {
             Status::Completed => "COMPLETE",
             Status::Halted | Status::Failed | Status::Aborted => "BLOCKED",
@@ -402,25 +460,53 @@ impl Writer<'_> {
         let reason = reason.map(|reason| reason.details.clone().unwrap_or_else(|| reason.what.clone()));
         let breaker = self.breaker();
         let counts = &state.counts;
-        status_log::with(
-            &log,
-            &status_log::Entry {
-                at: state.updated_at,
-                phase: self.phase,
-                status,
-                iteration: state.iteration.max(1),
-                progress: state.progress().unwrap_or(0),
-                tests,
-                files: [counts.files_created, counts.files_modified, counts.files_deleted],
-                breaker: (breaker.state.as_str(), breaker.no_progress_count),
-                gate: self.gates(),
-                hourly: self.hourly(),
-                at_limit: self.at_limit().is_some(),
-                blockers: reason.into_iter().collect(),
-                recommendation: self.looping.and_then(|looping| looping.line.clone()).unwrap_or_else(|| {
-                    state.last_action.clone().unwrap_or_else(|| "go on with the present phase".to_owned())
-                }),
-            },
-        )
+        status_log::Entry {
+            at: state.updated_at,
+            phase: self.phase,
+            status,
+            iteration: self.measured().max(1),
+            progress: state.progress().unwrap_or(0),
+            tests,
+            files: [counts.files_created, counts.files_modified, counts.files_deleted],
+            breaker: (breaker.state, breaker.no_progress_count),
+            gate: self.gates(),
+            hourly: self.hourly(),
+            at_limit: self.at_limit().is_some(),
+            blockers: reason.into_iter().collect(),
+            recommendation: self.looping.and_then(|looping| looping.line.clone()).unwrap_or_else(|| {
+                state.last_action.clone().unwrap_or_else(|| "go on with the present phase".to_owned())
+            }),
+        }
+    }
+
+    /// How a phase stood when it was left.
+    fn left_entry(
+        &self,
+        phase: &'static str,
+        iterations: u64,
+        end: PhaseEnd,
+        at: Timestamp,
+    ) -> status_log::Entry<'static> {
+        let (status, passed, recommendation) = match end {
+            PhaseEnd::Passed => ("COMPLETE", true, "both gates passed"),
+            PhaseEnd::Skipped => ("COMPLETE", false, "left without its gate"),
+            PhaseEnd::SentBack => ("BLOCKED", false, "the work was sent back to an earlier phase"),
+        };
+        let [total, passing, failing] = self.tests_of(phase).unwrap_or_default();
+        let sent_back = (status == "BLOCKED").then(|| recommendation.to_owned());
+        status_log::Entry {
+            at,
+            phase,
+            status,
+            iteration: iterations.max(1),
+            progress: if status == "COMPLETE" { 100 } else { self.status_entry().progress },
+            tests: [total, passing, failing, 0],
+            gate: [passed; 3],
+            // A phase is left with a breaker that lets it go on.
+            breaker: ("CLOSED".to_owned(), 0),
+            blockers: sent_back.into_iter().collect(),
+            recommendation: recommendation.to_owned(),
+            ..self.status_entry()
+        }
     }
 }

@@ -1,11 +1,16 @@
 //! `~/.ultra-create/sessions/`: the present session, checkpoints and archived sessions, each with a compressed copy.
 
+mod config;
 mod read;
 mod wire;
 mod write;
 
 use segno_core::Status;
 
+pub use config::CONFIG;
+pub use config::CONFIG_FOLDERS;
+pub use config::Config;
+pub use config::Hooks;
 pub use read::read;
 pub use write::write;
 

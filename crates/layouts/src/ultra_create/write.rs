@@ -1,5 +1,6 @@
 //! A session as the files of ultra-create.
 
+use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::rows::CheckpointRow;
 use segno_core::rows::DecisionRow;
@@ -21,8 +22,8 @@ use crate::snapshot::Snapshot;
 
 /// How much of what a tool was given and put out is shown: its configuration leaves out what is large.
 const EXCERPT: usize = 500;
-/// Checkpoints that have files of their own, as its configuration says.
-const CHECKPOINTS: usize = 5;
+/// The same where its configuration does not leave that out.
+const LARGE: usize = 20_000;
 
 /// The files: checkpoints first, then the archive of a session that has ended, the present one last; each with its
 /// compressed copy before it, so that whoever finds one finds no older other one.
@@ -30,7 +31,7 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
     let id = snapshot.name(Family::UltraCreate);
     let mut files = Vec::new();
     let checkpoints = checkpoints(snapshot);
-    for checkpoint in &checkpoints[checkpoints.len().saturating_sub(CHECKPOINTS)..] {
+    for checkpoint in &checkpoints[checkpoints.len().saturating_sub(kept(snapshot))..] {
         let name = format!("{}.json", checkpoint.id);
         let file = wire::CheckpointFile { checkpoint: checkpoint.clone(), session_id: id.clone() };
         files.push(snapshot.json((Family::UltraCreate, &name), &file, existing, &[]));
@@ -43,7 +44,7 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
         names.insert(0, format!("session_{id}.json"));
     }
     for name in names {
-        if snapshot.compress {
+        if snapshot.ultra_create.compression {
             files.push((format!("{name}.gz"), gzip(&present.1)));
         }
         files.push((name, present.1.clone()));
@@ -51,9 +52,26 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
     files
 }
 
+/// How many checkpoints have files of their own, as the configuration says.
+fn kept(snapshot: &Snapshot<'_>) -> usize {
+    let config = &snapshot.ultra_create.checkpoints;
+    match snapshot.state.status {
+        Status::Completed => config.keep_on_success,
+        Status::Aborted | Status::Failed => config.keep_on_failure,
+        Status::Active | Status::Paused | Status::Interrupted | Status::Halted => config.max,
+    }
+}
+
+/// How much of a text is shown.
+fn excerpt(snapshot: &Snapshot<'_>) -> usize {
+    if snapshot.ultra_create.cut_large { EXCERPT } else { LARGE }
+}
+
 fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>) -> wire::Session {
     let state = snapshot.state;
-    let files: Vec<FileRow> = snapshot.rows();
+    let include = &snapshot.ultra_create.include;
+    let files: Vec<FileRow> = if include.file_changes { snapshot.rows() } else { Vec::new() };
+    let errors: Vec<ErrorRow> = if include.error_log { snapshot.rows() } else { Vec::new() };
     let changed =
         |change: &str| files.iter().filter(|row| row.change == change).map(|row| row.path.clone()).collect();
     wire::Session {
@@ -67,7 +85,12 @@ fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>
             kind: state.project.kind.clone().unwrap_or_default(),
         },
         context: wire::Context {
-            user_intent: state.intent.clone().or_else(|| state.topic.clone()).unwrap_or_default(),
+            user_intent: state
+                .intent
+                .clone()
+                .or_else(|| state.topic.clone())
+                .filter(|_| include.conversation_context)
+                .unwrap_or_default(),
             current_phase: state.phase.clone().unwrap_or_default(),
             progress_percent: state.progress().unwrap_or(0),
         },
@@ -81,6 +104,7 @@ fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>
             states: state
                 .agents
                 .iter()
+                .filter(|_| include.agent_states)
                 .map(|(name, mark)| {
                     (name.clone(), if mark.state.is_null() { json!({}) } else { mark.state.clone() })
                 })
@@ -96,11 +120,10 @@ fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>
         },
         errors: wire::Errors {
             count: state.errors.count,
-            log: snapshot
-                .rows::<ErrorRow>()
+            log: errors
                 .into_iter()
                 .map(|row| wire::ErrorEntry {
-                    message: row.message.unwrap_or_default().short(EXCERPT),
+                    message: row.message.unwrap_or_default().short(excerpt(snapshot)),
                     phase: row.phase,
                     timestamp: row.timestamp,
                 })
@@ -113,19 +136,21 @@ fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>
 
 fn tools(snapshot: &Snapshot<'_>) -> wire::Tools {
     let state = snapshot.state;
+    let most = excerpt(snapshot);
+    let rows: Vec<ToolRow> =
+        if snapshot.ultra_create.include.tool_history { snapshot.rows() } else { Vec::new() };
     let call = |row: ToolRow| wire::ToolCall {
         timestamp: row.started_at.or(row.ended_at).unwrap_or(state.created_at),
-        input: row.input.map_or(Value::Null, short),
-        output: row.output.map(|output| output.short(EXCERPT)),
+        input: row.input.map_or(Value::Null, |input| short(input, most)),
+        output: row.output.map(|output| output.short(most)),
         tool: row.tool,
         id: row.call,
         state: row.state,
     };
-    let history =
-        snapshot.rows::<ToolRow>().into_iter().filter(|row| row.state != "open").map(call).collect();
+    let history = rows.into_iter().filter(|row| row.state != "open").map(call).collect();
     let pending = state.calls.open.iter().map(|(id, open)| wire::ToolCall {
         tool: open.tool.clone(),
-        input: json!(shorten(&open.input, EXCERPT)),
+        input: json!(shorten(&open.input, most)),
         output: None,
         timestamp: open.at,
         id: id.clone(),
@@ -135,18 +160,22 @@ fn tools(snapshot: &Snapshot<'_>) -> wire::Tools {
 }
 
 /// Input that is not long: texts in it are cut.
-fn short(value: Value) -> Value {
+fn short(value: Value, most: usize) -> Value {
     match value {
-        Value::String(text) => json!(shorten(&text, EXCERPT)),
-        Value::Array(items) => items.into_iter().map(short).collect(),
-        Value::Object(members) => members.into_iter().map(|(name, member)| (name, short(member))).collect(),
+        Value::String(text) => json!(shorten(&text, most)),
+        Value::Array(items) => items.into_iter().map(|item| short(item, most)).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(name, member)| (name, short(member, most))).collect()
+        }
         other => other,
     }
 }
 
 fn decisions(snapshot: &Snapshot<'_>) -> wire::Decisions {
-    let rows: Vec<DecisionRow> = snapshot.rows();
-    let text = |text: Option<segno_core::Text>| text.map(|text| text.short(EXCERPT));
+    let included = snapshot.ultra_create.include.decision_tree;
+    let rows: Vec<DecisionRow> = if included { snapshot.rows() } else { Vec::new() };
+    let most = excerpt(snapshot);
+    let text = |text: Option<segno_core::Text>| text.map(|text| text.short(most));
     let tree = rows.into_iter().map(|row| wire::Decision {
         id: row.decision,
         parent: row.parent,
@@ -154,20 +183,22 @@ fn decisions(snapshot: &Snapshot<'_>) -> wire::Decisions {
         question: text(row.question),
         decision: text(row.choice),
         reason: text(row.reason),
-        alternatives: row.alternatives.into_iter().map(|one| one.short(EXCERPT)).collect(),
+        alternatives: row.alternatives.into_iter().map(|one| one.short(most)).collect(),
         timestamp: row.decided_at,
     });
     wire::Decisions { tree: tree.collect(), current_branch: snapshot.state.decisions.branch.clone() }
 }
 
 fn memory(snapshot: &Snapshot<'_>) -> wire::Memory {
-    let rows: Vec<MemoryRow> = snapshot.rows();
+    let included = snapshot.ultra_create.include.memory_snapshots;
+    let rows: Vec<MemoryRow> = if included { snapshot.rows() } else { Vec::new() };
+    let most = excerpt(snapshot);
     let of = |lookups: bool| {
         let rows = rows.iter().filter(|row| (row.usage == "lookup") == lookups);
         rows.map(|row| wire::Asked {
-            query: row.query.as_ref().map(|query| query.short(EXCERPT)),
+            query: row.query.as_ref().map(|query| query.short(most)),
             source: row.source.clone(),
-            result: row.result.as_ref().map(|result| result.short(EXCERPT)),
+            result: row.result.as_ref().map(|result| result.short(most)),
             timestamp: row.timestamp,
         })
         .collect()
@@ -175,13 +206,14 @@ fn memory(snapshot: &Snapshot<'_>) -> wire::Memory {
     wire::Memory {
         hindsight_queries: of(false),
         context7_lookups: of(true),
-        local_cache: snapshot.state.cache.clone(),
+        local_cache: if included { snapshot.state.cache.clone() } else { Default::default() },
     }
 }
 
 fn checkpoints(snapshot: &Snapshot<'_>) -> Vec<wire::Checkpoint> {
-    let rows =
-        snapshot.rows::<CheckpointRow>().into_iter().filter(|row| row.ready && row.valid && !row.aside);
+    let config = &snapshot.ultra_create;
+    let shown = |row: &CheckpointRow| row.ready && row.valid && !row.aside && config.shows(&row.reason);
+    let rows = snapshot.rows::<CheckpointRow>().into_iter().filter(shown);
     let mut last = Timestamp::EPOCH;
     rows.map(|row| {
         // Two of one millisecond would be one file.
@@ -189,7 +221,6 @@ fn checkpoints(snapshot: &Snapshot<'_>) -> Vec<wire::Checkpoint> {
         wire::Checkpoint {
             id: format!("checkpoint_{}", last.as_micros() / 1_000),
             reason: match row.reason.as_str() {
-                "phase" => "phase_complete".to_owned(),
                 "risky" => "pre_risky".to_owned(),
                 other => other.to_owned(),
             },

@@ -5,6 +5,7 @@
 mod damaged;
 mod documents;
 mod foreign;
+mod more;
 mod round_trip;
 mod samples;
 mod written;

@@ -120,7 +120,7 @@ fn what_nobody_knows_survives() {
             lists,
             save_trigger: "auto".to_owned(),
             changed: 0,
-            compress: false,
+            ultra_create: Default::default(),
         };
         for existing in [files, FileSet::default()] {
             let written = segno_layouts::write(family, &snapshot, &existing).unwrap();

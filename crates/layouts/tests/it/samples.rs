@@ -239,7 +239,7 @@ pub(crate) fn lists() -> BTreeMap<List, Vec<Value>> {
             List::Checkpoints,
             vec![
                 json!({
-                    "id": "cp-01-init", "ordinal": 1, "name": "init", "reason": "phase", "seq": 100,
+                    "id": "cp-01-init", "ordinal": 1, "name": "init", "reason": "phase_complete", "seq": 100,
                     "created_at": "2026-01-16T13:19:59.000000Z", "phase": "RED", "step": 1, "of": 4,
                     "tool_count": 20, "progress": 25, "ready": true, "valid": true, "checksum": "aa",
                     "head": { "commit": "0123456789abcdef0123456789abcdef01234567", "branch": "refs/heads/main" },
@@ -256,7 +256,13 @@ pub(crate) fn lists() -> BTreeMap<List, Vec<Value>> {
 
 /// A session to be written.
 pub(crate) fn snapshot(state: &State) -> Snapshot<'_> {
-    Snapshot { state, lists: lists(), save_trigger: "action".to_owned(), changed: 0, compress: true }
+    Snapshot {
+        state,
+        lists: lists(),
+        save_trigger: "action".to_owned(),
+        changed: 0,
+        ultra_create: Default::default(),
+    }
 }
 
 /// Files as they are after they were written over those that were there.

@@ -38,6 +38,9 @@ pub const NOTIFY_SECRET: &str = "SEGNO_NOTIFY_SECRET";
 /// Names the folder of a PRP session; the PRP tools read it too.
 pub const PRP_SESSION_DIR: &str = "PRP_SESSION_DIR";
 
+/// Says to a command of ultra-create's hooks what happened; segno runs none of them below such a command.
+pub const ULTRA_CREATE_EVENT: &str = "ULTRA_CREATE_EVENT";
+
 /// Variables with a name of their own. Beside these, every key has one: see [`variable_of`].
 pub const VARIABLES: &[Variable] = &[
     Variable {
@@ -105,6 +108,7 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("XDG_DATA_HOME", "Where sessions and trust live; ignored unless absolute."),
     ("XDG_STATE_HOME", "Where captures and the spool live; ignored unless absolute."),
     (PRP_SESSION_DIR, "The folder of a PRP session, in place of .prp-session in the project."),
+    (ULTRA_CREATE_EVENT, "Set for commands of ultra-create; segno runs none of them below one."),
     ("NO_COLOR", "No colour, unless asked for by --color, SEGNO_COLOR or ui.color."),
     ("CLICOLOR_FORCE", "Colour also in pipes, unless it is 0."),
     ("CLICOLOR", "No colour if it is 0."),

@@ -24,6 +24,8 @@ pub enum Origin {
     User(SourceSpan),
     /// The project's file.
     Project(SourceSpan),
+    /// The file of another session manager whose files are kept current.
+    Layout(std::path::PathBuf),
     /// A variable.
     Variable(String),
     /// A flag.
@@ -35,6 +37,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::User(span) | Self::Project(span) => write!(f, "{}:{}", span.path.display(), span.line),
+            Self::Layout(path) => write!(f, "{}", path.display()),
             Self::Variable(name) => write!(f, "${name}"),
             Self::Flag(name) => f.write_str(name),
         }

@@ -10,6 +10,7 @@
 //! | [`paths`] | the user's directories and the root of the project |
 //! | [`mod@env`] | every variable |
 //! | [`set`] | changing a file, keeping its comments |
+//! | [`ultra_create`] | what ultra-create's own file says, between the defaults and the user's file |
 //! | [`content`], [`trust`] | what a project's files are worth |
 
 use std::path::Path;
@@ -28,6 +29,7 @@ pub mod paths;
 pub mod schema;
 pub mod set;
 pub mod trust;
+pub mod ultra_create;
 
 pub use error::Error;
 pub use file::Level;
@@ -172,6 +174,7 @@ pub struct View {
 pub struct Layout {
     pub families: Vec<String>,
     pub max_items: u32,
+    pub hooks: String,
 }
 
 /// The section `[cleanup]`.
@@ -294,6 +297,10 @@ pub struct Loaded {
     pub trust: Status,
     /// The files of a trusted project exactly as they were judged. `None` unless it is trusted.
     pub content: Option<Content>,
+    /// What ultra-create is told about its sessions, where its files are kept current.
+    pub session_config: Option<ultra_create::SessionConfig>,
+    /// Whether the user trusts the commands in it as they are now.
+    pub hooks_trusted: bool,
 }
 
 /// Reads all layers. `flags` are keys set on the command line, with the name of the flag.
@@ -342,7 +349,18 @@ pub fn load(
         let key = schema::find(key).ok_or_else(|| Error::Types(format!("there is no key {key}")))?;
         layers.lay_text(key, value, Origin::Flag(flag))?;
     }
-    Ok(Loaded { config: layers.config()?, layers, notices, trust, content })
+    let keeps = layers.get("layout.families").and_then(|setting| setting.value.as_array());
+    let keeps = keeps.is_some_and(|all| all.iter().any(|family| family.as_str() == Some("ultra-create")));
+    let home = environment.non_empty("HOME").filter(|_| keeps).map(Path::new);
+    let session_config = home.and_then(|home| ultra_create::find(home, &mut notices));
+    if let Some(found) = &session_config {
+        ultra_create::lay(&mut layers, found);
+    }
+    let config = layers.config()?;
+    let hooks_trusted = session_config
+        .as_ref()
+        .is_some_and(|found| ultra_create::trusts(found, &config.layout.hooks, &mut notices));
+    Ok(Loaded { config, layers, notices, trust, content, session_config, hooks_trusted })
 }
 
 /// What is known about a project before its settings are read.

@@ -113,6 +113,7 @@ pub const KEYS: &[Key] = &[
     key("view.max_items", Class::Data, up_to(10_000)),
     key("layout.families", Class::OutsidePath, Kind::Families),
     key("layout.max_items", Class::Data, up_to(10_000)),
+    key("layout.hooks", Class::UserOnly, Kind::Text),
     key("cleanup.days", Class::Guard, up_to(36_500)),
     key("cleanup.keep", Class::Guard, up_to(1_000_000)),
     key("cleanup.auto", Class::Guard, Kind::Choice(&["off", "on", "agentforge", "ultra-create"])),
