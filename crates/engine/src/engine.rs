@@ -421,7 +421,11 @@ impl Engine {
         };
         let mut removals = Vec::new();
         for (index, summary) in self.list(&filter)?.into_iter().enumerate() {
-            let ended = summary.completed_at.unwrap_or(summary.updated_at);
+            // What was taken over from elsewhere is as old as it is here: nobody has had time to look at it.
+            let ended = match summary.made_by {
+                Maker::Import => summary.updated_at,
+                _ => summary.completed_at.unwrap_or(summary.updated_at),
+            };
             let why = if ended <= cutoff {
                 format!("{} more than {days} days ago", summary.status)
             } else if keep.is_some_and(|keep| index >= keep) {

@@ -37,8 +37,16 @@ pub fn archive_and_remove(engine: &Engine, session: SessionId, folder: &Path) ->
         }
     };
     // Only what is in the file is removed: whatever was recorded meanwhile keeps the session.
-    engine.delete_at(session, held.seq)?;
-    Ok(path)
+    match engine.delete_at(session, held.seq) {
+        Ok(_) => Ok(path),
+        Err(why) => {
+            // Somebody else archived and removed it in the same moment: theirs is enough.
+            if matches!(why, Error::SessionNotFound { .. }) {
+                let _ = std::fs::remove_file(&path);
+            }
+            Err(why)
+        }
+    }
 }
 
 /// Gives a whole archive the session's name, or the next one that is free.

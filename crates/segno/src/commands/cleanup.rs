@@ -149,11 +149,18 @@ const LAST: &str = "cleanup.last";
 const DAY: i64 = 86_400;
 
 /// How old sessions are removed by themselves, and beyond how many; none if they are not.
-fn preset(config: &crate::config::Cleanup) -> Option<(u32, Option<usize>)> {
+fn preset(
+    config: &crate::config::Cleanup,
+    theirs: Option<&crate::config::ultra_create::SessionConfig>,
+) -> Option<(u32, Option<usize>)> {
     match config.auto.as_str() {
         "on" => Some((config.days, Some(config.keep as usize).filter(|keep| *keep > 0))),
         "agentforge" => Some((30, None)),
-        "ultra-create" => Some((7, Some(10))),
+        // Its own file may say something else.
+        "ultra-create" => {
+            let theirs = theirs.map(|found| found.config.clone()).unwrap_or_default();
+            Some((theirs.prune_days, Some(theirs.max_sessions).filter(|keep| *keep > 0)))
+        }
         _ => None,
     }
 }
@@ -162,24 +169,19 @@ fn preset(config: &crate::config::Cleanup) -> Option<(u32, Option<usize>)> {
 /// archived first; what cannot be done now is done another day.
 pub(crate) fn by_itself(ctx: &CommandContext<'_>) {
     let context = ctx.context;
-    let Some((days, keep)) = context.config().ok().and_then(|config| preset(&config.cleanup)) else { return };
+    let theirs = context.loaded().ok().and_then(|loaded| loaded.session_config.as_ref());
+    let preset = context.config().ok().and_then(|config| preset(&config.cleanup, theirs));
+    let Some((days, keep)) = preset else { return };
     // An agent removes nothing.
     if context.environment.non_empty(crate::config::env::RUN).is_some() {
         return;
     }
-    let path = context.paths.state.join(LAST);
-    let now = context.now.as_second();
-    let last = files::read_bounded(&path, 64, Links::Refuse).ok().flatten();
-    let last = last.and_then(|text| String::from_utf8(text).ok()?.trim().parse::<i64>().ok());
-    if last.is_some_and(|last| (0..DAY).contains(&(now - last))) {
-        return;
-    }
-    // Who cannot say that it was done must not do it again and again.
-    if files::replace(&path, now.to_string().as_bytes(), Access::Private).is_err() {
+    // Of several commands at once, one does it.
+    if !is_due(context).unwrap_or(false) {
         return;
     }
     let archive = context.paths.data.join("archive");
-    let (mut removed, mut trees) = (0, BTreeMap::new());
+    let (mut removed, mut trees, mut kept) = (0, BTreeMap::new(), Vec::new());
     for removal in ctx.engine.old_sessions(days, keep, None).unwrap_or_default() {
         let id = removal.summary.session_id;
         let state = ctx.engine.load(id).ok().map(|loaded| loaded.state);
@@ -190,16 +192,44 @@ pub(crate) fn by_itself(ctx: &CommandContext<'_>) {
                     trees.entry(state.project.path.clone()).or_insert(state);
                 }
             }
-            Err(why) => context.printer.detail(1, format!("{} was not cleaned up: {why}", short(id))),
+            // Somebody else removed it meanwhile.
+            Err(segno_engine::Error::SessionNotFound { .. }) => {}
+            Err(why) => kept.push((id, why)),
         }
     }
     give_back(ctx, trees.values());
+    if let Some((id, why)) = kept.first() {
+        let sessions = units::things(kept.len() as u64, "old session");
+        let all = if kept.len() > 1 { format!("{}: {why}", short(*id)) } else { why.to_string() };
+        context.printer.warn_with(
+            format!("{sessions} could not be cleaned up (cleanup.auto), and stay as they are: {all}"),
+            &["segno cleanup --dry-run".to_owned()],
+        );
+    }
     if removed > 0 {
         let sessions = units::things(removed, "old session");
         context
             .printer
             .talk(format!("cleaned up {sessions} (cleanup.auto), archived in {}", archive.display()));
     }
+}
+
+/// Whether a day has gone by since it was last cleaned up by itself; then it counts as done from now on. Who cannot say that
+/// it was done must not do it again and again.
+fn is_due(context: &Context) -> std::io::Result<bool> {
+    let folder = files::open_dir(&context.paths.state)?;
+    if !files::lock(&folder) {
+        return Ok(false);
+    }
+    let path = context.paths.state.join(LAST);
+    let now = context.now.as_second();
+    let last = files::read_bounded(&path, 64, Links::Refuse).ok().flatten();
+    let last = last.and_then(|text| String::from_utf8(text).ok()?.trim().parse::<i64>().ok());
+    if last.is_some_and(|last| (0..DAY).contains(&(now - last))) {
+        return Ok(false);
+    }
+    files::replace(&path, now.to_string().as_bytes(), Access::Private)?;
+    Ok(true)
 }
 
 /// Drops the snapshots that no checkpoint speaks of any more. What cannot be done now is done by the next clean-up.

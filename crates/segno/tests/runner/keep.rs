@@ -1,7 +1,9 @@
 //! What is kept and what is removed: cleanup, rm, abandon, fail.
 
 use std::fs;
+use std::process::Stdio;
 
+use crate::common::SEGNO;
 use crate::common::TestEnv;
 
 #[test]
@@ -26,6 +28,44 @@ fn it_cleans_up_by_itself_once_a_day_if_somebody_wants_that() {
     env.write("state/segno/cleanup.last", "0");
     assert!(env.ok(&["ls"]).stderr.contains("cleaned up 1 old session"));
     assert_eq!(all(&env), 0);
+}
+
+#[test]
+fn what_cannot_be_archived_stays_and_is_said() {
+    let mut env = TestEnv::new();
+    let done = env.start(&["done"]);
+    env.ok(&["complete", &done]);
+    env.write("data/segno/archive", "a file where the folder should be");
+    env.set("SEGNO_CLEANUP_AUTO", "on");
+    env.set("SEGNO_CLEANUP_DAYS", "0");
+    let said = env.ok(&["ls"]);
+    assert!(
+        said.stderr.contains("1 old session could not be cleaned up (cleanup.auto), and stay as they are: "),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(env.json(&["ls", "--all"])["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn of_several_commands_at_once_one_cleans_up() {
+    let mut env = TestEnv::new();
+    for topic in ["one", "two"] {
+        let done = env.start(&[topic]);
+        env.ok(&["complete", &done]);
+    }
+    env.set("SEGNO_CLEANUP_AUTO", "on");
+    env.set("SEGNO_CLEANUP_DAYS", "0");
+    let start = |_| {
+        let mut command = env.command(SEGNO);
+        command.arg("ls").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let commands: Vec<_> = (0..6).map(start).collect();
+    let each = commands.into_iter().map(|command| command.wait_with_output().unwrap());
+    let said: Vec<String> = each.map(|output| String::from_utf8(output.stderr).unwrap()).collect();
+    let cleaned = said.iter().filter(|said| said.contains("cleaned up 2 old sessions")).count();
+    assert_eq!(cleaned, 1, "{said:#?}");
+    assert_eq!(fs::read_dir(env.path("data/segno/archive")).unwrap().count(), 2);
 }
 
 #[test]
