@@ -45,6 +45,8 @@ struct Source {
     hint: &'static str,
     /// After the program's name; what is typed behind the command follows it.
     words: &'static str,
+    /// Whether all that is typed is one word for the program.
+    one_word: bool,
     then: &'static str,
 }
 
@@ -53,12 +55,17 @@ const GO_ON: &str = "This is what segno knows of the work that was interrupted. 
 const UNDO: &str = "This is what an undo would take back; nothing was changed. Show it to the person, and tell them to type \
                     `segno undo` in a terminal if they want it. Do not run it yourself.";
 
+const AUTONOMOUS: &str = "This is what segno found for that file; nothing was begun. Show it to the person as it is. A loop through the \
+                          phases is theirs to begin: tell them to type `segno loop FILE --workflow prp` in a terminal, or \
+                          what segno printed to go on with a session. Do not run it yourself.";
+
 const ALL: &[Source] = &[
     Source {
         name: "sessions",
         about: "List the sessions that segno keeps",
         hint: "[--status STATUS]",
         words: "sessions",
+        one_word: false,
         then: SHOW,
     },
     Source {
@@ -66,6 +73,7 @@ const ALL: &[Source] = &[
         about: "Show a session that segno keeps, or a part of it",
         hint: "[ID] [--tools]",
         words: "session",
+        one_word: false,
         then: SHOW,
     },
     Source {
@@ -73,6 +81,7 @@ const ALL: &[Source] = &[
         about: "Go on with interrupted work: what was done, and what is in doubt",
         hint: "[ID]",
         words: "resume --show-brief",
+        one_word: false,
         then: GO_ON,
     },
     Source {
@@ -80,6 +89,7 @@ const ALL: &[Source] = &[
         about: "Go on with interrupted work: what was done, and what is in doubt",
         hint: "[ID]",
         words: "wake --show-brief",
+        one_word: false,
         then: GO_ON,
     },
     Source {
@@ -87,6 +97,7 @@ const ALL: &[Source] = &[
         about: "Make a checkpoint, list them, or see how to go back to one",
         hint: "[--list] [--restore ID]",
         words: "checkpoint --make",
+        one_word: false,
         then: SHOW,
     },
     Source {
@@ -94,6 +105,7 @@ const ALL: &[Source] = &[
         about: "Show the state of the session",
         hint: "[ID]",
         words: "session-state",
+        one_word: false,
         then: SHOW,
     },
     Source {
@@ -101,6 +113,7 @@ const ALL: &[Source] = &[
         about: "Show what was done in the session",
         hint: "[ID]",
         words: "session-history",
+        one_word: false,
         then: SHOW,
     },
     Source {
@@ -108,6 +121,7 @@ const ALL: &[Source] = &[
         about: "Export the session as a report",
         hint: "[ID]",
         words: "session-export --format md",
+        one_word: false,
         then: SHOW,
     },
     Source {
@@ -115,6 +129,7 @@ const ALL: &[Source] = &[
         about: "Show what an undo of the last turn would take back",
         hint: "[--turns N]",
         words: "undo --dry-run",
+        one_word: false,
         then: UNDO,
     },
     Source {
@@ -122,6 +137,23 @@ const ALL: &[Source] = &[
         about: "Show the budget of the session",
         hint: "[show]",
         words: "budget",
+        one_word: false,
+        then: SHOW,
+    },
+    Source {
+        name: "bp/autonomous",
+        about: "Go through the phases of a PRP by itself: what there is to go on with",
+        hint: "FILE",
+        words: "detect --panel --file",
+        one_word: false,
+        then: AUTONOMOUS,
+    },
+    Source {
+        name: "observe",
+        about: "Give a command of a go-team observer, such as *sessions or *resume:1",
+        hint: "*COMMAND",
+        words: "observe",
+        one_word: true,
         then: SHOW,
     },
 ];
@@ -140,12 +172,13 @@ impl Commands {
             true => format!("segno-{}", source.name),
             false => source.name.to_owned(),
         };
-        let Source { about, hint, words, then, .. } = source;
+        let Source { about, hint, words, one_word, then, .. } = source;
         match self.form {
             Invocation::Toml => {
                 // What is typed comes as one word; unquoted it is what was meant, and no more than words.
+                let typed = if *one_word { "\"$1\"" } else { "$1" };
                 let line = format!(
-                    "sh -c '{} {words} $1 2>&1 || true' sh {{{{args}}}}",
+                    "sh -c '{} {words} {typed} 2>&1 || true' sh {{{{args}}}}",
                     program.replace('\'', "'\\''")
                 );
                 let text =
@@ -159,7 +192,9 @@ impl Commands {
                     ),
                     false => String::new(),
                 };
-                let line = format!("{program} {words} $ARGUMENTS 2>&1 || true");
+                // A star is no pattern of files there.
+                let typed = if *one_word { "\"$ARGUMENTS\"" } else { "$ARGUMENTS" };
+                let line = format!("{program} {words} {typed} 2>&1 || true");
                 let text = format!("---\ndescription: {about}\n{grant}---\n!`{line}`\n\n{then}\n");
                 CommandFile { path: format!("{name}.md"), text }
             }
@@ -174,7 +209,7 @@ fn skill(program: &str) -> String {
          $segno or names segno.\n---\n\nThe person writes `$segno COMMAND` with one of the commands below. Run its line in the \
          shell, with whatever else they wrote behind it, once; then do what stands beside it.\n\n",
     );
-    for Source { name, about, hint, words, then } in ALL {
+    for Source { name, about, hint, words, then, .. } in ALL {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "- `{name} {hint}`: {about}. Run `{program} {words}`. {then}");
     }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use segno_engine::core::State;
 use segno_engine::core::Summary;
+use segno_engine::core::Timestamp;
 use segno_engine::core::detect::Action;
 use segno_engine::core::detect::detect;
 use segno_engine::layout;
@@ -37,6 +39,9 @@ pub struct Args {
     /// The file that says what is to be done
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Show what can be gone on with as a PRP loop does
+    #[arg(long)]
+    pub panel: bool,
 }
 
 /// Runs `segno detect`.
@@ -44,6 +49,9 @@ pub struct Args {
 /// # Errors
 /// If the store cannot be read.
 pub fn run(context: &Context, args: &Args) -> Outcome {
+    if args.panel && context.printer.is_json() {
+        return Err(CommandError::usage("--panel is for people, and --json for programs: say one of them"));
+    }
     let wanted = work_file(context, args.file.as_deref())?;
     let ctx = CommandContext::open_to_look_if_any(context)?;
     let found = match &ctx {
@@ -56,6 +64,11 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     if found.session.is_none()
         && let Some(foreign) = prp_session(context, wanted.as_deref())
     {
+        if args.panel && foreign.1.action == Action::OfferResume {
+            let state = layout::prp_session(&foreign.0, now(context));
+            let id = foreign.1.session_id.as_deref().unwrap_or("?");
+            show_panel(context, state.as_ref(), id)?;
+        }
         return tell_prp(context, foreign);
     }
     let state = match (&ctx, found.session) {
@@ -77,6 +90,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         context.printer.hint("segno run --prompt …");
         return Ok(());
     };
+    if args.panel && found.action == Action::OfferResume {
+        show_panel(context, state.as_ref(), &short(session))?;
+    }
     let topic = state.and_then(|state| state.topic).unwrap_or_default();
     let mut line = Text::new()
         .painted(Meaning::Strong, found.action.as_str())
@@ -97,13 +113,21 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     Ok(())
 }
 
+fn show_panel(context: &Context, state: Option<&State>, id: &str) -> Outcome {
+    let lines = state.map(|state| super::resume_prompt::lines(state, id, now(context)));
+    lines.into_iter().flatten().try_for_each(|line| context.printer.data(line))
+}
+
+fn now(context: &Context) -> Timestamp {
+    Timestamp::from_micros(context.now.as_microsecond())
+}
+
 /// The session of a PRP loop that another tool keeps for this project.
 fn prp_session(context: &Context, wanted: Option<&str>) -> Option<(PathBuf, Detected)> {
     let home = context.environment.non_empty("HOME").map(PathBuf::from);
     let named = context.prp_folder();
     let folders = layout::prp_folders(&context.project.root, named.as_deref(), home.as_deref());
-    let now = segno_engine::core::Timestamp::from_micros(context.now.as_microsecond());
-    layout::detect_prp(&folders, wanted, now)
+    layout::detect_prp(&folders, wanted, now(context))
 }
 
 fn tell_prp(context: &Context, (folder, found): (PathBuf, Detected)) -> Outcome {

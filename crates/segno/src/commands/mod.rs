@@ -47,6 +47,7 @@ pub mod output;
 pub mod parse;
 pub mod phase;
 pub mod resume;
+mod resume_prompt;
 pub mod rm;
 pub mod run;
 pub mod schedule;

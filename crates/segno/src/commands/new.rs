@@ -4,6 +4,7 @@ mod hold;
 
 use clap::Args as ClapArgs;
 use segno_engine::NewSession;
+use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
 use segno_engine::core::TokenBudget;
@@ -79,6 +80,18 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
+    begin(context, args, |state| {
+        let printer = &context.printer;
+        printer.data(state.session_id.to_string())?;
+        printer.talk(describe(state));
+        let id = tail(state.session_id);
+        printer.hint(format!("segno show {id}   segno phase NAME   segno complete {id}"));
+        Ok(())
+    })
+}
+
+/// The same, with other words about the session that was made.
+pub(super) fn begin(context: &Context, args: &Args, tell: impl FnOnce(&State) -> Outcome) -> Outcome {
     let ctx = match args.hold {
         true => CommandContext::open_to_stay(context)?,
         false => CommandContext::open_to_begin(context)?,
@@ -130,12 +143,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     if printer.is_json() {
         printer.json(&Summary::from(&acted.state))?;
     } else {
-        printer.data(acted.state.session_id.to_string())?;
-        printer.talk(describe(&acted.state));
-        printer.hint(format!(
-            "segno show {0}   segno phase NAME   segno complete {0}",
-            tail(acted.state.session_id)
-        ));
+        tell(&acted.state)?;
     }
     if let Some(held) = held {
         printer.flush()?;
@@ -172,7 +180,7 @@ fn conflicting(ctx: &CommandContext<'_>, error: segno_engine::Error) -> CommandE
         .hint(format!("segno {first} {0}   (or: segno abort {0}, or: segno new --parallel)", tail(session)))
 }
 
-fn describe(state: &segno_engine::core::State) -> Text {
+fn describe(state: &State) -> Text {
     let mut text = Text::new().plain("started ").then(title(state));
     if let Some(file) = &state.file {
         text = text.plain(format!("   file {file}"));

@@ -19,6 +19,7 @@ mod init;
 mod keep;
 mod layers;
 mod layouts;
+mod layouts_beside;
 mod log_file;
 mod mcp;
 mod memory;

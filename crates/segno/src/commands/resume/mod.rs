@@ -145,6 +145,16 @@ impl From {
     }
 }
 
+impl std::convert::From<Recovery> for From {
+    fn from(recovery: Recovery) -> Self {
+        match recovery {
+            Recovery::Checkpoint => Self::Checkpoint,
+            Recovery::Live => Self::Live,
+            Recovery::Fresh => Self::Fresh,
+        }
+    }
+}
+
 /// Runs `segno resume`.
 ///
 /// # Errors
@@ -215,7 +225,7 @@ fn wish(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome<ResumeW
 }
 
 /// The session that is meant: the one that is named, the one about a file, or the last that waits.
-fn which(ctx: &CommandContext<'_>, args: &Args) -> Outcome<SessionId> {
+pub(super) fn which(ctx: &CommandContext<'_>, args: &Args) -> Outcome<SessionId> {
     let wanted = super::detect::work_file(ctx.context, args.file.as_deref())?;
     let id = match (&args.session.id, ctx.context.session(None)?) {
         (None, None) => match &wanted {

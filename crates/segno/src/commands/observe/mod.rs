@@ -1,6 +1,7 @@
 //! `segno observe`: the commands of a go-team observer, such as `*resume:1`.
 
-use std::fmt::Write as _;
+mod panels;
+
 use std::io::IsTerminal as _;
 
 use clap::Args as ClapArgs;
@@ -10,7 +11,6 @@ use segno_engine::core::SessionId;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
 use segno_engine::core::suggest;
-use segno_engine::core::text::shorten;
 use serde_json::json;
 
 use crate::cli;
@@ -121,7 +121,15 @@ fn one(context: &Context, command: &str, yes: bool) -> Outcome {
                 let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
                 CommandError::usage(first)
             })?;
-            super::run(context, &parsed.command)
+            match parsed.command {
+                cli::Command::Resume(args) => resume(context, args),
+                // It has the nine steps, and is told of as the document does.
+                cli::Command::New(args) => {
+                    super::new::begin(context, &args, |state| show(context, panels::started(state)))
+                }
+                cli::Command::Show(args) => info(context, &args),
+                command => super::run(context, &command),
+            }
         }
     }
 }
@@ -153,7 +161,7 @@ fn meant(command: &str) -> Outcome<Meant> {
         "*session-info" => with(&["show"], argument),
         "*abandon" => with(&["abandon"], Some(needs("a session")?)),
         "*cleanup" => refuse().map(|()| with(&["cleanup"], None))?,
-        "*new" => with(&["new", "--parallel"], argument),
+        "*new" => with(&["new", "--parallel", "--workflow", "go-team"], argument),
         "*checkpoints" | "*cp-list" => refuse().map(|()| with(&["checkpoint", "list"], None))?,
         "*cp-show" => with(&["checkpoint", "show"], Some(needs("a checkpoint")?)),
         "*cp-diff" => {
@@ -206,10 +214,10 @@ fn export(context: &Context, checkpoint: Option<&str>) -> Outcome {
     super::checkpoint::run(context, &super::checkpoint::Args::of(command))
 }
 
-fn open_sessions(ctx: &CommandContext<'_>) -> Outcome<Vec<Summary>> {
+fn sessions_of(ctx: &CommandContext<'_>, open: bool) -> Outcome<Vec<Summary>> {
     let filter = Filter {
         project: Some(ctx.context.project.root.display().to_string()),
-        statuses: Status::ALL.into_iter().filter(|status| status.is_open()).collect(),
+        statuses: Status::ALL.into_iter().filter(|status| status.is_open() == open).collect(),
         limit: Some(100),
         ..Filter::default()
     };
@@ -218,83 +226,67 @@ fn open_sessions(ctx: &CommandContext<'_>) -> Outcome<Vec<Summary>> {
 
 fn sessions(context: &Context) -> Outcome {
     let ctx = CommandContext::open_to_list(context)?;
-    let open = open_sessions(&ctx)?;
-    let ids: Vec<SessionId> = open.iter().map(|summary| summary.session_id).collect();
+    let (open, ended) = (sessions_of(&ctx, true)?, sessions_of(&ctx, false)?);
+    let ids: Vec<SessionId> = open.iter().chain(&ended).map(|summary| summary.session_id).collect();
     recent::remember(&context.paths.state, &ids);
     if context.printer.is_json() {
-        return context.printer.json(&json!({ "sessions": open }));
+        return context.printer.json(&json!({ "sessions": open, "ended": ended }));
     }
-    if open.is_empty() {
-        context.printer.talk("no session of this project can be resumed");
+    if ids.is_empty() {
+        context.printer.talk("this project has no session");
         context.printer.hint("segno observe '*new'");
         return Ok(());
     }
     let endings: Vec<String> = ids.iter().map(|id| ctx.engine.ending(*id)).collect();
-    for line in panel(&open, &endings).lines() {
-        context.printer.data(line.to_owned())?;
-    }
-    Ok(())
+    show(context, panels::sessions(&open, &ended, &endings))
 }
 
-/// The panel of the document.
-fn panel(open: &[Summary], endings: &[String]) -> String {
-    const RULE: &str = "═══════════════════════════════════════════";
-    const WIDTHS: [usize; 5] = [4, 18, 21, 8, 13];
-    let border = |left: char, middle: char, right: char| {
-        let mut line = String::from(left);
-        for (index, width) in WIDTHS.iter().enumerate() {
-            line.push_str(&"─".repeat(*width));
-            line.push(if index + 1 < WIDTHS.len() { middle } else { right });
-        }
-        line
-    };
-    let row = |cells: [String; 5]| {
-        let mut line = String::from("│");
-        for (cell, width) in cells.iter().zip(WIDTHS) {
-            let cell = shorten(cell, width - 2);
-            let blanks = (width - 1).saturating_sub(unicode_width::UnicodeWidthStr::width(cell.as_str()));
-            // Writing to a String cannot fail.
-            let _ = write!(line, " {cell}{}│", " ".repeat(blanks));
-        }
-        line
-    };
-    let step = |summary: &Summary| match (summary.step, summary.of) {
-        (Some(step), Some(of)) => format!("{step}/{of}"),
-        (Some(step), None) => step.to_string(),
-        _ => "–".to_owned(),
-    };
-    let mut lines = vec![
-        RULE.to_owned(),
-        "RESUMABLE SESSIONS FOUND".to_owned(),
-        RULE.to_owned(),
-        String::new(),
-        format!("Found {} session(s) that can be resumed:", open.len()),
-        String::new(),
-        border('┌', '┬', '┐'),
-        row(["#", "Session ID", "Topic", "Step", "Status"].map(ToOwned::to_owned)),
-        border('├', '┼', '┤'),
-    ];
-    for (index, (summary, ending)) in open.iter().zip(endings).enumerate() {
-        lines.push(row([
-            (index + 1).to_string(),
-            ending.clone(),
-            summary.topic.clone().unwrap_or_default(),
-            step(summary),
-            summary.status.to_string(),
-        ]));
+fn show(context: &Context, lines: Vec<String>) -> Outcome {
+    lines.into_iter().try_for_each(|line| context.printer.data(line))
+}
+
+/// Goes on with a session as the document does: its options are shown, and what became of it.
+fn resume(context: &Context, mut args: super::resume::Args) -> Outcome {
+    if context.printer.is_json() {
+        return super::run(context, &cli::Command::Resume(args));
     }
-    lines.push(border('└', '┴', '┘'));
-    lines.push(String::new());
-    lines.push("Commands:".to_owned());
-    if let Some(id) = endings.first() {
-        lines.push(format!("- *resume         → Resume most recent ({id})"));
-        lines.push("- *resume:1       → Resume session #1".to_owned());
-        lines.push(format!("- *resume:{id:<7} → Resume by ID"));
+    let ctx = CommandContext::open(context)?;
+    let id = super::resume::which(&ctx, &args)?;
+    let (state, options) = ctx.engine.recovery_options(id)?;
+    // What cannot be resumed is refused below, in words.
+    if ctx.engine.refuse_resume(&state, false).is_ok() && ctx.engine.refuse_driven(id).is_ok() {
+        show(context, panels::recovery(&state, &options))?;
+        if std::io::stdin().is_terminal() {
+            let answer = crate::ask::text()?;
+            let chosen =
+                answer.parse::<usize>().ok().and_then(|number| options.offered.get(number.checked_sub(1)?));
+            let Some(chosen) = chosen else {
+                context.printer.talk("no such choice: nothing was changed");
+                return Ok(());
+            };
+            args.from = Some(chosen.recovery.into());
+        }
     }
-    lines.push("- *new            → Start new session (ignore above)".to_owned());
-    lines.push(String::new());
-    lines.push(RULE.to_owned());
-    lines.join("\n")
+    drop(ctx);
+    super::run(context, &cli::Command::Resume(args))?;
+    let ctx = CommandContext::open_to_list(context)?;
+    let state = ctx.engine.load(id)?.state;
+    show(
+        context,
+        if state.status == Status::Completed { panels::completed(&state) } else { panels::resumed(&state) },
+    )
+}
+
+/// Shows a session; one that is completed with its banner.
+fn info(context: &Context, args: &super::show::Args) -> Outcome {
+    if !context.printer.is_json() {
+        let ctx = CommandContext::open_to_list(context)?;
+        let state = ctx.load(ctx.session_to_read(args.session.id.as_ref())?)?;
+        if state.status == Status::Completed {
+            show(context, panels::completed(&state))?;
+        }
+    }
+    super::show::run(context, args)
 }
 
 #[cfg(test)]
@@ -311,8 +303,8 @@ mod tests {
             ("*session-info:session-abc123", &["show", "session-abc123"]),
             ("*abandon:abc123", &["abandon", "abc123"]),
             ("*cleanup", &["cleanup"]),
-            ("*new", &["new", "--parallel"]),
-            ("*new: login form", &["new", "--parallel", "login form"]),
+            ("*new", &["new", "--parallel", "--workflow", "go-team"]),
+            ("*new: login form", &["new", "--parallel", "--workflow", "go-team", "login form"]),
             ("*checkpoints", &["checkpoint", "list"]),
             ("*cp-list", &["checkpoint", "list"]),
             ("*cp-show:3", &["checkpoint", "show", "3"]),
