@@ -13,6 +13,7 @@ mod limits;
 mod loops;
 mod matrix;
 mod orphans;
+mod readers;
 mod recovery;
 mod table;
 mod terminal;

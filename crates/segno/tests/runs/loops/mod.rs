@@ -7,6 +7,7 @@ mod healthy;
 mod kills;
 mod mind;
 mod phases;
+mod polled;
 mod project;
 mod queue;
 mod stuck;

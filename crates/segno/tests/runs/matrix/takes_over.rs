@@ -1,12 +1,11 @@
 //! Sessions in the files of other managers go on under segno with the real agent, and are written back for their own
 //! readers.
 
-use std::process::Command;
-
 use rstest::rstest;
 use segno_testkit::model::Turn;
 
 use super::Real;
+use crate::readers;
 
 const LOOP_STATE: &str = r#"{
   "session_id": "a1b2c3d4-0000-4000-8000-000000000001", "prp_file": "prp/login.md",
@@ -43,6 +42,20 @@ const REGISTRY: &str = r#"{"version": "1.0.0", "last_active_session": "session-a
 const RALPH: &str = r#"{"session_id": "ralph-1768500000-4242", "created_at": "2026-01-15T18:00:00+00:00",
   "last_used": "2026-01-15T19:00:00+00:00", "reset_at": "", "reset_reason": ""}"#;
 
+const ULTRA_CREATE: &str = r#"{
+  "session_id": "7d1c9f2e-0000-4000-8000-000000000004", "created_at": "2026-01-10T23:00:00.000Z",
+  "updated_at": "2026-01-11T00:30:00.000Z", "status": "crashed",
+  "project": {"path": "/home/me/shop", "name": "shop", "type": "web"},
+  "context": {"user_intent": "a cart that remembers", "current_phase": "BUILD", "progress_percent": 40},
+  "agents": {"active": ["frontend", "backend"], "states": {"frontend": {}, "backend": {}}},
+  "tools": {"history": [{"tool": "Write", "input": {"file_path": "cart.ts"}, "output": "ok", "timestamp": "2026-01-11T00:10:00Z"}],
+            "pending": [{"tool": "Bash", "input": {"command": "npm test"}, "output": null, "timestamp": "2026-01-11T00:30:00Z"}]},
+  "decisions": {"tree": [], "current_branch": "main"},
+  "memory": {"hindsight_queries": [], "context7_lookups": [], "local_cache": {}},
+  "files": {"created": ["cart.ts"], "modified": [], "deleted": []},
+  "errors": {"count": 0, "log": []}, "checkpoints": []
+}"#;
+
 #[rstest]
 #[case::prp(".prp-session", "loop-state.json", LOOP_STATE, Some(("prp", "running")))]
 #[case::agentforge(
@@ -52,6 +65,12 @@ const RALPH: &str = r#"{"session_id": "ralph-1768500000-4242", "created_at": "20
     Some(("agentforge", "active"))
 )]
 #[case::go_team("checkpoints", "sessions.json", REGISTRY, Some(("go_team", "active")))]
+#[case::ultra_create(
+    "~/.ultra-create/sessions",
+    "current-session.json",
+    ULTRA_CREATE,
+    Some(("ultra_create", "active"))
+)]
 #[case::ralph(".ralph", ".ralph_session", RALPH, None)]
 fn a_session_of_another_manager_goes_on(
     #[case] folder: &str,
@@ -62,10 +81,14 @@ fn a_session_of_another_manager_goes_on(
     let Some(real) = Real::with("claude", [Turn::sh("echo done > result.txt"), "the end".into()]) else {
         return;
     };
-    let path = real.file(folder).join(name);
+    let folder = match folder.strip_prefix("~/") {
+        Some(below) => std::path::Path::new(&real.lab.env["HOME"]).join(below),
+        None => real.file(folder),
+    };
+    let path = folder.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, content).unwrap();
-    let said = real.lab.run(&["import", folder]);
+    let said = real.lab.run(&["import", folder.to_str().unwrap()]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), content, "an import changes nothing");
     let said = real.lab.run(&["resume", "last", "--agent", "claude", "--json"]);
@@ -79,18 +102,6 @@ fn a_session_of_another_manager_goes_on(
     let said = real.lab.run(&["layout", "write", "last", "--family", &family]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     // Its own reader accepts what it finds, at the place where it looks.
-    let script = format!(
-        "import {reader}, sys; s = {reader}.check(sys.argv[1]); print(s.get('status', s.get('state')))"
-    );
-    #[expect(clippy::disallowed_methods, reason = "the reader is a program of its own")]
-    let output = Command::new("python3")
-        .args(["-B", "-c", &script])
-        .arg(real.file(folder))
-        .env("PYTHONPATH", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers"))
-        .output()
-        .unwrap();
-    let wrong = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{wrong}");
-    assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), status);
+    assert_eq!(readers::status(reader, &folder), status);
     real.lab.assert_nothing_left();
 }
