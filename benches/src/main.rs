@@ -5,6 +5,7 @@
 
 mod agent;
 mod count;
+mod layouts;
 mod looping;
 
 use std::path::Path;
@@ -38,7 +39,7 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 9] = [
+    let parts: [(&str, Part); 10] = [
         ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
@@ -48,6 +49,7 @@ fn main() {
         ("ingest", Bench::ingest),
         ("real", Bench::real),
         ("loop", Bench::looping),
+        ("layouts", Bench::layouts),
     ];
     let only = std::env::var("SEGNO_BENCH_ONLY").ok();
     for (name, part) in parts {
