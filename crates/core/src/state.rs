@@ -44,7 +44,7 @@ pub use parts::*;
 pub(crate) use plan::step_of;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 17;
+pub const FOLD_VERSION: u32 = 18;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -145,6 +145,20 @@ impl Engine {
         self.latest(project, latest)
     }
 
+    /// The loop that somebody means who asks about one: the one of the project in which something happened last; without
+    /// any loop, the session in which something did.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn loop_to_read(&self, project: &Path) -> Result<Choice, Error> {
+        let recent = self.recent(project, RECENT)?;
+        // One that cannot be read is no reason not to find another.
+        let is_loop =
+            |one: &&Summary| self.load(one.session_id).is_ok_and(|loaded| loaded.state.looping.is_some());
+        let meant = recent.iter().find(is_loop).or(recent.first()).cloned();
+        self.latest(project, meant)
+    }
+
     /// The session that somebody means who asks what was done to the files, or takes it back: that of the project's last
     /// run; without any run, the one in which something happened last.
     ///

@@ -260,6 +260,11 @@ fn next_words(session: &State, state: &LoopState, at: Timestamp) -> String {
         | NextStep::Breakpoint { .. }
         | NextStep::Capped(_) => true,
     };
+    let used_up = session.budget.is_exhausted() || session.cost.is_exhausted();
+    let starts = matches!(step, NextStep::Baseline | NextStep::Iterate { .. } | NextStep::Items);
+    if used_up && starts && !goes_on {
+        return "nothing until its budget is extended (segno budget); then: segno resume".to_owned();
+    }
     let words = match step {
         NextStep::NoLoop | NextStep::Ended => "nothing: it has ended".to_owned(),
         NextStep::Wait { until: when } => format!("goes on in {}", until(when)),

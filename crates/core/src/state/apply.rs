@@ -67,8 +67,11 @@ impl State {
             }
             if let Some(action) = action(event) {
                 self.last_action = Some(action);
-                count(&mut self.actions_since_checkpoint);
-                count(&mut self.actions);
+                // A change that no call tells of was found by comparing files: what did it was counted when it was done.
+                if !matches!(event, Event::FileChanged(e) if e.call.is_none()) {
+                    count(&mut self.actions_since_checkpoint);
+                    count(&mut self.actions);
+                }
             }
         }
         applied

@@ -18,6 +18,7 @@ use crate::looping::Parked;
 use crate::looping::PhaseEnd;
 use crate::looping::PhaseStand;
 use crate::looping::QueueListing;
+use crate::status::Status;
 use crate::text::shorten;
 use crate::time::Timestamp;
 
@@ -127,6 +128,13 @@ impl State {
             }
         }
         state.note_breaker(mark.at, before, &e.reason);
+        // What halted it holds no longer; it stands still until somebody resumes it.
+        if e.to == BreakerState::Closed
+            && self.status == Status::Halted
+            && let Some(reason) = &mut self.reason
+        {
+            reason.details = Some("closed again; resume goes on".to_owned());
+        }
     }
 
     pub(super) fn loop_breaker_reset(&mut self, mark: &Mark) {

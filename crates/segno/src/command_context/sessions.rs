@@ -74,6 +74,14 @@ impl CommandContext<'_> {
         }
     }
 
+    /// The loop that a command is about which only looks: the one in which something happened last.
+    pub fn loop_to_read(&self, argument: Option<&SessionRef>) -> Outcome<SessionId> {
+        match self.context.session(argument)? {
+            Some(named) => self.named(&named),
+            None => self.chosen(self.engine.loop_to_read(&self.context.project.root)?),
+        }
+    }
+
     fn chosen(&self, choice: Choice) -> Outcome<SessionId> {
         match choice {
             Choice::One(id) => Ok(id),

@@ -84,7 +84,7 @@ fn reset(context: &Context, id: Option<&SessionRef>, because: &str) -> Outcome {
 
 fn status(context: &Context, id: Option<&SessionRef>) -> Outcome {
     let ctx = CommandContext::open_to_look(context)?;
-    let state = ctx.load(ctx.session_to_read(id)?)?;
+    let state = ctx.load(ctx.loop_to_read(id)?)?;
     let status = the_status(&ctx, &state)?;
     let breaker = &status.breaker;
     let printer = &context.printer;

@@ -109,7 +109,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 fn measure(context: &Context, id: Option<&SessionRef>) -> Outcome {
     context.refuse_below_run("measure a gate in your name")?;
     let ctx = CommandContext::open(context)?;
-    let id = ctx.session_to_read(id)?;
+    let id = ctx.loop_to_read(id)?;
     let status = the_status(&ctx, &ctx.load(id)?)?;
     let settings = super::run::settings(context, Some(ctx.engine.store_id()))?;
     let stop = Stop::default();
@@ -137,7 +137,7 @@ fn measure(context: &Context, id: Option<&SessionRef>) -> Outcome {
 
 fn show(context: &Context, id: Option<&SessionRef>) -> Outcome {
     let ctx = CommandContext::open_to_look(context)?;
-    let state = ctx.load(ctx.session_to_read(id)?)?;
+    let state = ctx.load(ctx.loop_to_read(id)?)?;
     let status = the_status(&ctx, &state)?;
     let printer = &context.printer;
     if printer.is_json() {

@@ -244,7 +244,12 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
     let nothing = || Text::new().painted(Meaning::Dim, context.printer.palette().symbol(Symbol::Nothing));
     for (index, summary) in sessions.iter().enumerate() {
         let lease = driven.iter().find(|(id, _)| *id == summary.session_id).map(|(_, lease)| lease);
-        let phase = match (&summary.phase, summary.step, summary.of) {
+        // Of what is completed, how far it had come says nothing any more.
+        let (step, of) = match summary.status == segno_engine::core::Status::Completed {
+            true => (None, None),
+            false => (summary.step, summary.of),
+        };
+        let phase = match (&summary.phase, step, of) {
             (Some(phase), Some(step), Some(of)) => format!("{phase} {step}/{of}").into(),
             (Some(phase), ..) => phase.clone().into(),
             (None, Some(step), Some(of)) => format!("{step}/{of}").into(),

@@ -312,3 +312,72 @@ fn an_agent_that_is_not_there_is_said_before_anything_is_done() {
         assert_eq!(lab.state(), before, "{args:?}");
     }
 }
+
+/// An agent that only prints lines says a status block in many of them.
+#[test]
+fn a_text_agent_says_in_lines_that_it_is_done() {
+    let lab = Lab::new();
+    let block =
+        "---RALPH_STATUS---\\nSTATUS: COMPLETE\\nEXIT_SIGNAL: true\\n---END_RALPH_STATUS---\\nGood bye.\\n";
+    let script = format!("#!/bin/sh\ncat > /dev/null\necho done > c\nprintf 'I made it.\\n{block}'\n");
+    let path = lab.home.path().join("tick");
+    lab.write(&path, &script);
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    lab.config(&format!(
+        "[agents.tick]\ncommand = [{:?}]\nprompt = \"stdin\"\nformat = \"text\"\n",
+        path.display().to_string()
+    ));
+    let (code, result) = run(&lab, &["--agent", "tick", "--max-iterations", "2"]);
+    assert_eq!((code, &result["iterations"]), (Some(0), &json!(1)), "{result}");
+}
+
+/// What halted a loop is not said of it any more when its breaker is closed again.
+#[test]
+fn a_breaker_that_was_reset_is_not_said_to_be_open() {
+    let lab = agent("true");
+    assert_eq!(run(&lab, &[]).0, Some(28));
+    assert!(lab.run(&["ls"]).text().contains("without progress"));
+    assert_eq!(lab.run(&["breaker", "reset", "last"]).code, Some(0));
+    let listed = lab.run(&["ls"]).text();
+    assert!(listed.contains("halted: circuit breaker, closed again"), "{listed}");
+}
+
+/// Who asks about a loop means the newest loop, not the newest session.
+#[test]
+fn the_newest_loop_is_meant_where_a_loop_is_asked_about() {
+    let lab = agent("true");
+    let (_, result) = run(&lab, &["--max-iterations", "1"]);
+    assert_eq!(lab.run(&["new", "something else"]).code, Some(0));
+    for args in [&["loop", "status"][..], &["gate", "show"], &["gate", "receipts"], &["breaker", "status"]] {
+        assert_eq!(lab.json(args)["session_id"], result["session_id"], "{args:?}");
+    }
+    let lab = Lab::new();
+    assert_eq!(lab.run(&["new", "no loop"]).code, Some(0));
+    for args in [&["loop", "status"][..], &["gate", "show"], &["gate", "receipts"], &["breaker", "status"]] {
+        let said = lab.run(args);
+        assert!(said.stderr.contains("is no loop\n  hint: segno loop --help"), "{args:?}: {}", said.stderr);
+    }
+}
+
+/// A loop whose budget is used up says so before anybody resumes it, and on a terminal the refusal is the last thing there.
+#[test]
+fn a_used_up_budget_is_said_and_a_refused_resume_leaves_no_lines() {
+    let lab = agent("echo $n >> log");
+    let (_, result) = run(&lab, &["--budget", "50"]);
+    assert_eq!(
+        (&result["outcome"], &result["session_status"]),
+        (&json!("budget"), &json!("paused")),
+        "{result}"
+    );
+    let status = lab.run(&["loop", "status"]).text();
+    assert!(status.contains("next       nothing until its budget is extended"), "{status}");
+    let panel = lab.run(&["resume", "--options"]).text();
+    assert!(panel.contains("of tokens is used up; no agent starts before segno budget extend"), "{panel}");
+    let terminal = crate::terminal::Terminal::open(&lab);
+    terminal.type_keys(&format!("TERM=xterm \"$SEGNO\" resume --from live{}", crate::terminal::ENTER));
+    terminal.wait_for(0, "nothing was started");
+    assert_eq!(terminal.exit_code(), 8);
+    let shown = terminal.since(0);
+    let (_, after) = shown.split_once("nothing was started").unwrap();
+    assert!(!after.contains("breaker"), "the lines were drawn again: {after:?}");
+}

@@ -131,9 +131,11 @@ impl Engine {
         })
     }
 
-    /// The newest words of the agent itself in its newest run that hold a whole status block.
+    /// The newest words of the agent itself in its newest run that hold a whole status block. An agent that only prints
+    /// lines says one in many of them: lines without a message of their own that follow each other are one text.
     fn last_block_said(&self, state: &State) -> Result<Option<String>, Error> {
         let mut before = state.seq;
+        let mut lines = Vec::new();
         while before > 0 && state.seq - before < NEWEST {
             let after = before.saturating_sub(PAGE);
             let most = usize::try_from(before - after).unwrap_or(0);
@@ -141,11 +143,19 @@ impl Engine {
                 let segno_store::EventRow::Whole(stored) = row else { continue };
                 match stored.event() {
                     // What an earlier run said decides nothing today.
-                    Ok(Event::RunStarted(_)) => return Ok(None),
+                    Ok(Event::RunStarted(_)) => return Ok(block_of(&mut lines)),
                     Ok(Event::Said(said)) if said.channel == Channel::Text && said.parent.is_none() => {
                         let words = self.whole(&said.text)?;
                         if segno_evidence::last_complete(&words).is_some() {
-                            return Ok(Some(words));
+                            return Ok(Some(block_of(&mut lines).unwrap_or(words)));
+                        }
+                        match said.message {
+                            None => lines.push(words),
+                            Some(_) => {
+                                if let Some(block) = block_of(&mut lines) {
+                                    return Ok(Some(block));
+                                }
+                            }
                         }
                     }
                     _ => {}
@@ -153,7 +163,7 @@ impl Engine {
             }
             before = after;
         }
-        Ok(None)
+        Ok(block_of(&mut lines))
     }
 
     /// Adds what the evidence commands showed, compared with what there was when the phase and the loop began.
@@ -225,6 +235,12 @@ impl Engine {
             _ => None,
         })
     }
+}
+
+/// The text of lines that were read from the last one backwards, if it holds a whole status block.
+fn block_of(lines: &mut Vec<String>) -> Option<String> {
+    let text: Vec<String> = lines.drain(..).rev().collect();
+    Some(text.join("\n")).filter(|text| segno_evidence::last_complete(text).is_some())
 }
 
 /// Says which files that measure, or that are protected, are not what they were.

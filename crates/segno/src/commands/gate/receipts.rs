@@ -14,6 +14,7 @@ use crate::command_context::short;
 use crate::command_context::tail;
 use crate::commands::args::SessionRef;
 use crate::commands::args::TextSource;
+use crate::commands::looping::status::the_status;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -25,7 +26,8 @@ const LARGEST: u64 = 1024 * 1024;
 /// Lists the receipts of a loop.
 pub(super) fn list(context: &Context, id: Option<&SessionRef>) -> Outcome {
     let ctx = CommandContext::open_to_look(context)?;
-    let id = ctx.session_to_read(id)?;
+    let id = ctx.loop_to_read(id)?;
+    the_status(&ctx, &ctx.load(id)?)?;
     let receipts = ctx.engine.loop_receipts(id)?;
     let printer = &context.printer;
     if printer.is_json() {
@@ -121,7 +123,7 @@ fn find(
 ) -> Outcome<(SessionId, String, Receipt)> {
     let path = Path::new(which);
     let is_file = path.is_file();
-    let id = ctx.session_to_read(id)?;
+    let id = ctx.loop_to_read(id)?;
     let known = ctx.engine.loop_receipts(id)?;
     let of_phase = known.iter().find(|(phase, _)| phase.eq_ignore_ascii_case(which));
     if let Some((phase, receipt)) = of_phase {

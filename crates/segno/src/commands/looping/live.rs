@@ -22,6 +22,8 @@ const CHART: usize = 30;
 pub(super) struct Live {
     pub(super) title: String,
     pub(super) status: LoopStatus,
+    /// Which iteration of all it is in, or was in last.
+    pub(super) iteration: u64,
     /// What is used, each with its cap if there is one.
     pub(super) used: Vec<String>,
     /// How full the windows of the plan are.
@@ -39,13 +41,15 @@ impl Live {
         now: Timestamp,
     ) -> Option<Self> {
         let status = loop_status(state, now)?;
+        let is_in_one = state.looping.as_ref().is_some_and(|looping| looping.open);
+        let iteration = status.total + u64::from(is_in_one);
         let title = format!("{}  {}", short(state.session_id), state.topic.as_deref().unwrap_or(""));
         let limits = state.limits.values().filter_map(|mark| {
             let percent = (mark.utilization?.clamp(0.0, 9.99) * 100.0).round() as u64;
             Some(format!("{} {percent} %", mark.window))
         });
         let now = doing_now(state, &status, doing);
-        Some(Self { title, used: used(state, day), limits: limits.collect(), now, status })
+        Some(Self { title, used: used(state, day), limits: limits.collect(), now, status, iteration })
     }
 
     /// The lines, none wider than `width` and at most `height` of them: what matters least goes first.
@@ -68,8 +72,7 @@ impl Live {
 
     fn head(&self, width: usize) -> Text {
         let of = self.status.most.map_or_else(String::new, |most| format!(" of {most}"));
-        let right =
-            format!("{} {}, iteration {}{of}", self.status.status, self.status.phase, self.status.total);
+        let right = format!("{} {}, iteration {}{of}", self.status.status, self.status.phase, self.iteration);
         let room = width.saturating_sub(right.width() + 6);
         let title = segno_engine::core::text::shorten(&self.title, room.max(10));
         let rule = "─".repeat(width.saturating_sub(title.width() + right.width() + 6));

@@ -25,7 +25,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Runs `segno loop status`.
 pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
     let ctx = CommandContext::open_to_look(context)?;
-    let state = ctx.load(ctx.session_to_read(id)?)?;
+    let state = ctx.load(ctx.loop_to_read(id)?)?;
     let status = the_status(&ctx, &state)?;
     let printer = &context.printer;
     if printer.is_json() {
@@ -53,7 +53,7 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
     printer.data(phases(&status))?;
     let most = status.most.map_or_else(String::new, |most| format!(" of at most {most}"));
     printer.data(format!(
-        "  iteration  {} in {}, {}{most} in all",
+        "  iteration  {} in {}; {}{most} done",
         status.iteration, status.phase, status.total
     ))?;
     if let Some(tests) = tests(&status) {

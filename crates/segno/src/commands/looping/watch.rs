@@ -101,9 +101,10 @@ pub(super) fn drive(
             recipients: recipients.clone(),
         };
         engine.loop_drive(session, &host)
-    })?;
-    let ended: LoopEnded = ended.map_err(|why| explain(ctx, session, why))?;
+    });
+    // However it came to stand still: what is said about it stands where the lines were.
     context.printer.clear_status();
+    let ended: LoopEnded = ended?.map_err(|why| explain(ctx, session, why))?;
     result::report(ctx, &ended)
 }
 

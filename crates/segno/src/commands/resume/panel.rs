@@ -1,10 +1,12 @@
 //! The resume panel: where the work stands, and the ways to go on.
 
 use segno_engine::core::State;
+use segno_engine::core::event::Unit;
 use segno_engine::core::text::shorten;
 use segno_engine::resume::Options;
 use segno_engine::resume::Recovery;
 
+use crate::command_context::extend_hint;
 use crate::command_context::short;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -75,6 +77,14 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
     }
     if let Some(last) = &options.last_action {
         panel.row("last", last, Meaning::Dim);
+    }
+    let used_up = [
+        (state.budget.is_exhausted(), "tokens", Unit::Tokens),
+        (state.cost.is_exhausted(), "money", Unit::Cost),
+    ];
+    for (_, what, unit) in used_up.into_iter().filter(|(is, ..)| *is) {
+        let first = extend_hint(unit, Some(state.session_id));
+        panel.row("budget", &format!("of {what} is used up; no agent starts before {first}"), Meaning::Lost);
     }
     for (tool, input) in options.in_doubt.iter().take(5) {
         panel.row("in doubt", &format!("{tool} {input} started, no result recorded"), Meaning::Waiting);
