@@ -40,10 +40,12 @@ impl Frontend for Terminal<'_> {
             self.context.printer.talk(line.clone());
         }
         let words: Vec<&str> = question.answers.iter().map(|(word, _)| word.as_str()).collect();
-        self.context.printer.talk(format!("{} [{}]", question.text, words.join("/")));
+        let offered = if words == ["n", "y"] { "y/N".to_owned() } else { words.join("/") };
+        self.context.printer.talk(format!("{} [{offered}]", question.text));
         let answer = line().ok()?;
         // Whatever is no answer changes nothing.
-        question.answers.iter().position(|(word, _)| *word == answer).or(Some(0))
+        let fits = |word: &str| word == answer || (word == "y" && answer == "yes");
+        question.answers.iter().position(|(word, _)| fits(word)).or(Some(0))
     }
 
     fn notice(&self, text: &str) {

@@ -17,6 +17,8 @@ use serde::Serialize;
 use crate::Engine;
 use crate::Error;
 use crate::tree::Checkpoint;
+use crate::tree::RestoreRequest;
+use crate::tree::RestoreTarget;
 
 /// How many of the newest checkpoints are looked through for one to go on from.
 const CHECKPOINTS: usize = 1_000;
@@ -97,7 +99,7 @@ impl Engine {
         let checkpoint = self.checkpoint_to_resume(state.session_id)?;
         let files = checkpoint.as_ref().filter(|checkpoint| looks && checkpoint.snapshot.is_some());
         // Where the tree cannot be looked at, going back will say so.
-        let files = files.and_then(|before| Some(self.changed_files(state, before).ok()?.len() as u64));
+        let files = files.and_then(|before| self.files_lost(state, before).ok());
         let reason = match (&state.reason, state.status) {
             (Some(reason), _) => {
                 let details = reason.details.as_deref().map_or(String::new(), |more| format!(", {more}"));
@@ -128,6 +130,18 @@ impl Engine {
                 .collect(),
             offered: available(state, checkpoint.as_ref(), files),
         })
+    }
+
+    /// How many files going back to a checkpoint would change. What others did stays, and is no loss. Before the end of a
+    /// run is recorded nobody knows what of it was its own: then every change counts.
+    fn files_lost(&self, state: &State, checkpoint: &Checkpoint) -> Result<u64, Error> {
+        if state.run.as_ref().is_some_and(segno_core::state::RunMark::is_running) {
+            return Ok(self.changed_files(state, checkpoint)?.len() as u64);
+        }
+        let preview = self.preview(state.session_id, back_to(checkpoint))?;
+        let lost = preview.plan.as_ref().map_or(0, |plan| plan.writes().count() + plan.removals().count());
+        self.forget(preview);
+        Ok(lost as u64)
     }
 
     /// The newest stop of a session, and how it can be or was taken up; none if it never stopped.
@@ -177,6 +191,16 @@ impl Engine {
             Some(why) => Err(Error::NotResumable { why, status: state.status }),
             None => Ok(()),
         }
+    }
+}
+
+/// How work goes back to a checkpoint. What others did since, such as a person after a crash, stays as it is.
+pub(super) fn back_to(checkpoint: &Checkpoint) -> RestoreRequest {
+    RestoreRequest {
+        target: RestoreTarget::UndoTo(checkpoint.ordinal),
+        state: true,
+        files: checkpoint.snapshot.is_some(),
+        ..RestoreRequest::files_of(checkpoint.ordinal)
     }
 }
 

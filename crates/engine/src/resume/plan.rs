@@ -12,12 +12,11 @@ use segno_core::event::Maker;
 use segno_core::event::Recovery;
 
 use super::BriefLimits;
+use super::options::back_to;
 use crate::Engine;
 use crate::Error;
 use crate::frontend::Frontend;
 use crate::tree::Checkpoint;
-use crate::tree::RestoreRequest;
-use crate::tree::RestoreTarget;
 
 /// What to do about a repository that is on another branch than the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -289,11 +288,7 @@ impl Engine {
 
     fn go_back_to(&self, session: SessionId, checkpoint: &Checkpoint) -> Result<String, Error> {
         let files = checkpoint.snapshot.is_some();
-        // What others did since, such as a person after a crash, stays as it is.
-        let target = RestoreTarget::UndoTo(checkpoint.ordinal);
-        let request =
-            RestoreRequest { target, state: true, files, ..RestoreRequest::files_of(checkpoint.ordinal) };
-        let gone = self.go(self.preview(session, request)?)?;
+        let gone = self.go(self.preview(session, back_to(checkpoint))?)?;
         Ok(match files {
             true => format!(
                 "files and state of {} ({} written, {} removed, {} left as they are)",

@@ -109,6 +109,10 @@ impl Preview {
                 plan.writes().map(|path| format!("  writes  {}{}", path.display(), mode(&path))),
             );
             list(&mut lines, plan.removals().map(|path| format!("  removes {}", path.display())));
+            let deeds = plan.writes().count() + plan.removals().count();
+            if let Some(ran) = self.ran.as_ref().filter(|_| deeds > 0) {
+                lines.push(format!("  changed while {ran} ran, by it or by anybody else"));
+            }
             let kept = plan.kept.iter();
             list(&mut lines, kept.map(|kept| format!("  left    {}   {}", kept.path.display(), kept.why)));
         }

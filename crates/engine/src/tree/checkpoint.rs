@@ -3,12 +3,17 @@
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::Timestamp;
+use segno_core::event::CheckpointReason;
 use segno_core::rows::Row as _;
 
 use crate::Engine;
 use crate::Error;
 
 pub use segno_core::rows::CheckpointRow as Checkpoint;
+
+/// How many of the newest checkpoints are looked through for one that can be used, and how many are read at once.
+const NEWEST: usize = 1_000;
+const PAGE: usize = 20;
 
 /// A row as a checkpoint. Numbers begin at 1: a row without one is damaged.
 fn read_row(body: &serde_json::Value) -> Option<Checkpoint> {
@@ -28,6 +33,13 @@ impl Engine {
                 Ok(rows.iter().filter_map(|row| read_row(&row.body)).collect())
             }
         }
+    }
+
+    /// The newest checkpoint that can be gone back to. One that was made only to be safe, before a restore, is none.
+    pub fn newest_usable_checkpoint(&self, session: SessionId) -> Result<Option<Checkpoint>, Error> {
+        self.newest_checkpoint(session, NEWEST, PAGE, |found| {
+            found.valid && !found.aside && !found.is_for(CheckpointReason::BeforeRestore)
+        })
     }
 
     /// The newest checkpoint that fits, among the newest `most`; the list is read from its end, page by page.

@@ -107,6 +107,8 @@ pub struct Preview {
     restores: u64,
     /// What would happen if it were all the session's, and whose it was.
     whole: Option<(Plan, BTreeMap<PathBuf, Whose>)>,
+    /// What ran while all of it changed, if nothing tells what it did on the way.
+    pub(super) ran: Option<String>,
     /// What the user should know.
     pub notices: Vec<String>,
 }
@@ -203,6 +205,7 @@ impl Engine {
             safety: None,
             recorded: None,
             whole: None,
+            ran: None,
             notices,
         };
         if let Some(workspace) = workspace.transpose()? {
@@ -239,6 +242,9 @@ impl Engine {
             Some(whose) => leave(&plan, whose, false),
             None => plan.clone(),
         });
+        if whose.is_some() {
+            preview.ran = self.one_call(preview.state.session_id).ok().flatten();
+        }
         preview.whole = whose.map(|whose| (plan, whose));
         (preview.workspace, preview.safety) = (Some(workspace), Some(name));
         Ok(())

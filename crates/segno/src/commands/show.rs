@@ -10,6 +10,7 @@ use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
 use segno_engine::core::event::Verdict;
+use segno_engine::core::looping::PhaseEnd;
 use segno_engine::core::rows::VerificationRow;
 
 use super::args::OneSession;
@@ -130,7 +131,15 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
     let files = ctx.engine.page(id, List::Files, &segno_engine::Page::newest(1))?.total;
-    let facts = facts(context, &state, lease.as_ref(), files, &checked(&ctx, id)?);
+    let checkpoint = ctx.engine.newest_usable_checkpoint(id)?;
+    let mut facts = facts(context, &state, lease.as_ref(), files, &checked(&ctx, id)?);
+    if let (Some(found), Some(at)) = (checkpoint, facts.iter().position(|(label, _)| *label == "created")) {
+        let since = found
+            .actions
+            .map_or_else(|| state.actions_since(found.seq), |then| state.actions.saturating_sub(then));
+        let text = format!("{}   {} since", found.id, units::things(since, "action"));
+        facts.insert(at, ("checkpoint", text.into()));
+    }
     let recovery = recovery.filter(|_| state.status.is_open());
     let recovery = recovery.map(|report| ("stopped", stopped(context, &report)));
     let facts = facts.into_iter().chain(recovery);
@@ -258,10 +267,6 @@ fn facts(
         }
     }
     fact("recorded", recorded.join(", ").into());
-    if let Some(mark) = &state.checkpoint {
-        let since = state.actions_since_checkpoint;
-        fact("checkpoint", format!("{}   {} since", mark.id, count(since, "action")).into());
-    }
     fact("created", Text::new().painted(Meaning::Dim, time(state.created_at)));
     fact("updated", Text::new().painted(Meaning::Dim, time(state.updated_at)));
     fact(
@@ -295,11 +300,16 @@ fn workflow(context: &Context, state: &State) -> Text {
     let Some(workflow) = &state.workflow else { return Text::new() };
     let mut text = Text::new().plain(workflow.name.clone());
     let palette = context.printer.palette();
+    // The last phase of a loop is never left for another one: its own record says that it is done.
+    let passed = |name: &String| {
+        let stands = state.looping.as_ref().map_or(&[][..], |looping| &looping.phases);
+        stands.iter().any(|stand| stand.name == *name && stand.end == Some(PhaseEnd::Passed))
+    };
     for phase in &workflow.phases {
         text = text.plain("   ");
-        text = if state.phase.as_ref() == Some(phase) {
+        text = if state.phase.as_ref() == Some(phase) && state.status.is_open() {
             text.painted(Meaning::Strong, format!("{} {phase}", palette.symbol(Symbol::Step)))
-        } else if state.phases_completed.contains(phase) {
+        } else if state.phases_completed.contains(phase) || passed(phase) {
             text.painted(Meaning::Done, format!("{} {phase}", palette.symbol(Symbol::Done)))
         } else {
             text.painted(Meaning::Dim, phase.clone())

@@ -319,10 +319,13 @@ promise!(
         assert_eq!(said.code, Some(0), "{}", said.stderr);
         assert!(said.stderr.contains("3 processes left behind"), "{}", said.stderr);
         let looked = lab.run(&["undo", "--dry-run"]);
+        let (deeds, whose) = looked.stderr.split_once("  changed while ").unwrap();
         assert_eq!(
-            looked.stderr,
+            deeds,
             "would go to cp-01-run-start, and nothing was changed\n  writes  a.txt\n  removes b.txt\n"
         );
+        assert!(whose.starts_with("sh -c echo new >a.txt; echo made"), "{whose}");
+        assert!(whose.ends_with(" ran, by it or by anybody else\n"), "{whose}");
     }
 );
 

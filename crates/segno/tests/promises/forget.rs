@@ -105,7 +105,7 @@ promise!(
         assert_eq!(places(&env, SECRET), [""; 0]);
         env.ok(&["doctor", "--deep"]);
         let log = env.ok(&["log"]).stdout;
-        assert!(log.contains("[forgotten]") && log.contains("a secret in"), "{log}");
+        assert!(log.contains("[forgotten]") && log.contains("a secret: "), "{log}");
         // Once more there is nothing to be done.
         let again = forget(&env, SECRET, &["--yes", "--json"]);
         let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();

@@ -42,7 +42,7 @@ promise!(
         }
         let terminal = Terminal::open(&lab);
         terminal.type_keys(&format!("\"$SEGNO\" checkpoint restore empty{ENTER}"));
-        terminal.wait_for(0, "[n/y]");
+        terminal.wait_for(0, "[y/N]");
         ok(lab.run(&["checkpoint", "gc"]));
         terminal.type_keys(&format!("y{ENTER}"));
         assert_eq!(terminal.exit_code(), 0);
@@ -63,13 +63,47 @@ promise!(
         let before = lab.json(&["checkpoint", "list"])["items"].as_array().unwrap().len();
         let terminal = Terminal::open(&lab);
         terminal.type_keys(&format!("\"$SEGNO\" undo{ENTER}"));
-        terminal.wait_for(0, "[n/y]");
+        terminal.wait_for(0, "[y/N]");
         terminal.type_keys(&format!("n{ENTER}"));
         assert_eq!(terminal.exit_code(), 14);
         assert!(terminal.since(0).contains("nothing was changed"));
         let rows = lab.json(&["checkpoint", "list"])["items"].as_array().unwrap().clone();
         let ready = rows.iter().filter(|row| row["ready"] == true).count();
         assert_eq!((ready, lab_file(&lab, "f").as_deref()), (before, Some("agent\n")));
+        let shown = lab.run(&["show", "last"]).text();
+        assert!(shown.contains("cp-02-final   0 actions since"), "{shown}");
+    }
+);
+
+promise!(
+    /// Going back to a checkpoint costs what it would take away: neither what that checkpoint holds, nor what a person did.
+    fn a_resume_point_costs_only_what_going_there_takes_away() {
+        let lab = Lab::new();
+        let failed = lab.run(&["run", "--", "sh", "-c", "echo made > f; echo more > g; exit 3"]);
+        assert_eq!(failed.code, Some(20), "{}", failed.stderr);
+        for (name, text) in [("mine", "new\n"), ("f", "edited\n")] {
+            std::fs::write(lab.home.work().join(name), text).unwrap();
+        }
+        let offered = lab.json(&["resume", "last", "--options"]);
+        let first = &offered["options"]["ways"][0];
+        let cost = (&first["actions_lost"], &first["files_lost"], &first["loses"]);
+        let nothing = (&serde_json::json!(0), &serde_json::json!(0), &serde_json::json!("loses nothing"));
+        assert_eq!(cost, nothing, "{offered}");
+        assert_eq!(lab.run(&["resume", "last", "--from", "checkpoint", "--no-run"]).code, Some(0));
+        assert_eq!(lab_file(&lab, "mine").as_deref(), Some("new\n"));
+        assert_eq!(lab_file(&lab, "f").as_deref(), Some("edited\n"));
+    }
+);
+
+promise!(
+    /// Where there is no agent to follow, that is all there is to say, and nothing of it is recorded.
+    fn attach_without_an_agent_leaves_nothing_behind() {
+        let lab = Lab::new();
+        ok(lab.run(&["new", "no agent"]));
+        let before = lab.journal(None).len();
+        let said = lab.run(&["attach", "last"]);
+        assert_eq!(said.stderr, "error: no agent runs in this session\n");
+        assert_eq!(lab.journal(None).len(), before);
     }
 );
 

@@ -242,11 +242,11 @@ promise!(
             let terminal = Terminal::open(&lab);
             terminal.type_keys(&format!("\"$SEGNO\" undo{ENTER}"));
             terminal.wait_for(0, "unsure  notes.md");
-            terminal.wait_for(0, "[n/y]");
+            terminal.wait_for(0, "[y/N]");
             let place = terminal.place();
             terminal.type_keys(&format!("{answer}{ENTER}"));
             terminal.wait_for(place, "go to ");
-            terminal.wait_for(place, "[n/y]");
+            terminal.wait_for(place, "[y/N]");
             terminal.type_keys(&format!("y{ENTER}"));
             assert_eq!(terminal.exit_code(), 0);
             assert_eq!(read(&lab, "notes.md").as_deref(), Some(wanted));
@@ -294,7 +294,7 @@ promise!(
         let (lab, id) = one_change();
         let terminal = Terminal::open(&lab);
         terminal.type_keys(&format!("\"$SEGNO\" undo --session {id}{ENTER}"));
-        terminal.wait_for(0, "[n/y]");
+        terminal.wait_for(0, "[y/N]");
         let script = patient(&lab);
         let live = lab.start(&["run", "--", "sh", "-c", &script], None);
         begun(&lab);
@@ -315,12 +315,12 @@ promise!(
         ok(lab.run(&["run", "--", "sh", "-c", "echo agent > a.txt; echo agent > b.txt"]));
         let terminal = Terminal::open(&lab);
         terminal.type_keys(&format!("\"$SEGNO\" undo{ENTER}"));
-        terminal.wait_for(0, "[n/y]");
+        terminal.wait_for(0, "[y/N]");
         write(&lab, "b.txt", "mine\n");
         let place = terminal.place();
         terminal.type_keys(&format!("y{ENTER}"));
         terminal.wait_for(place, "changed while you were asked");
-        terminal.wait_for(place, "[n/y]");
+        terminal.wait_for(place, "[y/N]");
         assert_eq!(read(&lab, "a.txt").as_deref(), Some("agent\n"), "nothing is done yet");
         terminal.type_keys(&format!("y{ENTER}"));
         assert_eq!(terminal.exit_code(), 0);

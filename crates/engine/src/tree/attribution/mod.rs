@@ -13,6 +13,8 @@ use std::path::PathBuf;
 
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::rows::RunRow;
+use segno_core::text::shorten;
 use segno_store::EventRow;
 use segno_store::Filter;
 use segno_workspace::Side;
@@ -27,6 +29,9 @@ use crate::Error;
 use self::calls::Reader;
 use self::calls::Work;
 use self::judge::Judge;
+
+/// How much of a command is said of it.
+const COMMAND: usize = 40;
 
 /// Whose a change was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +89,16 @@ impl Engine {
             }
         }
         Ok(found)
+    }
+
+    /// The newest run of a session in words, if it counts as one call: a plain command, or an agent that told of none. All
+    /// that changed while it ran counts as its work.
+    pub(super) fn one_call(&self, session: SessionId) -> Result<Option<String>, Error> {
+        let Some(run) = self.newest_run(session)?.map(|run| run.row::<RunRow>()) else { return Ok(None) };
+        let told = self.load(session)?.state.calls.total > 0;
+        let is_command = segno_agents::is_command(&run.agent) && !run.command.is_empty();
+        let words = if is_command { run.command.join(" ") } else { run.agent.clone() };
+        Ok((calls::is_one_call(&run.agent) && !told).then(|| shorten(&words, COMMAND)))
     }
 
     /// The checkpoints with files from one to a later one, both included.

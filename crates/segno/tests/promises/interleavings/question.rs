@@ -38,7 +38,7 @@ impl World {
         let here = |place: usize| {
             until("a question or the end", || {
                 let shown = terminal.since(place);
-                let asked = shown.contains("[n/y]").then_some(At::Question);
+                let asked = shown.contains("[y/N]").then_some(At::Question);
                 asked.or_else(|| shown.contains("shell> ").then_some(At::End))
             })
         };
