@@ -76,7 +76,7 @@ pub enum Error {
         until: Timestamp,
     },
     /// A cap on money cannot hold, because it is not known what is spent.
-    #[error("what {what} costs is not known, so a cap on money cannot hold")]
+    #[error("a cap on money cannot hold: what {what} costs is not known")]
     CostUnknown {
         /// The session, if there is one already.
         session: Option<SessionId>,

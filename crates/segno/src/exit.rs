@@ -36,7 +36,7 @@ pub enum ExitCode {
     Environment = 12,
     /// A configuration file, variable or key is wrong.
     Config = 13,
-    /// The person said no, or pressed Ctrl-C.
+    /// The person said no or pressed Ctrl-C, or a yes is needed and nobody can be asked.
     Cancelled = 14,
     /// The agent failed.
     RunFailed = 20,
@@ -161,7 +161,9 @@ impl ExitCode {
                 "A permission is missing, or the environment is not usable (no home directory, a directory open to others)."
             }
             Self::Config => "A configuration file, variable or key is wrong.",
-            Self::Cancelled => "The person said no, or pressed Ctrl-C.",
+            Self::Cancelled => {
+                "The person said no or pressed Ctrl-C, or a yes is needed and nobody can be asked."
+            }
             Self::RunFailed => {
                 "The agent says that it could not do it; the session is paused and can be resumed."
             }

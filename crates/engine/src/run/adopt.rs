@@ -35,6 +35,17 @@ pub fn living_agent(state: &State) -> Option<Member> {
 }
 
 impl Engine {
+    /// The state of a session that has a run which is not over: without one there is nothing to follow, and nothing is
+    /// recorded of the attempt.
+    ///
+    /// # Errors
+    /// If no agent runs in it.
+    pub fn check_adoptable(&self, session: SessionId) -> Result<State, Error> {
+        let state = self.load(session)?.state;
+        let runs = state.run.as_ref().is_some_and(segno_core::state::RunMark::is_running);
+        if runs { Ok(state) } else { Err(no_run()) }
+    }
+
     /// Follows the agent of a run whose driver died, to its end, within the limits that it was started with.
     ///
     /// # Errors
@@ -43,13 +54,12 @@ impl Engine {
         if let Some(waits) = &self.options.at_start {
             waits.until_asked(&stop);
         }
+        self.check_adoptable(session)?;
         let driver = self.drive(session, "segno attach")?;
         super::drive::tell_taken_over(&driver, &feed);
         tracing::info!(%session, epoch = driver.epoch(), "an agent is to be adopted");
-        let state = self.store().load(session)?.state;
-        let Some(run) = state.run.clone().filter(|run| run.is_running()) else {
-            return Err(Error::NoRun("no agent runs in this session".to_owned()));
-        };
+        let state = self.check_adoptable(session)?;
+        let Some(run) = state.run.clone() else { return Err(no_run()) };
         let Some(member) = living_agent(&state) else {
             self.end_dead_run(session, driver.epoch(), driver.may_leave_agent())?;
             let text =
@@ -195,4 +205,8 @@ impl Engine {
         root.signal(rustix::process::Signal::KILL);
         alive + tree.sweep()
     }
+}
+
+fn no_run() -> Error {
+    Error::NoRun("no agent runs in this session".to_owned())
 }

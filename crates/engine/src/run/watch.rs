@@ -172,7 +172,7 @@ impl Running<'_> {
     fn used_up(&self) -> Option<String> {
         let unknown = || {
             let model = self.open.recorder.cost_unknown()?;
-            Some(format!("what {model} costs is not known, so a cap on money cannot hold"))
+            Some(format!("a cap on money cannot hold: what {model} costs is not known"))
         };
         used_up(&self.open.recorder.state, &self.limits)
             .or_else(unknown)

@@ -73,7 +73,8 @@ pub struct KillArgs {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open_to_stay(context)?;
     let id = ctx.session(args.session.id.as_ref())?;
-    let first = ctx.load(id)?.seq;
+    ctx.load(id)?;
+    let first = ctx.engine.check_adoptable(id)?.seq;
     let (feed, stop) = (Feed::default(), Stop::default());
     let (work_feed, work_stop) = (feed.clone(), stop.clone());
     context.printer.talk(format!("following the agent of session {}", short(id)));

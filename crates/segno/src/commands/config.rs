@@ -2,6 +2,7 @@
 
 use clap::Args as ClapArgs;
 use clap::Subcommand;
+use segno_engine::core::text::shorten;
 use serde_json::json;
 use toml::Value;
 
@@ -15,6 +16,9 @@ use crate::output::Column;
 use crate::output::Meaning;
 use crate::output::Table;
 use crate::output::Text;
+
+/// How much of a value is shown beside its origin: one long value must not push all origins away.
+const LONGEST_VALUE: usize = 60;
 
 /// Show and change settings
 ///
@@ -186,7 +190,7 @@ fn show(context: &Context, origin: bool) -> Outcome {
         let meaning = if origin == "default" { Meaning::Dim } else { Meaning::Plain };
         table.row([
             Text::from(setting.key.name),
-            Text::from(masked(&setting.value).to_string()),
+            Text::from(shorten(&masked(&setting.value).to_string(), LONGEST_VALUE)),
             Text::new().painted(meaning, origin),
         ]);
     }

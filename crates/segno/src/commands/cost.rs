@@ -11,6 +11,7 @@ use segno_engine::cost::Sum;
 
 use super::args::age;
 use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::output::table::Column;
@@ -136,7 +137,9 @@ fn table(costs: &Costs) -> Table {
         Column::right("cost"),
     ]);
     for line in &costs.lines {
-        table.row(cells(&line.name, &line.sum));
+        // The end of an id is enough to type; all of them begin alike.
+        let id = line.name.parse().ok().filter(|_| costs.by == By::Session).map(short);
+        table.row(cells(id.as_deref().unwrap_or(&line.name), &line.sum));
     }
     if costs.lines.len() > 1 {
         table.row(cells("together", &costs.total));

@@ -113,7 +113,7 @@ pub const FOREIGN: &[(&str, &str)] = &[
     ("CLICOLOR_FORCE", "Colour also in pipes, unless it is 0."),
     ("CLICOLOR", "No colour if it is 0."),
     ("TERM", "No colour if it is dumb."),
-    ("LC_ALL, LC_CTYPE, LANG", "Plain symbols if the locale is not UTF-8."),
+    ("LC_ALL, LC_CTYPE, LANG", "Plain symbols if the locale is not UTF-8; the … of shortened texts stays."),
 ];
 
 /// The variable that sets a key: `session.budget` is `SEGNO_SESSION_BUDGET`.

@@ -457,5 +457,6 @@ fn forgotten(event: &TextsForgotten) -> String {
         Forgotten::Secret => "a secret",
         Forgotten::Texts => "texts",
     };
-    format!("{what} in {}", units::things(event.events.len() as u64, "event"))
+    // Beside those that held it, events that name a snapshot without it.
+    format!("{what}: {} written anew", units::things(event.events.len() as u64, "event"))
 }

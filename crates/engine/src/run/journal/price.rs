@@ -64,7 +64,7 @@ impl Recorder<'_> {
                         .pricing
                         .model
                         .clone()
-                        .unwrap_or_else(|| "a model that it does not name".to_owned());
+                        .unwrap_or_else(|| "the model that the agent does not name".to_owned());
                     self.pricing.unknown = (!known).then_some(model);
                 }
                 Fact::CostRecorded { .. } => self.pricing.unknown = None,

@@ -121,6 +121,9 @@ pub(super) fn follow<T: Send>(
             report
         });
         let mut view = View::new(context);
+        if let Ok(before) = engine.load(session) {
+            view.know_open_calls(&before.state);
+        }
         let mut printed = first;
         loop {
             let heard = listener.next(TICK);

@@ -56,6 +56,16 @@ impl<'a> View<'a> {
         Self { context, open: BTreeMap::new(), ended: Default::default(), zone: context.zone(), keeps_files }
     }
 
+    /// Knows the calls that were open before anything is shown: their ends say neither with what nor since when.
+    pub fn know_open_calls(&mut self, state: &State) {
+        for (id, call) in state.calls.open.iter().take(CALLS) {
+            let what =
+                serde_json::from_str(&call.input).map_or_else(|_| call.input.clone(), |it| subject(&it));
+            let (tool, at) = (call.tool.clone(), call.at);
+            self.open.insert(id.clone(), Call { tool, what, at, since: Instant::now(), shown: false });
+        }
+    }
+
     /// Shows one event.
     pub fn show(&mut self, _seq: u64, at: Timestamp, event: &Event) {
         match event {
