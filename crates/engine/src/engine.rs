@@ -178,6 +178,7 @@ pub struct Engine {
     /// It learns, so there may be a newer one.
     redactor: RwLock<Arc<Redactor>>,
     pub(crate) options: Settings,
+    pub(crate) views: view::pace::ViewPace,
 }
 
 /// The options without the redactor, which many hold at once.
@@ -223,7 +224,7 @@ impl Engine {
             at_start,
             watching,
         };
-        Self { store, redactor: RwLock::new(Arc::new(redactor)), options }
+        Self { store, redactor: RwLock::new(Arc::new(redactor)), options, views: Default::default() }
     }
 
     /// The store.
@@ -448,6 +449,11 @@ impl Engine {
         if let Some(spool) = &self.options.spool {
             crate::capped::note(spool, state);
         }
+        self.write_view_in_turn(state, notices);
+    }
+
+    /// The view, and the copies for other tools.
+    pub(crate) fn write_view_now(&self, state: &State, notices: &mut Vec<String>) {
         self.refresh_layouts(state, notices);
         if !self.options.view.enabled {
             return;

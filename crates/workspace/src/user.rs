@@ -1,5 +1,7 @@
 //! The project's own repository: where it stands, read as data, and moving its branch when the user asks.
 
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -11,6 +13,7 @@ use crate::error::Error;
 use crate::git::Git;
 use crate::rules::top_around;
 use crate::shadow::is_name;
+use crate::tracked::Tracked;
 use crate::tracked::common_dir;
 use crate::tracked::git_dir;
 
@@ -83,6 +86,14 @@ impl Workspace {
     /// The same, with files that git does not know yet and does not ignore.
     pub fn has_uncommitted(&self, head: &Head) -> Result<bool, Error> {
         self.differs(head, "--untracked-files=normal")
+    }
+
+    /// Those of some files of the project that its repository tracks. What cannot be told of is not among them.
+    pub fn tracked_among(&self, head: &Head, files: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+        let tracked = Tracked::read(&head.git_dir);
+        let root = self.options.root.strip_prefix(&head.top).unwrap_or_else(|_| Path::new(""));
+        let is_tracked = |path: &&PathBuf| tracked.contains(root.join(path).as_os_str().as_bytes());
+        files.iter().filter(is_tracked).cloned().collect()
     }
 
     /// Where the repository keeps what all its work trees share: the same for each of them.

@@ -19,6 +19,7 @@ use crate::looping::PersonNeed;
 use crate::looping::Receipt;
 use crate::looping::decide;
 use crate::looping::over_budget;
+use crate::looping::things;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::text::Text;
@@ -109,7 +110,7 @@ impl Follows<'_> {
             LoopVerdict::BackTo { phase, .. } => into_phase(self.state, phase),
             LoopVerdict::Complete => {
                 let sign = checkpoint(self.state, Some("final"), CheckpointReason::Final, Some(100));
-                vec![sign, ev::SessionCompleted { summary: Some(self.line.into()) }.into()]
+                vec![sign, ev::SessionCompleted { summary: Some(self.completed().into()) }.into()]
             }
             LoopVerdict::Stopped { how } => vec![self.stopped(*how)],
             // Every cap is a budget: of money, of tokens, of time, of iterations.
@@ -124,6 +125,14 @@ impl Follows<'_> {
                 ]
             }
         }
+    }
+
+    /// What the whole loop came to: the line of its last iteration says only what that one did.
+    fn completed(&self) -> String {
+        let iterations = self.looping.total.saturating_add(u64::from(self.seen.end.counts()));
+        let tests = self.seen.tests.as_ref().filter(|tests| tests.total > 0);
+        let tests = tests.map_or(String::new(), |tests| format!(", {} tests pass", tests.fraction()));
+        format!("the gate of {} passed after {}{tests}", self.looping.phase, things(iterations, "iteration"))
     }
 
     fn stopped(&self, how: Asked) -> Event {

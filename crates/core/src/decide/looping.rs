@@ -43,10 +43,10 @@ pub(super) fn decide_loop(state: &State, command: LoopCommand) -> Result<Vec<Eve
         LoopCommand::Park(parked) => park(the_loop(state)?, parked),
         LoopCommand::Hold => hold(the_loop(state)?),
         LoopCommand::Wake { how, at, others } => wake(state, how, at, &others),
-        LoopCommand::TakeTurn { account, agent, others, at, jitter } => super::turn::take_turn(
+        LoopCommand::TakeTurn { account, agent, others, at, jitter, now } => super::turn::take_turn(
             state,
             the_loop(state)?,
-            &super::turn::Turn { account, agent, others, at, jitter },
+            &super::turn::Turn { account, agent, others, at, jitter, now },
         ),
         LoopCommand::Say { text } => {
             the_loop(state)?;

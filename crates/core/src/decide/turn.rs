@@ -12,6 +12,7 @@ use crate::looping::LoopState;
 use crate::looping::ParkReason;
 use crate::looping::account_turn;
 use crate::looping::another;
+use crate::looping::moment;
 use crate::looping::next_open;
 use crate::looping::spread;
 use crate::refusal::Refusal;
@@ -26,6 +27,7 @@ pub(super) struct Turn {
     pub(super) others: Vec<AccountLoop>,
     pub(super) at: Timestamp,
     pub(super) jitter: u64,
+    pub(super) now: bool,
 }
 
 /// An iteration begins; or, where another loop knows that the account is at its limit, another agent takes over, or it
@@ -36,7 +38,9 @@ pub(super) fn take_turn(state: &State, looping: &LoopState, turn: &Turn) -> Resu
     // Who was woken although others wait on was woken by a person, who wants to know: the waking looked at the others.
     let tries = looping.tries.as_deref() == Some(turn.account.as_str());
     match account_turn(state.session_id, &turn.account, &turn.others, turn.at) {
-        AccountTurn::Later { until, session } if !tries => Ok(instead(looping, turn, until, session)),
+        AccountTurn::Later { until, session } if !tries && !turn.now => {
+            Ok(instead(looping, turn, until, session))
+        }
         // It did not wait for that account itself, and may find out what it is like.
         AccountTurn::Later { .. } | AccountTurn::Behind { .. } | AccountTurn::Go => {
             // One that was cut short with its driver is begun again.
@@ -69,5 +73,5 @@ fn instead(looping: &LoopState, turn: &Turn, until: Timestamp, knows: SessionId)
 
 /// In words.
 pub(super) fn known_by(session: SessionId, until: Timestamp) -> String {
-    format!("its account is at its limit: {session} waits for it until {until}")
+    format!("its account is at its limit: {session} waits for it until {}", moment(until))
 }

@@ -125,6 +125,7 @@ pub(crate) fn observation() -> Observation {
             ..TestChanges::default()
         },
         since_start: Some(SinceStart { new: 2, removed: 0, old_failing: 1 }),
+        by_number: true,
         measured: 1,
         flaky: false,
         evidence: vec![evidence()],

@@ -41,8 +41,15 @@ pub enum LoopCommand {
     /// transaction.
     Wake { how: WokenHow, at: Timestamp, others: Vec<AccountLoop> },
     /// Begin an iteration with this account, unless another loop knows that it is at its limit. `jitter` is a random
-    /// number for waking up, `others` as above.
-    TakeTurn { account: String, agent: String, others: Vec<AccountLoop>, at: Timestamp, jitter: u64 },
+    /// number for waking up, `others` as above. With `now` a person wants it tried whatever others know.
+    TakeTurn {
+        account: String,
+        agent: String,
+        others: Vec<AccountLoop>,
+        at: Timestamp,
+        jitter: u64,
+        now: bool,
+    },
     /// Tell the agent something with the next prompt.
     Say { text: Text },
     /// Leave the phase without its gate.

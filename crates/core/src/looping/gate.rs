@@ -305,13 +305,19 @@ impl Checks<'_> {
         let (removed, skipped) = (&self.seen.changes.removed, &self.seen.changes.newly_skipped);
         let measured = self.seen.tests.as_ref().filter(|tests| !tests.build_failed);
         if let (Some(tests), Some(before)) = (measured, self.state.reference()) {
-            if before.named {
+            if before.named && !self.seen.by_number {
                 self.put_acceptable("removed tests", "0", list(removed), removed.is_empty());
                 self.put_acceptable("newly skipped tests", "0", list(skipped), skipped.is_empty());
             } else {
                 let (then, now) = (before.tests.ran(), tests.ran());
                 let wanted = format!("at least {then}");
                 self.put_acceptable("number of tests", &wanted, now.to_string(), now >= then);
+            }
+            let until = self.state.phase_plan().is_some_and(|plan| plan.gate == GateRule::Until);
+            // A number says nothing of which tests they are. A command that never named them, and that is all that is asked
+            // for, passes with a warning; what asks for tests, and what has lost their names, does not.
+            if self.seen.by_number && (before.named || !until) {
+                self.put_acceptable(BY_NAME, "each with its name", "only their numbers".to_owned(), false);
             }
         }
     }
@@ -372,6 +378,9 @@ pub(crate) fn settings_condition(name: &str) -> String {
 /// The condition that protected files are what they were.
 pub(crate) const PROTECTED: &str = "protected files";
 
+/// The condition that tests are compared one by one.
+pub(crate) const BY_NAME: &str = "tests by name";
+
 /// What stands where a value should be that nobody has.
 const NOT_MEASURED: &str = "not measured";
 
@@ -391,6 +400,13 @@ fn warnings(seen: &Observation, gate_1: bool) -> Vec<String> {
     if seen.flaky {
         warnings.push("the tests came out differently on the same tree".to_owned());
     }
+    if seen.by_number {
+        let runner = seen.tests.as_ref().map(|tests| tests.runner.as_str()).unwrap_or_default();
+        warnings.push(format!(
+            "the tests are compared by their numbers only: one that is replaced by another is not noticed; {}",
+            naming(runner)
+        ));
+    }
     let says = |name: &str| seen.claims.metrics.get(name).copied();
     if let (Some(said), Some(tests)) = (says("tests_failing"), &seen.tests)
         && (said - tests.failed as f64).abs() > 0.5
@@ -399,4 +415,19 @@ fn warnings(seen: &Observation, gate_1: bool) -> Vec<String> {
     }
     warnings.extend(seen.claims.problems.iter().cloned());
     warnings
+}
+
+/// How a test runner is made to name its tests.
+fn naming(runner: &str) -> &'static str {
+    let known = [
+        ("pytest", "pytest -v names them"),
+        ("unittest", "python -m unittest -v names them"),
+        ("go test", "go test -v names them"),
+        ("jest", "jest --verbose names them"),
+        ("vitest", "vitest --reporter=verbose names them"),
+        ("mocha", "mocha --reporter spec names them"),
+        ("cargo test", "cargo test without -q names them"),
+    ];
+    let found = known.iter().find(|(name, _)| runner.contains(name));
+    found.map_or("a verbose run of the tests may name them", |(_, words)| words)
 }

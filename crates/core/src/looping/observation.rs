@@ -85,6 +85,9 @@ pub struct Observation {
     pub changes: TestChanges,
     /// The same against the first baseline of the loop.
     pub since_start: Option<SinceStart>,
+    /// Whether the tests could only be compared by their numbers, because not every one of them has a name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_number: bool,
     /// How many times in a row the evidence came out like this on this tree.
     pub measured: u32,
     /// Whether it came out differently on the same tree.

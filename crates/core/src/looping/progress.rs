@@ -219,6 +219,6 @@ fn brief(tree: &str) -> String {
 }
 
 /// A number of things, such as `1 file` or `3 files`.
-pub(super) fn things(n: u64, one: &str) -> String {
+pub(crate) fn things(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::fingerprint::digits_of;
 use crate::refusal::Refusal;
 
 /// Where work items come from.
@@ -63,14 +64,20 @@ impl QueuePlan {
         Ok(())
     }
 
-    /// The branch of an item, if each has its own. What cannot stand in a branch's name becomes a dash.
+    /// The branch of an item, if each has its own. What cannot stand in a branch's name becomes a dash, and digits of the
+    /// whole id follow then: two items never share a branch.
     pub fn branch_of(&self, item: &str) -> Option<String> {
         let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.');
         let safe: String = item.chars().map(|c| if fits(c) { c } else { '-' }).collect();
         let safe = safe.replace("..", "-").replace("//", "-");
         let safe = safe.trim_matches(['.', '/', '-']).trim_end_matches(".lock");
         let safe = if safe.is_empty() { "item" } else { safe };
-        self.branch.as_ref().map(|branch| branch.replace("{item}", safe))
+        let digits = digits_of(item);
+        let safe = match safe == item {
+            true => safe.to_owned(),
+            false => format!("{safe}-{}", digits.get(..8).unwrap_or(&digits)),
+        };
+        self.branch.as_ref().map(|branch| branch.replace("{item}", &safe))
     }
 
     /// The command that shows one item, if there is one.

@@ -38,7 +38,7 @@ pub(super) fn spend_cap(caps: &LoopCaps, seen: &Observation) -> Option<LoopVerdi
 }
 
 /// Why a cap on money stops though nobody knows what was spent.
-const COST_UNKNOWN: &str = "what it cost is not known, so a cap on money cannot hold";
+pub const COST_UNKNOWN: &str = "what it cost is not known, so a cap on money cannot hold";
 
 fn lower(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()

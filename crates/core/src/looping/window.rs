@@ -29,7 +29,7 @@ pub fn parse_hours(text: &str) -> Option<(u16, u16)> {
 }
 
 /// A moment in UTC, to the minute.
-pub(super) fn moment(at: Timestamp) -> String {
+pub(crate) fn moment(at: Timestamp) -> String {
     let (year, month, day, hour, minute, _, _) = at.parts();
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }

@@ -339,6 +339,14 @@ fn launch(
             chosen.agent.name()
         ));
     }
+    let money = (state.cost.hard && state.cost.limit_micros.is_some()) || intent.max_micros.is_some();
+    if money && chosen.plain.is_some() && chosen.agent.capabilities().tells_cost {
+        frontend.warn(&format!(
+            "what {} costs is known only as far as its rule finds it: a cap on money stops it when that tells, and \
+             nothing more is started when it never does",
+            chosen.agent.name()
+        ));
+    }
     LaunchRequest {
         prompt: std::mem::take(&mut intent.prompt),
         conversation,

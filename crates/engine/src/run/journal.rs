@@ -41,11 +41,8 @@ use crate::Engine;
 use crate::Error;
 use crate::engine::fresh_key;
 use crate::tree::At;
-
-/// The view is written at most so often while a run goes on.
-const VIEW: Duration = Duration::from_secs(1);
-/// A long view takes a while to write: it rests so many times as long, lest a run become the writing of its view.
-const VIEW_RESTS: u32 = 30;
+use crate::view::pace::RESTS as VIEW_RESTS;
+use crate::view::pace::SHORTEST as VIEW;
 
 /// Whether everything in hand is in the journal.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! imports it; and if somebody edited it, their text is kept beside ours.
 
 mod document;
+pub(crate) mod pace;
 mod read;
 
 use std::os::fd::OwnedFd;

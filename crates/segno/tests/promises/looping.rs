@@ -381,3 +381,66 @@ fn a_used_up_budget_is_said_and_a_refused_resume_leaves_no_lines() {
     let (_, after) = shown.split_once("nothing was started").unwrap();
     assert!(!after.contains("breaker"), "the lines were drawn again: {after:?}");
 }
+
+#[test]
+fn a_completed_loop_says_what_came_of_it_all() {
+    let lab = agent(HONEST);
+    assert_eq!(run(&lab, &[]).0, Some(0));
+    let shown = lab.run(&["show", "last"]).text();
+    assert!(shown.contains("completed: the gate of WORK passed after 3 iterations"), "{shown}");
+    assert!(!shown.contains("iter 3"), "no line of an iteration: {shown}");
+    // The view rests while the loop works, and shows the end all the same.
+    let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+    let view = lab.home.work().join(format!(".segno/sessions/{id}/session.yaml"));
+    let view = std::fs::read_to_string(view).unwrap();
+    assert!(view.lines().any(|line| line == "state: completed"), "{view}");
+    assert!(view.lines().any(|line| line == "iteration: 3"), "{view}");
+}
+
+#[test]
+fn a_command_behind_two_dashes_is_no_file_and_no_agent() {
+    let lab = agent(HONEST);
+    for line in [
+        &["loop", "--", "./agent.sh"][..],
+        &["loop", "--prompt", "x", "--until", "true", "--", "./agent.sh", "-v"],
+    ] {
+        let said = lab.run(line);
+        assert_eq!(said.code, Some(2), "{line:?}: {}", said.stderr);
+        assert!(said.stderr.contains("a command behind -- is for segno run"), "{}", said.stderr);
+        assert!(said.stderr.contains("[agents.mine] command = [\"./agent.sh\""), "{}", said.stderr);
+    }
+    assert_eq!(lab.json(&["ls", "--all"])["sessions"].as_array().unwrap().len(), 0);
+}
+
+/// A described agent that is said to tell its cost, and never does: a cap on money does not let it go on for ever.
+#[test]
+fn an_agent_that_never_tells_its_cost_does_not_pass_a_cap_on_money() {
+    for tokens in [true, false] {
+        let lab = Lab::new();
+        let script = lab.path("agent.sh");
+        lab.write(&script, "date +%N > made; echo '{\"used\": 500}'\n");
+        let rule = "[[agents.counter.rules]]\nkind = \"tokens\"\nfields = { input = \"$.used\" }\n";
+        lab.config(&format!(
+            "[agents.counter]\ncommand = [\"sh\", {script:?}]\nprompt = \"none\"\nformat = \"json\"\n\
+             [[agents.counter.rules]]\nkind = \"cost\"\nfields = {{ usd = \"$.cost\" }}\n{}",
+            if tokens { rule } else { "" }
+        ));
+        let said = lab.run(&[
+            "loop",
+            "--agent",
+            "counter",
+            "--prompt",
+            "x",
+            "--until",
+            "false",
+            "--cost",
+            "5",
+            "--max-iterations",
+            "4",
+        ]);
+        assert_eq!(said.code, Some(8), "{}", said.stderr);
+        assert!(said.stderr.contains("is known only as far as its rule finds it"), "{}", said.stderr);
+        assert!(said.stderr.contains("what it cost is not known"), "{}", said.stderr);
+        assert_eq!(lab.journal(Some("run_started")).len(), 1, "with tokens: {tokens}");
+    }
+}

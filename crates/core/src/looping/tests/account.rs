@@ -101,7 +101,14 @@ fn they_wake_in_turn() {
 }
 
 fn turn(account: &str, agent: &str, others: Vec<AccountLoop>, at: Timestamp) -> Command {
-    say(LoopCommand::TakeTurn { account: account.into(), agent: agent.into(), others, at, jitter: 0 })
+    say(LoopCommand::TakeTurn {
+        account: account.into(),
+        agent: agent.into(),
+        others,
+        at,
+        jitter: 0,
+        now: false,
+    })
 }
 
 /// Who would start now knows already, and does not have to run into the limit.

@@ -397,3 +397,33 @@ fn measured_numbers(#[case] rule: MetricRule, #[case] value: f64, #[case] passes
     assert_eq!(gate(&story, &seen).can_exit, passes);
     assert_eq!(gate(&story, &moved(1)).conditions[0].value, "not measured");
 }
+
+/// Numbers alone pass nothing that asks for tests; a person may accept them. A plain command that never named its tests
+/// passes with a warning, one whose tests lost their names does not.
+#[rstest]
+#[case::red("RED", false, true)]
+#[case::green("GREEN", false, true)]
+#[case::refactor("REFACTOR", false, true)]
+#[case::until("WORK", false, false)]
+#[case::until_that_named_them("WORK", true, true)]
+fn tests_without_names_are_compared_by_number_and_pass_nothing(
+    #[case] phase: &str,
+    #[case] named_before: bool,
+    #[case] blocks: bool,
+) {
+    let mut story = if phase == "WORK" { begun(simple()) } else { at_phase(phase) };
+    let names: &[(&str, TestEnd)] = if named_before { &[("a", TestEnd::Passed)] } else { &[] };
+    baseline(&mut story, counts(1, 0), names);
+    let seen = Observation { by_number: true, measured: 2, ..tests(3, 0) };
+    let gate = gate(&story, &seen);
+    let by_name: Vec<_> = gate.conditions.iter().filter(|one| one.name == "tests by name").collect();
+    assert_eq!(
+        by_name.iter().map(|one| (one.holds, one.acceptable)).collect::<Vec<_>>(),
+        match blocks {
+            true => vec![(false, true)],
+            false => vec![],
+        }
+    );
+    let warned = gate.warnings.iter().filter(|text| text.contains("compared by their numbers only"));
+    assert_eq!(warned.count(), 1, "{:?}", gate.warnings);
+}

@@ -177,14 +177,24 @@ fn with_a_branch_for_each_item_one_that_is_done_stays_done() {
 
 #[rstest]
 #[case("shop-7", "segno/shop-7")]
-#[case("a b~c^d:e", "segno/a-b-c-d-e")]
-#[case("../../x", "segno/x")]
-#[case("x.lock", "segno/x")]
-#[case("#", "segno/item")]
+#[case("a b~c^d:e", "segno/a-b-c-d-e-DIGITS")]
+#[case("x", "segno/x")]
+#[case("../../x", "segno/x-DIGITS")]
+#[case("x.lock", "segno/x-DIGITS")]
+#[case("#", "segno/item-DIGITS")]
 #[case("größe", "segno/größe")]
 fn branches_of_items(#[case] id: &str, #[case] branch: &str) {
     let queue = QueuePlan { branch: Some("segno/{item}".into()), ..QueuePlan::default() };
-    assert_eq!(queue.branch_of(id).as_deref(), Some(branch));
+    let branch = branch.replace("DIGITS", &crate::fingerprint::digits_of(id)[..8]);
+    assert_eq!(queue.branch_of(id), Some(branch));
+}
+
+#[test]
+fn no_two_items_share_a_branch() {
+    let queue = QueuePlan { branch: Some("segno/{item}".into()), ..QueuePlan::default() };
+    let ids = ["x", "../../x", "x.lock", "x.", "/x", "x ", "x~", "x^", "-x", "#", "?", "item"];
+    let branches: std::collections::BTreeSet<_> = ids.iter().map(|id| queue.branch_of(id)).collect();
+    assert_eq!(branches.len(), ids.len(), "{branches:?}");
 }
 
 #[rstest]

@@ -268,13 +268,15 @@ impl Engine {
                 }
             }
         }
+        let _paced = self.pace_view(session);
         std::thread::scope(|scope| {
             let heart = Heartbeat::start(scope, &driver);
             let driven = Driven { engine: self, host, driver: &driver };
             if the_loop(&state)?.plan.queue.is_some() {
                 return Queueing { driven, woken }.turn();
             }
-            Turning { driven, heart: &heart, failing: String::new(), asked: false }.turn()
+            let now = woken == WokenHow::Person;
+            Turning { driven, heart: &heart, failing: String::new(), asked: false, now }.turn()
         })
     }
 

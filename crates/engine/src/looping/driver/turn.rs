@@ -45,6 +45,8 @@ use crate::run::Heartbeat;
 const HOOK: Duration = Duration::from_secs(600);
 /// How often it is measured again because files changed after the measurement.
 const MOVED: u32 = 3;
+/// How many files are named that never rest.
+const NAMED: usize = 5;
 
 /// A loop that turns.
 pub(crate) struct Turning<'a> {
@@ -54,6 +56,8 @@ pub(crate) struct Turning<'a> {
     pub(crate) failing: String,
     /// Whether the agent was asked how full its plan is.
     pub(crate) asked: bool,
+    /// Whether a person wants one iteration now, whatever it would wait for.
+    pub(crate) now: bool,
 }
 
 impl<'a> Deref for Turning<'a> {
@@ -97,6 +101,10 @@ impl Turning<'_> {
             NextStep::Baseline => self.begin_phase(state, &phase).map(|()| None),
             NextStep::Iterate { .. } => self.unless_capped(state, |turning| turning.iterate(state, &phase)),
             NextStep::HandOver { to, why } => self.act(LoopCommand::HandOver { to, why }).map(|_| None),
+            NextStep::Park(_) if self.now => match the_loop(state)?.baseline.is_none() {
+                true => self.begin_phase(state, &phase).map(|()| None),
+                false => self.unless_capped(state, |turning| turning.iterate(state, &phase)),
+            },
             NextStep::Park(parked) => {
                 let words = parked.words.clone();
                 let state = self.act(LoopCommand::Park(parked))?;
@@ -190,7 +198,8 @@ impl Turning<'_> {
         let begun = match looping.open {
             true => state.clone(),
             false => {
-                let (begun, account) = (self.take_turn(&agent, &account)?, account.clone());
+                let now = std::mem::take(&mut self.now);
+                let (begun, account) = (self.take_turn(&agent, &account, now)?, account.clone());
                 if is_parked(&begun) {
                     let parked = the_loop(&begun)?.parked.as_ref();
                     let words = parked.map_or(account, |parked| parked.words.clone());
@@ -230,6 +239,9 @@ impl Turning<'_> {
             },
             Ran::Told(told) => self.engine.observe_run(&state, told.as_deref())?,
         };
+        if seen.outcome == "completed" && self.never_told_its_cost(&state, phase, &seen) {
+            seen.over_budget = Some(segno_core::looping::COST_UNKNOWN.to_owned());
+        }
         if let Some(limit) = &mut seen.limit {
             limit.account = account;
         }
@@ -246,8 +258,25 @@ impl Turning<'_> {
         self.decide(&state, phase, seen)
     }
 
+    /// Whether there is a cap on money, and an agent that is described as one that tells its cost told nothing at all. What
+    /// it used without a price is seen by its tokens.
+    fn never_told_its_cost(&self, state: &State, phase: &PhasePlan, seen: &Observation) -> bool {
+        let Some(looping) = state.looping.as_deref() else { return false };
+        let session = state.cost.hard && state.cost.limit_micros.is_some();
+        let caps = &looping.plan.caps;
+        let capped = session
+            || caps.iteration_micros.is_some()
+            || caps.day_micros.is_some()
+            || self.engine.day_caps().micros.is_some();
+        let tells = || {
+            let chosen = self.host.settings.choose(&who(looping, phase));
+            chosen.is_ok_and(|chosen| chosen.agent.capabilities().tells_cost)
+        };
+        capped && seen.micros.is_none() && seen.tokens == 0 && tells()
+    }
+
     /// Begins an iteration, unless another loop knows that the account is at its limit.
-    fn take_turn(&self, agent: &str, account: &str) -> Result<State, Error> {
+    fn take_turn(&self, agent: &str, account: &str, now: bool) -> Result<State, Error> {
         let (account, agent, at) = (account.to_owned(), agent.to_owned(), self.engine.now());
         let turn = move |others| LoopCommand::TakeTurn {
             account: account.clone(),
@@ -255,6 +284,7 @@ impl Turning<'_> {
             others,
             at,
             jitter: jitter(),
+            now,
         };
         Ok(self.engine.act_by_account(self.driver, turn)?.state)
     }
@@ -307,7 +337,7 @@ impl Turning<'_> {
 
     /// Runs the evidence commands on the tree that the agent left, so often as the gate wants it to hold, and again if a
     /// file changed while they ran: what they found may not be true of it. Files that change each time are the commands'
-    /// own. Answers with the result, how often it came out like this, and whether it ever came out differently; nothing if
+    /// own, unless the project's repository tracks them. Answers with the result, how often it came out like this, and whether it ever came out differently; nothing if
     /// somebody wants it to stop.
     fn measure(
         &self,
@@ -326,10 +356,17 @@ impl Turning<'_> {
         while !measured.stopped && measured.passes() && !measured.evidence.is_empty() {
             if before.is_some() && before != measured.tree {
                 let written = self.engine.changed_since_run(state)?;
-                if own.as_ref() != Some(&written) {
+                let kept = self.engine.tracked_among(state, &written)?;
+                if own.as_ref() != Some(&written) || !kept.is_empty() {
                     // It is bound to the tree that it was measured on, and that one is gone.
                     if moved >= MOVED {
                         // Nothing holds of files that never rest.
+                        let named = if kept.is_empty() { &written } else { &kept };
+                        let named = named.iter().take(NAMED).map(|path| path.display().to_string());
+                        let named = named.collect::<Vec<_>>().join(", ");
+                        self.host.listener.hear(&LoopNews::Problem(format!(
+                            "{named} changed each time that it was measured, so nothing that was measured holds"
+                        )));
                         measured.evidence.iter_mut().for_each(|mark| mark.passes = false);
                         return Ok(Some((measured, 1, true)));
                     }

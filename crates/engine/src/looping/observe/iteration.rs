@@ -209,8 +209,9 @@ impl Engine {
         if let Some(baseline) = looping.reference() {
             // What is damaged is compared by its numbers.
             let before = self.baseline_event(state, baseline)?.map(|taken| taken.names).unwrap_or_default();
-            // Where one side names no tests, core goes by the numbers.
-            if !unnamed(&baseline.tests, &before) && !unnamed(counts, now) {
+            // Where one side names no tests, only their numbers are known, and the gate says so.
+            seen.by_number = unnamed(&baseline.tests, &before) || unnamed(counts, now);
+            if !seen.by_number {
                 seen.changes = segno_core::looping::changes(&before, now);
             }
         }

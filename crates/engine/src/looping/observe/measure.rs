@@ -64,6 +64,17 @@ impl Engine {
         Ok(workspace.files_changed_since(&snapshot)?)
     }
 
+    /// Those of some files that the project's repository tracks: what a command writes for itself it does not write there.
+    pub(crate) fn tracked_among(
+        &self,
+        state: &State,
+        files: &BTreeSet<PathBuf>,
+    ) -> Result<BTreeSet<PathBuf>, Error> {
+        let workspace = self.workspace(state)?;
+        let head = workspace.head()?;
+        Ok(head.map(|head| workspace.tracked_among(&head, files)).unwrap_or_default())
+    }
+
     /// What the newest run of a session did to the tree, by the checkpoints before and after it.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ impl Engine {
         let brief = match brief {
             true => {
                 let limits = BriefLimits::default();
-                Some(self.brief(state.session_id, limits)?.text(limits))
+                Some(self.brief_of_iteration(state.session_id, limits)?.text(limits))
             }
             false => None,
         };

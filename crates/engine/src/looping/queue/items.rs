@@ -25,6 +25,7 @@ use segno_core::event::PauseReason;
 use segno_core::event::WokenHow;
 use segno_core::event::WorkItemMark;
 use segno_core::looping::ItemStand;
+use segno_core::looping::ItemUse;
 use segno_core::looping::LeftOver;
 use segno_core::looping::LoopCommand;
 use segno_core::looping::LoopState;
@@ -270,19 +271,36 @@ impl Queueing<'_> {
             return Ok(self.stand_still(verdict)?);
         }
         let state = self.state()?;
-        // What failed and is in the list no more was taken out by somebody, and not by its gate.
+        // What failed and is in the list no more was closed or taken out by somebody, and not by its gate. Who is told so
+        // and goes on goes on without it.
         let failed = |stand: &ItemStand| stand.end == Some(ItemEnd::Failed);
         let items = the_loop(&state)?.items.iter();
-        let gone: Vec<&str> = items.filter(|(_, it)| failed(it)).map(|(id, _)| id.as_str()).collect();
+        let gone: Vec<(&String, &ItemStand)> = items.filter(|(_, it)| failed(it)).collect();
         if !gone.is_empty() {
+            for (id, stand) in &gone {
+                self.act(LoopCommand::EndItem {
+                    item: WorkItemMark { id: (*id).clone(), title: stand.title.clone() },
+                    end: ItemEnd::SetAside,
+                    failures: stand.failures,
+                    retry_at: None,
+                    why: format!("it failed ({}), and was closed or taken out of the list", stand.why),
+                    used: ItemUse::default(),
+                })?;
+            }
+            let named: Vec<&str> = gone.iter().map(|(id, _)| id.as_str()).collect();
             let why = format!(
-                "no item is left, but these failed and are no longer in the list: {}",
-                gone.join(", ")
+                "no item is left, but these failed and are no longer in the list: {}; resume it to go on without them",
+                named.join(", ")
             );
             let verdict = LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why };
             return Ok(self.stand_still(verdict)?);
         }
         let mut why = format!("no item is left, {} done", the_loop(&state)?.items_done);
+        let aside = the_loop(&state)?.items.iter().filter(|(_, it)| it.end == Some(ItemEnd::SetAside));
+        let aside: Vec<&str> = aside.map(|(id, _)| id.as_str()).collect();
+        if !aside.is_empty() {
+            why.push_str(&format!("; set aside: {}", aside.join(", ")));
+        }
         if !left.elsewhere.is_empty() {
             why.push_str(&format!("; {} in another loop's hands", left.elsewhere.join(", ")));
         }

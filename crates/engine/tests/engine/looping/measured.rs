@@ -150,3 +150,50 @@ fn documents_of_before_a_rejected_review_count() {
     });
     assert_eq!((ended.verdict, yard.starts()), (Some(LoopVerdict::Complete), 9), "{}", ended.why);
 }
+
+/// A file that the repository tracks is nobody's report: who saves it during each measurement does not make it the command's.
+#[test]
+fn a_tracked_file_that_changes_each_time_is_not_the_commands_own() {
+    let yard = Yard::new();
+    yard.write("code", "first\n");
+    super::queue::repository(&yard);
+    yard.always("echo x > made; signal");
+    // Somebody saves it while the command runs, something else each time.
+    let session = yard.begin("echo more >> code; test -e made", |new| new.plan.caps.iterations = Some(1));
+    let (ended, heard) = yard.drive_heard(session);
+    assert!(matches!(ended.verdict, Some(LoopVerdict::Cap { .. })), "{:?}", ended.verdict);
+    let said = heard.join("\n");
+    assert!(said.contains("code changed each time that it was measured"), "{said}");
+}
+
+/// A runner that names no tests: numbers pass no phase that asks for tests, and a person may accept them.
+#[test]
+fn tests_without_names_pass_no_phase_that_asks_for_them() {
+    let yard = Yard::new();
+    yard.always("touch hull; signal");
+    let numbers = "if [ -e hull ]; then printf '...    [100%%]\\n3 passed in 0.01s\\n'\n\
+        else printf 'F..    [100%%]\\n1 failed, 2 passed in 0.01s\\n'; exit 1; fi";
+    let ended = yard.until_with(numbers, |new| {
+        new.plan.phases[0].gate = segno_core::looping::GateRule::Green { runs: 1 };
+        new.plan.caps.iterations = Some(1);
+    });
+    let gate = ended.state.looping.unwrap().gate.unwrap();
+    let open: Vec<&str> = gate.conditions.iter().filter(|it| !it.holds).map(|it| it.name.as_str()).collect();
+    assert_eq!(open, ["tests by name"], "{gate:?}");
+    let told = "the tests are compared by their numbers only: one that is replaced by another is not noticed; \
+                pytest -v names them";
+    assert_eq!(
+        gate.warnings,
+        [told, "the agent says that it is done, but what is measured says otherwise"]
+            .into_iter()
+            .rev()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    );
+    // A plain command that never named them passes with the warning.
+    let plain = Yard::new();
+    plain.always("touch hull; signal");
+    let ended = plain.until(numbers);
+    assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
+    assert_eq!(ended.state.looping.unwrap().gate.unwrap().warnings, [told]);
+}

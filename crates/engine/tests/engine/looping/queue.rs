@@ -354,7 +354,8 @@ fn git(yard: &Yard, args: &[&str]) -> String {
     String::from_utf8_lossy(&said.stdout).trim().to_owned()
 }
 
-fn repository(yard: &Yard) {
+/// Makes the project a repository, with all that is there committed.
+pub(super) fn repository(yard: &Yard) {
     git(yard, &["init", "-q", "-b", "main"]);
     git(yard, &["add", "-A"]);
     git(yard, &["commit", "-qm", "first"]);

@@ -141,5 +141,25 @@ fn a_failed_item_that_is_taken_out_of_the_list_is_not_done() {
     let ended = yard.drive(session).unwrap();
     assert!(needs_a_decision(&ended), "{:?}", ended.verdict);
     assert!(ended.why.contains("failed and are no longer in the list: a"), "{}", ended.why);
-    assert_eq!((ended.state.status, stand(&ended, "a").end), (Status::Paused, Some(ItemEnd::Failed)));
+    assert_eq!((ended.state.status, stand(&ended, "a").end), (Status::Paused, Some(ItemEnd::SetAside)));
+    // Who was told so and goes on wants to go on without it.
+    let ended = yard.drive(session).unwrap();
+    assert_eq!((ended.state.status, ended.verdict), (Status::Completed, Some(LoopVerdict::Complete)));
+    assert_eq!(ended.why, "no item is left, 0 done; set aside: a");
+}
+
+/// A person closes an item in the tracker that had failed: the loop does not stand still for ever.
+#[test]
+fn a_failed_item_that_is_closed_in_its_tracker_holds_up_nobody_for_ever() {
+    let yard = tracked("$DIR/br close a; echo $n >> made; finish no");
+    item(&yard, "a", "");
+    let session = begin(&yard, |new| {
+        new.plan.phases[0].evidence[0].command = "false".to_owned();
+        new.plan.phases[0].max_iterations = Some(1);
+    });
+    let ended = yard.drive(session).unwrap();
+    assert!(needs_a_decision(&ended), "{:?}", ended.verdict);
+    assert_eq!((ended.state.status, stand(&ended, "a").end), (Status::Paused, Some(ItemEnd::SetAside)));
+    assert!(stand(&ended, "a").why.ends_with("and was closed or taken out of the list"));
+    assert_eq!(yard.drive(session).unwrap().state.status, Status::Completed);
 }

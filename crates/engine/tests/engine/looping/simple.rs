@@ -220,6 +220,8 @@ fn a_fresh_prompt_holds_no_earlier_prompt() {
     assert_eq!(third.matches("## Work\n").count(), 1, "{third}");
     assert_eq!(third.matches("## Phase WORK, iteration").count(), 1, "{third}");
     assert_eq!(third.matches("## At the end of your answer").count(), 1, "{third}");
+    assert_eq!(third.matches("build a boat").count(), 1, "what is to be done is told once: {third}");
+    assert!(!third.contains("interrupted"), "nothing was: {third}");
 }
 
 /// The same conversation until its context is so full, then a new one with a brief.

@@ -300,3 +300,31 @@ fn nobody_waits_twice() {
     assert_eq!(yard.until(SAIL).state.status, Status::Completed);
     assert_eq!(yard.read("dog").trim(), "none");
 }
+
+/// Who says "now" for one of two loops of an account gets one iteration, also if that one was told to stay parked.
+#[test]
+fn now_is_now_whatever_other_loops_of_the_account_wait_for() {
+    let yard = Yard::new();
+    yard.always("echo sail > sail; finish done");
+    let (_first, _) = limited(&yard);
+    let second = yard.begin(SAIL, |_| {});
+    assert_eq!(yard.drive_how(second, WokenHow::Foreground, false).unwrap().state.status, Status::Paused);
+    let hold = Command::Loop(Box::new(LoopCommand::Hold));
+    yard.engine().act(second, hold).unwrap();
+    let starts = yard.starts();
+    let ended = yard.drive_how(second, WokenHow::Person, false).unwrap();
+    assert_eq!((yard.starts(), ended.state.status), (starts + 1, Status::Completed), "{}", ended.why);
+}
+
+/// The same where a window of its own is used up: one iteration, and then it waits as before.
+#[test]
+fn now_is_one_iteration_beyond_its_own_window() {
+    let yard = Yard::new();
+    yard.always("echo $n > part-$n; finish done");
+    let session = yard.begin(SAIL, |new| new.plan.own.calls_per_hour = Some(1));
+    assert_eq!(yard.drive_how(session, WokenHow::Foreground, false).unwrap().state.status, Status::Paused);
+    assert_eq!(yard.starts(), 1);
+    let ended = yard.drive_how(session, WokenHow::Person, false).unwrap();
+    assert_eq!((yard.starts(), ended.state.status), (2, Status::Paused), "{}", ended.why);
+    assert_eq!(parked(&ended.state).class, ParkReason::Own);
+}

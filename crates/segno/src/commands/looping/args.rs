@@ -145,6 +145,9 @@ pub struct BeginArgs {
     /// Do not let the agent report its calls before they run
     #[arg(long)]
     pub no_hooks: bool,
+    /// Not an agent: it is refused with what to do instead
+    #[arg(last = true, value_name = "COMMAND", hide = true)]
+    pub command_line: Vec<String>,
 }
 
 /// Whether iterations share a conversation.

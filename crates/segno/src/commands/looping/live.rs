@@ -2,6 +2,7 @@
 
 use segno_engine::DayStand;
 use segno_engine::core::State;
+use segno_engine::core::Status;
 use segno_engine::core::Timestamp;
 use segno_engine::core::looping::LoopStatus;
 use segno_engine::core::looping::loop_status;
@@ -104,7 +105,7 @@ impl Live {
         if line.to_line().width() <= width {
             return line;
         }
-        let at = phases.iter().position(|phase| phase.state == "now").map_or(0, |at| at + 1);
+        let at = phases.iter().position(|phase| phase.name == self.status.phase).map_or(0, |at| at + 1);
         let mut bar = Text::new().plain(format!("{at} of {} ", phases.len()));
         for phase in phases {
             let (sign, meaning) = mark(phase.state);
@@ -203,6 +204,13 @@ fn used(state: &State, day: Option<&DayStand>) -> Vec<String> {
 fn doing_now(state: &State, status: &LoopStatus, doing: Option<&str>) -> String {
     if let (Some(words), Some(left)) = (&status.waiting_for, &status.countdown) {
         return format!("waits {left}: {words}");
+    }
+    // What was done last is not what goes on there.
+    if state.breakpoint.is_some() {
+        return format!("{}: segno breakpoint continue", status.next);
+    }
+    if state.status == Status::Halted {
+        return status.next.clone();
     }
     if let Some(doing) = doing {
         return doing.to_owned();

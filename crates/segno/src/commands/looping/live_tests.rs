@@ -97,3 +97,30 @@ fn a_name_without_end_and_any_width_are_cut() {
         text(&live, width, 10);
     }
 }
+
+/// At a breakpoint the phase is done, and it is still the one that counts.
+#[test]
+fn a_narrow_bar_counts_a_phase_that_is_done_and_looked_at() {
+    let mut live = live();
+    live.status.phases[1].state = "done";
+    let shown = text(&live, 40, 10);
+    assert!(shown.contains("2 of 4 ✓✓··"), "{shown}");
+}
+
+#[test]
+fn a_loop_that_needs_a_person_says_so_and_not_what_was_done_last() {
+    let live = live();
+    let mut state: State = serde_json::from_value(json!({
+        "session_id": "session_20261118_023407_763889", "uid": "01932f6e-7c00-7000-8000-00805f9b34fb", "seq": 1,
+        "made_by": "loop", "project": { "path": "/p", "name": "p" }, "status": "halted", "last_action": "created a",
+        "created_at": "2026-11-18T02:00:00Z", "updated_at": "2026-11-18T02:10:00Z",
+        "phase_since": "2026-11-18T02:05:00Z", "iteration": 0, "attempt": 1,
+        "budget": { "total_budget": 1, "tokens_used": 0, "warn_percent": 80, "hard": false },
+        "cost": { "limit_micros": null, "used_micros": 0, "warn_percent": 80, "hard": false },
+    }))
+    .unwrap();
+    let status = LoopStatus { next: "halted; tries one iteration in 29m".to_owned(), ..live.status.clone() };
+    assert_eq!(doing_now(&state, &status, None), "halted; tries one iteration in 29m");
+    state.status = segno_engine::core::Status::Paused;
+    assert_eq!(doing_now(&state, &status, None), "created a");
+}

@@ -97,7 +97,20 @@ pub(super) fn loop_command(command: LoopCommand) -> Act {
     Act::Loop(Box::new(command))
 }
 
+/// A command behind `--` is no file to read, and no agent that a later `segno resume` could start again.
+fn refuse_command(args: &BeginArgs) -> Outcome {
+    if args.command_line.is_empty() {
+        return Ok(());
+    }
+    let words = args.command_line.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+    Err(CommandError::usage("a loop asks an agent by its name; a command behind -- is for segno run")
+        .hint(format!(
+            "describe it in your config.toml: [agents.mine] command = [{words}]   then: segno loop --agent mine …"
+        )))
+}
+
 fn begin(context: &Context, args: &BeginArgs) -> Outcome {
+    refuse_command(args)?;
     let plan = plan::plan(context, args)?;
     let settings = super::run::settings(context, None)?;
     for name in plan.phases.iter().filter_map(|phase| phase.agent.as_ref()).chain(&plan.limits.agents) {
