@@ -67,8 +67,8 @@ impl State {
             }
             if let Some(action) = action(event) {
                 self.last_action = Some(action);
-                // A change that no call tells of was found by comparing files: what did it was counted when it was done.
-                if !matches!(event, Event::FileChanged(e) if e.call.is_none()) {
+                // A change in a run that no call tells of was found by comparing files: what did it was counted before.
+                if !matches!(event, Event::FileChanged(e) if e.call.is_none() && mark.run.is_some()) {
                     count(&mut self.actions_since_checkpoint);
                     count(&mut self.actions);
                 }

@@ -63,7 +63,7 @@ fn a_gate_by_hand_shows_each_condition_and_a_receipt_can_be_checked_again() {
     lab.write(lab.home.work().join("check.sh"), "true\n");
     let said = lab.run(&["gate", "last", "--verify", "WORK"]);
     assert_eq!(said.code, Some(1), "{}", said.stderr);
-    assert!(said.stderr.contains("not made of the same scripts"), "{}", said.stderr);
+    assert!(said.stderr.contains("no longer use the same scripts"), "{}", said.stderr);
     std::fs::remove_file(lab.home.work().join("c")).unwrap();
     lab.write(lab.home.work().join("check.sh"), "test -e c\n");
     let said = lab.run(&["gate", "last", "--verify", "WORK"]);

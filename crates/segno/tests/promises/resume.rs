@@ -170,7 +170,7 @@ promise!(
             let said = panel.iter().map(|line| line.trim_matches(['│', ' '])).collect::<Vec<_>>().join(" ");
             let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
             for words in [
-                "loses 1 action and changes to 1 file",
+                "loses changes to 1 file",
                 "loses nothing recommended",
                 "gives this session up; its record stays",
                 "[n] new session",
@@ -601,7 +601,11 @@ promise!(
             until("both have come back", || Some(statuses(&lab)).filter(|after| completed(after) == 2));
         assert_eq!(after.iter().filter(|status| *status == "paused").count(), 1, "{after:?}");
         let again = lab.run(&["resume", "--all", "--yes"]);
-        assert!(again.stderr.contains("nothing was cut off"), "{}", again.stderr);
+        assert!(
+            again.stderr.contains("there is no interrupted work that an agent could continue"),
+            "{}",
+            again.stderr
+        );
     }
 );
 

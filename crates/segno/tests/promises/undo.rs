@@ -135,16 +135,22 @@ impl Story {
     }
 
     fn wait_for_call(&self, call: &str) {
-        until("the call is recorded", || self.tools().iter().any(|row| row["call"] == call).then_some(()));
+        self.wait_for_mark("the call is recorded", "started_at", |row| row["call"] == call);
     }
 
     fn wait_for_end(&self, call: &str) {
-        let ended = |row: &&Value| row["call"] == call && row["state"] == "completed";
-        let at = until("the call has ended", || {
-            self.tools().iter().find(ended).map(|row| row["ended_at"].as_str().unwrap().to_owned())
+        let ended = |row: &Value| row["call"] == call && row["state"] == "completed";
+        self.wait_for_mark("the call has ended", "ended_at", ended);
+    }
+
+    /// Waits for a call, and until what is written now is marked as later: the marks of files lag behind the clock by a
+    /// tick. Nobody is that quick, but a test may be.
+    fn wait_for_mark(&self, what: &str, when: &str, fits: impl Fn(&Value) -> bool) {
+        let at = until(what, || {
+            let found = self.tools().into_iter().find(|row| fits(row))?;
+            Some(found[when].as_str()?.parse::<jiff::Timestamp>().unwrap().as_microsecond())
         });
-        // The marks of files lag behind the clock by a tick. Nobody is that quick, but this test may be.
-        let (at, mark) = (at.parse::<jiff::Timestamp>().unwrap().as_microsecond(), self.lab.path("mark"));
+        let mark = self.lab.path("mark");
         until("the system's marks are later than that", || {
             use std::os::unix::fs::MetadataExt as _;
             std::fs::write(&mark, "").unwrap();
