@@ -164,8 +164,8 @@ fn gemini_that_waits_without_a_word() {
     assert_eq!(result["limit"]["class"], "plan", "{result}");
     let limit = real.lab.journal(Some("run_ended")).pop().unwrap()["body"]["limit"].take();
     let left = limit["resets_at"].as_i64().unwrap() - jiff::Timestamp::now().as_second();
-    // It waits a little longer than it was told to.
-    assert!((68_000..=80_000).contains(&left), "{limit}");
+    // It waits up to a fifth longer than it was told to.
+    assert!((68_000..=82_800).contains(&left), "{limit}");
     assert_eq!(real.asked().len(), 1, "it waited all the time");
     real.lab.assert_nothing_left();
 }
