@@ -105,7 +105,7 @@ fn attempts_come_to_an_end_and_the_session_has_failed() {
     let state = lab.state();
     assert_eq!(state["status"], "failed");
     let why = state["reason"]["details"].as_str().unwrap();
-    assert!(why.starts_with("2 attempts to take it up again used up"), "{why}");
+    assert!(why.starts_with("2 attempts to restart it used up"), "{why}");
     let refused = lab.run(&["resume", "last"]);
     assert_eq!(refused.code, Some(5));
     assert!(refused.stderr.contains("Session failed and cannot be resumed"), "{}", refused.stderr);
