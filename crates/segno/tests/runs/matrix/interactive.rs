@@ -64,24 +64,36 @@ impl Attended {
         self.press(ENTER, what, &mut is_done);
     }
 
-    fn press(&self, key: &str, what: &str, mut is_done: impl FnMut() -> bool) {
+    fn press(&self, key: &str, what: &str, is_done: impl FnMut() -> bool) {
+        assert!(self.has_effect(key, PATIENCE, is_done), "waited in vain: {what}");
+    }
+
+    /// Presses a key again and again for so long, until it has an effect.
+    fn has_effect(&self, key: &str, patience: Duration, mut is_done: impl FnMut() -> bool) -> bool {
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < patience {
             self.terminal.type_keys(key);
             let pressed = Instant::now();
             while pressed.elapsed() < AGAIN {
                 if is_done() {
-                    return;
+                    return true;
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        panic!("waited in vain: {what}");
+        false
     }
 
+    /// Asks the model. A line that is typed while another conversation begins may be lost: then it is typed again.
     pub(super) fn ask(&self, line: &str) {
-        let before = self.asked();
-        self.say(line, "the model is asked", || self.asked() > before);
+        let (before, begin) = (self.asked(), Instant::now());
+        while begin.elapsed() < PATIENCE {
+            self.terminal.type_keys(line);
+            if self.has_effect(ENTER, PATIENCE / 4, || self.asked() > before) {
+                return;
+            }
+        }
+        panic!("waited in vain: the model is asked");
     }
 
     /// How often the model was asked for the work itself.
