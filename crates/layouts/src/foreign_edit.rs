@@ -4,11 +4,15 @@
 //! that the documents let other tools change. So no record beside the files is needed, and a file that was only laid out anew
 //! is still ours.
 
+use sha2::Digest as _;
+use sha2::Sha256;
+
 use crate::EXTENSION;
 use crate::agentforge;
 use crate::family::Family;
 use crate::node::Node;
-use crate::packed::sha256;
+use crate::node::write_text;
+use crate::packed::hex;
 
 /// The member of the extension with the hashes.
 const SEAL: &str = "seal";
@@ -58,21 +62,36 @@ fn obeyed(family: Family) -> &'static [&'static str] {
 /// The members of an entry in a registry of go-team that another tool may change.
 const OBEYED_IN_ENTRY: &[&str] = &["status", "updated_at", "resumable"];
 
-/// The hashes of a document without them.
+/// The hashes of a document without them. The order of members says nothing: not every program keeps it, so they are taken by
+/// name.
 fn hashes(obeyed: &[&str], node: &Node) -> (String, String) {
-    let mut node = node.clone();
-    if let Node::Map(members) = &mut node
-        && let Some((_, Node::Map(own))) = members.iter_mut().find(|(name, _)| name == EXTENSION)
-    {
-        own.retain(|(name, _)| name != SEAL);
+    let mut whole = Sha256::new();
+    let mut rest = Sha256::new();
+    let Node::Map(members) = node else {
+        let hash = hex(Sha256::digest(node.canonical(&|_| true)));
+        return (hash.clone(), hash);
+    };
+    let is_hashed = |name: &str| name != SEAL;
+    let mut members: Vec<&(String, Node)> = members.iter().collect();
+    members.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let (mut in_whole, mut in_rest) = (b'{', b'{');
+    for (name, member) in members {
+        let mut text = Vec::new();
+        write_text(&mut text, name);
+        text.push(b':');
+        // Only our own member has hashes in it; a member of that name elsewhere is somebody's word like any other.
+        text.extend(if name == EXTENSION { member.canonical(&is_hashed) } else { member.canonical(&|_| true) });
+        whole.update([std::mem::replace(&mut in_whole, b',')]);
+        whole.update(&text);
+        if !obeyed.contains(&name.as_str()) {
+            rest.update([std::mem::replace(&mut in_rest, b',')]);
+            rest.update(&text);
+        }
     }
-    // The order of members says nothing: not every program keeps it. Those of a value are sorted.
-    let hash = |node: &Node| sha256(serde_json::to_value(node).unwrap_or_default().to_string().as_bytes());
-    let whole = hash(&node);
-    if let Node::Map(members) = &mut node {
-        members.retain(|(name, _)| !obeyed.contains(&name.as_str()));
+    for (hash, before) in [(&mut whole, in_whole), (&mut rest, in_rest)] {
+        hash.update(if before == b'{' { b"{}".as_slice() } else { b"}" });
     }
-    (whole, hash(&node))
+    (hex(whole.finalize()), hex(rest.finalize()))
 }
 
 /// Puts the hashes into a main file.

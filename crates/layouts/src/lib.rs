@@ -106,6 +106,21 @@ pub fn word_of(family: Family, status: segno_core::Status) -> Option<&'static st
     }
 }
 
+/// The names of the files that [`write`] makes for a session.
+///
+/// # Errors
+/// As for [`write`].
+pub fn file_names(family: Family, snapshot: &Snapshot<'_>) -> Result<Vec<String>, String> {
+    match family {
+        // Its files hold every call; making them twice would be most of the work.
+        Family::UltraCreate => Ok(ultra_create::file_names(snapshot)),
+        Family::Prp | Family::AgentForge | Family::GoTeam | Family::Ralph | Family::Atari => {
+            let files = write(family, snapshot, &FileSet::default())?;
+            Ok(files.into_iter().map(|(name, _)| name).collect())
+        }
+    }
+}
+
 /// The files of a family for a session, in the order in which they are to be written; `existing` are those that are there.
 /// The same session and the same files give the same bytes.
 ///

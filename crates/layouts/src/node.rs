@@ -109,6 +109,51 @@ impl Node {
         out
     }
 
+    /// The document as JSON in one line, members by name and without those at its top that are not wanted: the same for
+    /// documents that differ in order and layout only.
+    pub(crate) fn canonical(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write_canonical(&mut out, is_wanted);
+        out
+    }
+
+    fn write_canonical(&self, out: &mut Vec<u8>, is_wanted: &dyn Fn(&str) -> bool) {
+        match self {
+            Self::Null => out.extend(b"null"),
+            Self::Bool(flag) => out.extend(if *flag { b"true".as_slice() } else { b"false" }),
+            Self::Number(number) => match number.parse::<serde_json::Number>() {
+                Ok(number) => out.extend(number.to_string().as_bytes()),
+                Err(_) => write_text(out, number),
+            },
+            Self::Text(text) => write_text(out, text),
+            Self::List(items) => {
+                out.push(b'[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    item.write_canonical(out, &|_| true);
+                }
+                out.push(b']');
+            }
+            Self::Map(members) => {
+                let wanted = members.iter().filter(|(name, _)| is_wanted(name));
+                let mut wanted: Vec<&(String, Self)> = wanted.collect();
+                wanted.sort_by(|(a, _), (b, _)| a.cmp(b));
+                out.push(b'{');
+                for (index, (name, member)) in wanted.into_iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    write_text(out, name);
+                    out.push(b':');
+                    member.write_canonical(out, &|_| true);
+                }
+                out.push(b'}');
+            }
+        }
+    }
+
     /// Members that only the other one has are taken over, here and in those inner objects that are named: what is in
     /// any other member is ours alone.
     pub fn adopt(&mut self, other: &Self, inner: &[&str]) {
@@ -121,6 +166,12 @@ impl Node {
             }
         }
     }
+}
+
+/// A text as it stands in JSON.
+pub(crate) fn write_text(out: &mut Vec<u8>, text: &str) {
+    // Writing to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
 }
 
 impl Serialize for Node {

@@ -32,5 +32,10 @@ pub fn gunzip(name: &str, bytes: &[u8]) -> Result<Vec<u8>, Damage> {
 
 /// The SHA-256 of bytes, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(sha2::Sha256::digest(bytes))
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: impl AsRef<[u8]>) -> String {
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,7 +12,6 @@ use segno_core::Timestamp;
 use segno_core::limits;
 use segno_core::text::shorten as fit;
 use segno_files::Replaced;
-use segno_layouts::EXTENSION;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
 use segno_layouts::Looked;
@@ -21,6 +20,7 @@ use segno_layouts::Snapshot;
 use segno_layouts::go_team::REGISTRY;
 use segno_layouts::ultra_create::CURRENT;
 use segno_store::Page;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::folder;
@@ -73,6 +73,21 @@ pub(super) struct Planned {
     pub(super) wanted: Vec<(String, Vec<u8>)>,
     /// The main file, if it is one of ours.
     main: Option<(String, Looked)>,
+}
+
+/// The members of a file that say whose it is. A file may be large, so the rest of it is not kept.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Whose {
+    session_id: Value,
+    segno: Value,
+}
+
+impl Whose {
+    /// What a file says; one that cannot be read says nothing.
+    fn of(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
 }
 
 /// What came of writing a family.
@@ -258,21 +273,21 @@ impl Engine {
         let (base, parts) = self.options.layout.folder(family, state).map_err(|why| unfit(family, &why))?;
         let folder = parts.iter().fold(base.clone(), |path, part| path.join(part));
         let mut snapshot = self.layout_snapshot(family, state)?;
-        let first = match segno_layouts::write(family, &snapshot, &FileSet::default()) {
-            Ok(files) => files,
+        let names = match segno_layouts::file_names(family, &snapshot) {
+            Ok(names) => names,
             Err(why) => return Ok(Err(Standing::Unfit(why))),
         };
         // The name that a session has in a family may have come with it from anywhere.
-        if let Some((name, _)) = first.iter().find(|(name, _)| !is_below(name)) {
+        if let Some(name) = names.iter().find(|name| !is_below(name)) {
             let why = format!("its name in this family is no name of a file ({})", fit(name, limits::NAME));
             return Ok(Err(Standing::Unfit(why)));
         }
         let fail = |why: std::io::Error| Error::file(&folder, why);
         let mut present = FileSet::default();
         if let Some(dir) = folder::open_there(&base, &parts).map_err(fail)? {
-            for (name, _) in &first {
-                if let Some(bytes) = read_below(&dir, name).map_err(fail)? {
-                    present.insert(name.clone(), bytes);
+            for name in names {
+                if let Some(bytes) = read_below(&dir, &name).map_err(fail)? {
+                    present.insert(name, bytes);
                 }
             }
         }
@@ -282,43 +297,38 @@ impl Engine {
         let name = segno_layouts::main_file(family, &snapshot);
         let main = super::foreign_edits::look_at(family, name, &present);
         snapshot.changed = changed.or(main.as_ref().map(|(_, looked)| looked.changed)).unwrap_or(0);
-        let wanted = match present.is_empty() {
-            true => first,
-            false => match segno_layouts::write(family, &snapshot, &present) {
-                Ok(files) => files,
-                Err(why) => return Ok(Err(Standing::Unfit(why))),
-            },
+        let wanted = match segno_layouts::write(family, &snapshot, &present) {
+            Ok(files) => files,
+            Err(why) => return Ok(Err(Standing::Unfit(why))),
         };
         Ok(Ok(Planned { folder, base, parts, present, wanted, main }))
     }
 
     /// A folder of one session that has another one's files in it.
     fn somebody_elses(&self, family: Family, state: &State, present: &FileSet) -> Option<String> {
-        let read =
-            |name: &str| present.get(name).map(|bytes| serde_json::from_slice(bytes).unwrap_or_default());
-        let file: Value = match family {
+        let read = |name: &str| present.get(name).map(Whose::of);
+        let file = match family {
             // Without its main file the first one that we write tells: a set of ours may be half written.
             Family::Prp => read("loop-state.json")
                 .or_else(|| read("metrics.json"))
-                .or_else(|| (!present.is_empty()).then_some(Value::Null))?,
+                .or_else(|| (!present.is_empty()).then(Whose::default))?,
             Family::UltraCreate => read(CURRENT).or_else(|| {
                 let packed = present.get(&format!("{CURRENT}.gz"))?;
-                let bytes = segno_layouts::gunzip(CURRENT, packed).unwrap_or_default();
-                Some(serde_json::from_slice(&bytes).unwrap_or_default())
+                Some(Whose::of(&segno_layouts::gunzip(CURRENT, packed).unwrap_or_default()))
             })?,
             // A registry is everybody's; one that cannot be read cannot be written without loss.
             Family::GoTeam => {
-                let whole = read(REGISTRY)?;
+                let whole: Value = serde_json::from_slice(present.get(REGISTRY)?).unwrap_or_default();
                 let is_one: bool = whole.get("sessions").is_some_and(|all| all.is_array() || all.is_object());
                 return (!is_one).then(|| format!("{REGISTRY} cannot be read as a registry"));
             }
-            _ => return None,
+            Family::AgentForge | Family::Ralph | Family::Atari => return None,
         };
-        let ours = file.get(EXTENSION).and_then(|own| own.get("session_id")).and_then(Value::as_str);
+        let ours = file.segno.get("session_id").and_then(Value::as_str);
         if ours == Some(state.session_id.to_string().as_str()) {
             return None;
         }
-        let name = file.get("session_id").and_then(Value::as_str).unwrap_or("?");
+        let name = file.session_id.as_str().unwrap_or("?");
         let is_half_written = ours.is_none() && name == state.uid.to_string();
         if is_half_written || segno_layouts::foreign_name(family, state) == Some(name) {
             return None;

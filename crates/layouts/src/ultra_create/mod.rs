@@ -12,6 +12,7 @@ pub use config::CONFIG_FOLDERS;
 pub use config::Config;
 pub use config::Hooks;
 pub use read::read;
+pub use write::file_names;
 pub use write::write;
 
 /// The folder in the user's home.

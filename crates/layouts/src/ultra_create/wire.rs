@@ -125,6 +125,13 @@ pub(super) struct Checkpoint {
     pub progress: u8,
 }
 
+impl Checkpoint {
+    /// The file of its own.
+    pub(super) fn file_name(&self) -> String {
+        format!("{}.json", self.id)
+    }
+}
+
 /// A checkpoint in a file of its own; it says whose it is, which the document forgot.
 #[derive(Serialize)]
 pub(super) struct CheckpointFile {

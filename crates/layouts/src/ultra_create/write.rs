@@ -31,25 +31,44 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
     let id = snapshot.name(Family::UltraCreate);
     let mut files = Vec::new();
     let checkpoints = checkpoints(snapshot);
-    for checkpoint in &checkpoints[checkpoints.len().saturating_sub(kept(snapshot))..] {
-        let name = format!("{}.json", checkpoint.id);
+    for checkpoint in with_files(snapshot, &checkpoints) {
+        let name = checkpoint.file_name();
         let file = wire::CheckpointFile { checkpoint: checkpoint.clone(), session_id: id.clone() };
         files.push(snapshot.json((Family::UltraCreate, &name), &file, existing, &[]));
     }
     let inner = ["project", "context", "agents", "tools", "decisions", "memory", "files", "errors"];
     let present =
         snapshot.json((Family::UltraCreate, CURRENT), &session(snapshot, &id, checkpoints), existing, &inner);
-    let mut names = vec![CURRENT.to_owned()];
-    if snapshot.state.status.is_terminal() {
-        names.insert(0, format!("session_{id}.json"));
-    }
-    for name in names {
-        if snapshot.ultra_create.compression {
-            files.push((format!("{name}.gz"), gzip(&present.1)));
-        }
+    let packed = snapshot.ultra_create.compression.then(|| gzip(&present.1));
+    for name in whole_sessions(snapshot, &id) {
+        files.extend(packed.clone().map(|packed| (format!("{name}.gz"), packed)));
         files.push((name, present.1.clone()));
     }
     files
+}
+
+/// The names of the files that [`write`] makes, without their content.
+pub fn file_names(snapshot: &Snapshot<'_>) -> Vec<String> {
+    let id = snapshot.name(Family::UltraCreate);
+    let checkpoints = checkpoints(snapshot);
+    let mut names: Vec<String> =
+        with_files(snapshot, &checkpoints).iter().map(wire::Checkpoint::file_name).collect();
+    for name in whole_sessions(snapshot, &id) {
+        names.extend(snapshot.ultra_create.compression.then(|| format!("{name}.gz")));
+        names.push(name);
+    }
+    names
+}
+
+/// The files that hold the whole session.
+fn whole_sessions(snapshot: &Snapshot<'_>, id: &str) -> Vec<String> {
+    let archive = snapshot.state.status.is_terminal().then(|| format!("session_{id}.json"));
+    archive.into_iter().chain([CURRENT.to_owned()]).collect()
+}
+
+/// The checkpoints that have files of their own: the newest.
+fn with_files<'a>(snapshot: &Snapshot<'_>, checkpoints: &'a [wire::Checkpoint]) -> &'a [wire::Checkpoint] {
+    &checkpoints[checkpoints.len().saturating_sub(kept(snapshot))..]
 }
 
 /// How many checkpoints have files of their own, as the configuration says.
