@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|data: &[u8]| segno_fuzz::stream("opencode", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| segno_fuzz_targets::stream("opencode", data));

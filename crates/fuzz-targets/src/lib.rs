@@ -1,32 +1,42 @@
 //! From the bytes of a fuzzer to the invariants that the tests of `segno-agents` and `segno-evidence` check too.
+//!
+//! The programs that feed it are in `fuzz/`, which needs a nightly compiler. This is an ordinary crate, so that whoever changes what
+//! it uses is told at once.
 
-#[path = "../../crates/evidence/tests/it/invariants.rs"]
+#[path = "../../evidence/tests/it/invariants.rs"]
 mod evidence_invariants;
-#[path = "../../crates/agents/tests/it/invariants.rs"]
+#[path = "../../agents/tests/it/invariants.rs"]
 mod invariants;
-#[path = "../../crates/engine/src/run/translate.rs"]
+#[path = "../../engine/src/run/translate.rs"]
+#[expect(dead_code, reason = "the engine uses all of it")]
 mod translate;
 
 use std::sync::LazyLock;
 
-use invariants::Way;
+use invariants::Delivery;
+use segno_agents::Agent;
+use segno_agents::AgentEvent;
+use segno_agents::EndCause;
+use segno_agents::ExitInfo;
+use segno_agents::NAMES;
+use segno_agents::by_name;
 use segno_agents::plain::Plain;
-use segno_agents::{Agent, AgentEvent, EndCause, ExitInfo, NAMES, by_name};
-use segno_core::decide::{decide_fact, is_fact};
-use segno_redact::{Options, Redactor};
+use segno_core::decide::events_of_fact;
+use segno_redact::Options;
+use segno_redact::Redactor;
 
 /// The output of an agent, after six bytes that say how it is read.
 pub fn stream(agent: &str, data: &[u8]) {
-    with_way(&*by_name(agent).unwrap(), data);
+    delivered(&*by_name(agent).unwrap(), data);
 }
 
 /// The output of a plain command, by rules or as text.
 pub fn plain(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else { return };
     if kind % 4 == 0 {
-        with_way(&Plain::default(), data);
+        delivered(&Plain::default(), data);
     } else {
-        with_way(&invariants::plain_json(), data);
+        delivered(&invariants::plain_json(), data);
     }
 }
 
@@ -58,12 +68,14 @@ pub fn transcripts(data: &[u8]) {
     }
 }
 
-/// Whatever an agent says, in its output or to a hook, can be journaled.
+/// Whatever an agent says, in its output or to a hook, can be journaled. The first byte says which of the two, the second
+/// chooses the agent.
 pub fn journal(data: &[u8]) {
     static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new(Options::default()));
+    let Some((from_hook, data)) = data.split_first() else { return };
     let Some((agent, bytes)) = agent(data) else { return };
     let mut events: Vec<AgentEvent> = Vec::new();
-    if data[0] >= 128 {
+    if from_hook % 2 == 1 {
         events.extend(agent.hook(bytes).map(|report| report.events).unwrap_or_default());
     } else {
         let mut reader = agent.reader(&Default::default());
@@ -71,14 +83,12 @@ pub fn journal(data: &[u8]) {
         reader.flush(&mut |envelope| events.push(envelope.event));
     }
     for event in &events {
-        for command in translate::commands_of(event, "r1") {
-            if !is_fact(&command) {
-                continue;
-            }
-            let shown = format!("{command:?}");
-            let facts = decide_fact(command).unwrap_or_else(|why| panic!("{why}: {shown}"));
-            for fact in facts {
-                let record = REDACTOR.record(fact).unwrap_or_else(|why| panic!("{why}: {shown}"));
+        for fact in translate::facts_of(event, "r1") {
+            let shown = format!("{fact:?}");
+            let events = events_of_fact(None, fact).unwrap_or_else(|why| panic!("{why}: {shown}"));
+            for event in events {
+                let record =
+                    REDACTOR.record(event.into_event()).unwrap_or_else(|why| panic!("{why}: {shown}"));
                 let body = serde_json::from_str::<serde_json::Value>(record.body());
                 assert!(body.is_ok(), "cannot be read back: {}", record.body());
             }
@@ -91,7 +101,7 @@ fn agent(data: &[u8]) -> Option<(Box<dyn Agent>, &[u8])> {
     Some((by_name(NAMES[usize::from(*choice) % NAMES.len()])?, rest))
 }
 
-fn with_way(agent: &dyn Agent, data: &[u8]) {
+fn delivered(agent: &dyn Agent, data: &[u8]) {
     let Some(([kind, takeover, lengths @ ..], bytes)) = data.split_first_chunk::<6>() else { return };
     // The highest bit: lines beyond a few bytes are too long. The others: how the process ended.
     let line_limit = if kind & 0x80 == 0 { 64 * 1024 } else { 16 + usize::from(lengths[0]) * 4 };
@@ -103,11 +113,44 @@ fn with_way(agent: &dyn Agent, data: &[u8]) {
         6 => ExitInfo::code(0).because(EndCause::Budget),
         _ => ExitInfo::default(),
     };
-    let way = Way {
+    let delivery = Delivery {
         line_limit,
         lengths: lengths.iter().map(|length| usize::from(*length)).collect(),
         takeover: usize::from(*takeover),
         exit,
     };
-    invariants::stream(agent, bytes, &way);
+    invariants::stream(agent, bytes, &delivery);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a fuzzer is given first: recorded hooks and streams of each agent.
+    fn samples(kind: &str, agent: &str) -> Vec<Vec<u8>> {
+        let folder =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/tests/samples").join(kind);
+        let text = std::fs::read(folder.join(format!("{agent}.jsonl"))).unwrap_or_default();
+        text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+    }
+
+    #[test]
+    fn every_target_takes_what_agents_said() {
+        let mut lines = 0;
+        for (number, name) in NAMES.iter().enumerate() {
+            let number = u8::try_from(number).unwrap();
+            for (from_hook, kind) in [(0, "streams"), (1, "hooks")] {
+                for line in samples(kind, name) {
+                    lines += 1;
+                    journal(&[&[from_hook, number], line.as_slice()].concat());
+                    hooks(&[&[number], line.as_slice()].concat());
+                    transcripts(&[&[number], line.as_slice()].concat());
+                    stream(name, &[&[0, 3, 7, 63, 1, 0], line.as_slice()].concat());
+                }
+            }
+        }
+        assert!(lines > 50, "only {lines} samples were found");
+        plain(b"\x01\x00\x03\x07\x3f\x01\x00{}");
+        evidence(b"\x00test a ... ok");
+    }
 }
