@@ -120,7 +120,6 @@ fn an_imported_state_may_lack_all_that_can_be_empty() {
 #[case("session_completed", "[null]")]
 #[case("session_completed", r#"{"summary":7}"#)]
 #[case("session_completed", r#"{"summary":{"bytes":1,"excerpt":"no hash"}}"#)]
-#[case("session_paused", r#"{"reason":"bored"}"#)]
 #[case("tokens_recorded", r#"{"tokens":{"input":-1},"estimated":false,"source":"hand"}"#)]
 #[case("tokens_recorded", r#"{"tokens":{"input":1.5},"estimated":false,"source":"hand"}"#)]
 #[case("progress_set", r#"{"percent":256}"#)]
@@ -154,6 +153,18 @@ fn what_a_newer_segno_recorded_is_kept_and_skipped(#[case] kind: &str, #[case] v
     assert_eq!(rows, vec![]);
     // Only that it was there is known.
     assert_eq!(state, State { seq: 2, updated_at: mark(2).at, unknown: 1, ..before });
+}
+
+#[rstest::rstest]
+#[case("checkpoint_created", r#"{"checkpoint":"cp-01-x","reason":"before_a_push"}"#)]
+#[case("session_paused", r#"{"reason":"bored"}"#)]
+fn a_word_that_only_a_newer_segno_knows_is_kept_and_skipped(#[case] kind: &str, #[case] body: &str) {
+    let event = Event::decode(kind, 1, body).unwrap();
+    let Event::Unknown(unknown) = &event else { panic!("{event:?}") };
+    assert_eq!((unknown.kind.as_str(), unknown.version), (kind, 1));
+    let mut state = bare_state();
+    assert_eq!(state.apply(&mark(2), &event), Applied::Skipped);
+    assert_eq!(state.unknown, 1);
 }
 
 #[test]

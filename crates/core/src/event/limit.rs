@@ -73,9 +73,4 @@ impl LimitSeen {
         let word = serde_json::Value::String(self.class.clone()?);
         serde_json::from_value(word).ok()
     }
-
-    /// Whether requests are refused.
-    pub fn is_rejected(&self) -> bool {
-        self.status.as_deref() == Some("rejected")
-    }
 }
