@@ -165,10 +165,16 @@ pub fn by_name(name: &str) -> Option<Box<dyn Agent>> {
     KNOWN.iter().find(|known| known.name == name).map(|known| (known.make)())
 }
 
-/// Whether an agent of this name is known to tell of its tool calls: every coding agent does. A plain command does not;
-/// of one that is described in the configuration nobody knows beforehand.
+/// Those whose own settings can have hooks of ours, so that they are recorded however they are started.
+pub fn watched() -> Vec<&'static str> {
+    let has_settings = |name: &&&'static str| by_name(name).is_some_and(|agent| agent.watching().is_some());
+    CODING.iter().filter(has_settings).copied().collect()
+}
+
+/// Whether an agent of this name is known to tell of its tool calls. A plain command does not; of one that is described in
+/// the configuration nobody knows beforehand.
 pub fn tells_of_calls(name: &str) -> bool {
-    CODING.contains(&name)
+    by_name(name).is_some_and(|agent| agent.capabilities().tells_calls)
 }
 
 /// Whether a run under this name is that of a command as it was typed, which has no conversation to go on with.
@@ -211,6 +217,7 @@ mod tests {
         for name in NAMES {
             assert_eq!(by_name(name).unwrap().name(), *name);
             assert_eq!(tells_of_calls(name), !is_command(name));
+            assert_eq!(watched().contains(name), by_name(name).unwrap().watching().is_some());
         }
         assert!(by_name("aider").is_none() && !tells_of_calls("aider") && !is_command("aider"));
     }

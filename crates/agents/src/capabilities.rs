@@ -7,6 +7,8 @@ pub struct Capabilities {
     pub hooks: bool,
     /// It can ask us about calls that its own rules do not settle.
     pub asks_permission: bool,
+    /// It tells of each of its tool calls: then what it changed can be told from what a person changed meanwhile.
+    pub tells_calls: bool,
     /// The next process counts its tool calls with the same ids again, as Codex does (`item_0`, `item_1`). Only for an
     /// agent whose hooks, if it has any, do not tell of calls by these ids.
     pub call_ids_recur: bool,

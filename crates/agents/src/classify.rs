@@ -143,19 +143,31 @@ fn by_code(code: &str) -> Option<Coded> {
     })
 }
 
+/// What agents say when they are told to resume a conversation that they do not know.
+const UNKNOWN_CONVERSATION: &[&str] = &[
+    "no conversation found",
+    "no rollout found",
+    "no thread with id",
+    "invalid session identifier",
+    "session not found",
+];
+
+/// Whether an agent that was told to resume a conversation says that it does not know it.
+pub fn says_unknown_conversation(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    // Whoever says it in other words says that something was not found.
+    UNKNOWN_CONVERSATION.iter().any(|words| lower.contains(words)) || lower.contains("not found")
+}
+
 /// What is no limit of the provider's.
 fn by_text(lower: &str) -> Option<ErrorClass> {
     const TABLE: &[(ErrorClass, &[&str])] = &[
         (ErrorClass::Context, &["context window", "prompt is too long", "context_length_exceeded"]),
+        (ErrorClass::Setup, UNKNOWN_CONVERSATION),
         (
             ErrorClass::Setup,
             &[
                 "missing environment variable",
-                "no conversation found",
-                "no rollout found",
-                "no thread with id",
-                "invalid session identifier",
-                "session not found",
                 "already in use",
                 "model provider",
                 "unknown option",

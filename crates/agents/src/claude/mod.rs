@@ -112,6 +112,7 @@ impl Agent for Claude {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             hooks: true,
+            tells_calls: true,
             asks_permission: true,
             chooses_id: true,
             chooses_id_at_terminal: true,

@@ -52,6 +52,7 @@ impl Agent for Codex {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             hooks: true,
+            tells_calls: true,
             call_ids_recur: true,
             log_beside_output: true,
             tells_usage: true,

@@ -100,6 +100,7 @@ impl Agent for Gemini {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             hooks: true,
+            tells_calls: true,
             chooses_id_at_terminal: true,
             tells_use_late: true,
             ..Capabilities::default()

@@ -99,7 +99,7 @@ impl Agent for OpenCode {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { hooks: true, tells_cost: true, ..Capabilities::default() }
+        Capabilities { hooks: true, tells_calls: true, tells_cost: true, ..Capabilities::default() }
     }
 
     fn silent_wait(&self, stderr: &str) -> Option<Limit> {

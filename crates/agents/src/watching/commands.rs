@@ -219,12 +219,12 @@ fn skill(program: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::CODING;
     use crate::agent::by_name;
+    use crate::agent::watched;
 
     #[test]
     fn every_agent_gets_every_command_from_one_list() {
-        for agent in CODING {
+        for agent in &watched() {
             let commands = by_name(agent).unwrap().watching().unwrap().commands;
             let files = commands.files("segno");
             let whole: String = files.iter().map(|file| file.text.as_str()).collect();

@@ -8,8 +8,8 @@ use super::CommandFile;
 use super::Form;
 use super::MARK;
 use super::PLUGIN;
-use crate::agent::CODING;
 use crate::agent::by_name;
+use crate::agent::watched;
 use crate::launch::shell_word;
 
 const NAME: &str = "segno";
@@ -65,7 +65,7 @@ pub fn plugin_files(program: &str, version: &str) -> Vec<CommandFile> {
             pretty(&json!({ "mcpServers": server(agent, program) })),
         ));
     }
-    for agent in CODING {
+    for agent in &watched() {
         let Some(watching) = by_name(agent).and_then(|agent| agent.watching()) else { continue };
         match watching.form {
             Form::Hooks(make) => {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn every_agent_has_hooks_and_commands_in_it() {
         let files = plugin_files("/opt/my tools/segno", "1.2.3");
-        for agent in CODING {
+        for agent in &watched() {
             let own: Vec<&CommandFile> =
                 files.iter().filter(|file| file.path.starts_with(&format!("{agent}/"))).collect();
             let hooks = own.iter().any(|file| file.text.contains("--watch") && file.text.contains(agent));

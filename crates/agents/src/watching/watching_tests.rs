@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::agent::CODING;
 use crate::agent::by_name;
+use crate::agent::watched;
 
 fn wanted(agent: &str) -> Wanted {
     let watching = by_name(agent).unwrap().watching().unwrap();
@@ -124,7 +124,7 @@ fn ours_of_another_version_is_known() {
 
 #[test]
 fn what_is_broken_or_something_else_is_refused() {
-    for agent in CODING {
+    for agent in &watched() {
         let wanted = wanted(agent);
         assert!(matches!(put_in("{\"a\": }", &wanted), Err(SettingsError::Broken(_))));
         for text in ["[]", "1", "\"x\""] {
@@ -214,13 +214,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_people_have_comes_back(text in settings(), agent in prop::sample::select(CODING.to_vec())) {
+    fn whatever_people_have_comes_back(text in settings(), agent in prop::sample::select(watched())) {
         there_and_back(agent, &text);
     }
 
     #[test]
     fn no_text_makes_it_panic(text in ".{0,60}") {
-        for agent in CODING {
+        for agent in &watched() {
             let wanted = wanted(agent);
             let _ = put_in(&text, &wanted);
             let _ = take_out(&text, &wanted, None);
@@ -232,7 +232,7 @@ proptest! {
 #[test]
 fn nothing_becomes_a_whole_file() {
     for text in ["", "\n", "\u{feff}", "  \r\n"] {
-        for agent in CODING {
+        for agent in &watched() {
             let whole = there_and_back(agent, text);
             assert!(whole.starts_with(text) && whole.ends_with('\n'), "{whole:?}");
         }

@@ -168,7 +168,7 @@ fn extras(seed: u64) -> Extras {
 
 #[test]
 fn settings_in_fifty_shapes_come_back_to_the_byte() {
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         for seed in 1..=SHAPES {
             let house = House::new();
             let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -234,7 +234,7 @@ fn settings_in_fifty_shapes_come_back_to_the_byte() {
 
 #[test]
 fn what_is_asked_for_later_comes_to_what_is_there_and_goes_with_it() {
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         let house = House::new();
         let path = house.installer.settings_path(agent).unwrap();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -293,7 +293,7 @@ fn what_is_somebody_elses_is_named_and_stays() {
 #[test]
 fn where_servers_and_commands_go() {
     let mut house = House::new();
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         house.install_with(agent, extras(7));
     }
     let read = |file: &str| {
@@ -317,7 +317,7 @@ fn where_servers_and_commands_go() {
     std::fs::create_dir(&project).unwrap();
     let others = all(&house.home());
     house.installer.scope = Scope::Project(project.clone());
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         house.install_with(agent, extras(7));
     }
     for file in
@@ -325,7 +325,7 @@ fn where_servers_and_commands_go() {
     {
         assert!(project.join(file).is_file(), "{file}");
     }
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         house.remove(agent);
     }
     assert_eq!((all(&project).len(), all(&house.home())), (0, others));
@@ -440,14 +440,14 @@ fn a_project_has_settings_of_its_own_and_nothing_leads_out_of_it() {
     let project = house.dir.path().join("project");
     std::fs::create_dir(&project).unwrap();
     house.installer.scope = Scope::Project(project.clone());
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         house.install(agent);
     }
     for file in [".claude/settings.json", ".codex/hooks.json", ".gemini/settings.json", "opencode.json"] {
         assert!(project.join(file).is_file(), "{file}");
     }
     assert!(all(&house.home()).is_empty(), "nothing of the person's is touched");
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         house.remove(agent);
     }
     assert!(all(&project).is_empty());
@@ -467,7 +467,7 @@ fn what_keeps_hooks_from_running_is_named() {
         health.unwrap_or_else(|| panic!("{agent} has hooks")).problems
     };
     assert!(house.installer.health(&project).is_empty(), "nothing is installed yet");
-    for agent in segno_agents::CODING {
+    for agent in &segno_agents::watched() {
         house.install(agent);
     }
     assert_eq!((problems("claude"), problems("gemini"), problems("opencode")), (vec![], vec![], vec![]));

@@ -37,7 +37,7 @@ const SHOWN: usize = 60;
 )]
 pub struct InitArgs {
     /// The agents (default: those that are installed)
-    #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::CODING))]
+    #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::watched()))]
     pub agents: Vec<String>,
     /// Also have Claude Code show how the session stands, with `segno statusline`; a status line of your own stays
     #[arg(long)]
@@ -67,7 +67,7 @@ pub struct InitArgs {
 #[command(after_help = "Example:\n  segno uninit gemini")]
 pub struct UninitArgs {
     /// The agents (default: all of them)
-    #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::CODING))]
+    #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(agents::watched()))]
     pub agents: Vec<String>,
     /// How the settings are changed
     #[command(flatten)]
@@ -116,17 +116,23 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
         installer.has_folder(name) || programs.iter().any(|program| on_path(path, program).is_some())
     };
     let chosen: Vec<&str> = match args.agents.is_empty() {
-        true => agents::CODING.iter().copied().filter(|name| is_there(name)).collect(),
+        true => agents::watched().into_iter().filter(|name| is_there(name)).collect(),
         false => unique(&args.agents),
     };
     if chosen.is_empty() {
         let message = "no agent was found: neither a program on the path nor a folder of settings";
         return Err(CommandError::new(ExitCode::Environment, "agent_missing", message)
-            .hint(format!("name the agents: segno init {}", agents::CODING.join(" "))));
+            .hint(format!("name the agents: segno init {}", agents::watched().join(" "))));
     }
-    if args.statusline && !chosen.contains(&"claude") {
-        return Err(CommandError::usage("--statusline is for Claude Code: no other agent has such a line")
-            .hint("segno init claude --statusline"));
+    let has_line = |name: &&str| {
+        agents::by_name(name).and_then(|agent| agent.watching()).is_some_and(|watching| watching.status_line)
+    };
+    if args.statusline && !chosen.iter().any(has_line) {
+        let others: Vec<&str> = agents::watched().into_iter().filter(|name| has_line(name)).collect();
+        let message = format!("only {} has a status line that a command draws", others.join(", "));
+        return Err(
+            CommandError::usage(message).hint(format!("segno init {} --statusline", others.join(" ")))
+        );
     }
     let extras = Extras { status_line: args.statusline, server: args.mcp, commands: args.commands };
     let mut plans: Vec<_> = chosen.iter().map(|name| installer.plan_install(name, extras)).collect();
@@ -159,7 +165,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Outcome {
 /// If the command cannot do what it was asked.
 pub fn uninit(context: &Context, args: &UninitArgs) -> Outcome {
     let installer = installer(context);
-    let chosen = if args.agents.is_empty() { agents::CODING.to_vec() } else { unique(&args.agents) };
+    let chosen = if args.agents.is_empty() { agents::watched() } else { unique(&args.agents) };
     let mut plans: Vec<_> = chosen.iter().map(|name| installer.plan_removal(name)).collect();
     if args.agents.is_empty() {
         // One that cannot be read has nothing that could be taken out.

@@ -19,6 +19,7 @@ use segno_engine::agents::Conversation;
 use segno_engine::agents::ErrorClass;
 use segno_engine::agents::OutcomeKind;
 use segno_engine::agents::is_command;
+use segno_engine::agents::says_unknown_conversation;
 use segno_engine::core::Command;
 use segno_engine::core::Fact;
 use segno_engine::core::SessionId;
@@ -491,10 +492,8 @@ fn take_up(ctx: &CommandContext<'_>, base: &RunArgs, resumed: Resumed, stop: &St
 fn is_unknown_conversation(report: &Report) -> bool {
     let outcome = &report.outcome;
     let setup = outcome.error.as_ref().is_some_and(|error| error.class == ErrorClass::Setup);
-    let said = format!("{} {}", outcome.reason, report.stderr).to_lowercase();
-    let unknown = ["no conversation found", "no rollout found", "session not found", "not found"]
-        .iter()
-        .any(|words| said.contains(words));
+    let said = format!("{} {}", outcome.reason, report.stderr);
+    let unknown = says_unknown_conversation(&said);
     // What it says at its own terminal, only the person reads; there, whoever fails at once has not found it.
     let interactive = report.state.run.as_ref().is_some_and(|run| run.interactive) && outcome.turns == 0;
     let failed = match interactive {
