@@ -140,7 +140,7 @@ pub enum Command {
     /// Take out of the cache.
     RemoveCache { key: String },
 
-    /// Set a sign.
+    /// Make a checkpoint.
     CreateCheckpoint { name: Option<String>, reason: CheckpointReason },
 
     /// A checkpoint is on disk.

@@ -284,11 +284,11 @@ fn decide_plan(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             let step = step.or(known_step);
             check_step(step, of)?;
             let advanced = ev::PhaseAdvanced { from: state.phase.clone(), to, step, of };
-            // The sign stands for the end of the phase that is left, and carries its name.
+            // The checkpoint stands for the end of the phase that is left, and carries its name.
             let name = state.phase.clone().unwrap_or_else(|| "start".to_owned());
             let progress = state.progress_set.or_else(|| percent_done(step, of));
-            let sign = checkpoint(state, Some(&name), CheckpointReason::PhaseComplete, progress);
-            Ok(vec![advanced.into(), sign])
+            let made = checkpoint(state, Some(&name), CheckpointReason::PhaseComplete, progress);
+            Ok(vec![advanced.into(), made])
         }
         Command::SetStep { step, of } => {
             let of = of.or(state.of);
@@ -370,9 +370,9 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
                 return Err(Refusal::Already(format!("{to} works on the session already")));
             }
             room("agents", state.agents.contains_key(&to), state.agents.len(), limits::ENTRIES)?;
-            let sign =
+            let made =
                 checkpoint(state, Some(&format!("to {to}")), CheckpointReason::AgentSwitch, state.progress());
-            Ok(vec![ev::AgentSwitched { from: state.agent.clone(), to }.into(), sign])
+            Ok(vec![ev::AgentSwitched { from: state.agent.clone(), to }.into(), made])
         }
         Command::SetAgentState { agent, active, state: value } => {
             limits::name("agent", &agent)?;
@@ -396,8 +396,8 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
         }
         Command::ReachMilestone { name, details } => {
             limits::name("milestone", &name)?;
-            let sign = checkpoint(state, Some(&name), CheckpointReason::Milestone, state.progress());
-            Ok(vec![ev::MilestoneReached { name, details }.into(), sign])
+            let made = checkpoint(state, Some(&name), CheckpointReason::Milestone, state.progress());
+            Ok(vec![ev::MilestoneReached { name, details }.into(), made])
         }
         Command::ReachBreakpoint { name, details } => {
             limits::name("breakpoint", &name)?;
@@ -407,8 +407,8 @@ fn decide_work(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
                     waiting.name
                 )));
             }
-            let sign = checkpoint(state, Some(&name), CheckpointReason::Breakpoint, state.progress());
-            Ok(vec![ev::BreakpointReached { name, details }.into(), sign])
+            let made = checkpoint(state, Some(&name), CheckpointReason::Breakpoint, state.progress());
+            Ok(vec![ev::BreakpointReached { name, details }.into(), made])
         }
         Command::ContinueBreakpoint { details } => {
             let Some(waiting) = &state.breakpoint else {

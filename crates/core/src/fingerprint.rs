@@ -1,5 +1,7 @@
 //! The same error has the same fingerprint, whatever its line numbers, addresses, times, paths and ids.
 
+use crate::fnv;
+
 /// A stable name for an error message: 16 hexadecimal digits.
 pub fn fingerprint(message: &str) -> String {
     digits_of(&normalise(message))
@@ -7,11 +9,9 @@ pub fn fingerprint(message: &str) -> String {
 
 /// 16 hexadecimal digits that stand for a text as it is. Not made against somebody who looks for two equal ones.
 pub(crate) fn digits_of(text: &str) -> String {
-    // FNV-1a, twice with different seeds, is plenty to tell a session's errors apart and needs no library.
-    let fold = |seed: u64| {
-        text.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-    };
-    format!("{:016x}", fold(0xcbf2_9ce4_8422_2325) ^ fold(0x9e37_79b9_7f4a_7c15).rotate_left(32))
+    // Twice with different beginnings is plenty to tell a session's errors apart.
+    let other = fnv::hash_from(0x9e37_79b9_7f4a_7c15, text.as_bytes());
+    format!("{:016x}", fnv::hash(text.as_bytes()) ^ other.rotate_left(32))
 }
 
 /// The message with everything replaced that changes from one occurrence to the next.

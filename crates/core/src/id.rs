@@ -164,9 +164,7 @@ impl EventKey {
 /// what is cut off.
 fn fit_key(mut key: String, kept: usize) -> String {
     if key.len() > EventKey::MAX_LEN {
-        let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = crate::fnv::hash(key.as_bytes());
         let cut = key.len() - EventKey::MAX_LEN + 17;
         key.replace_range(kept..kept + cut, &format!("{hash:016x}~"));
     }

@@ -17,6 +17,7 @@ pub mod detect;
 pub mod event;
 pub mod fact;
 pub mod fingerprint;
+pub mod fnv;
 pub mod id;
 pub mod input;
 pub mod lately;

@@ -53,7 +53,7 @@ pub struct Actor {
 /// How an engine works.
 pub struct EngineOptions {
     /// Takes secrets out before anything is written.
-    pub redactor: Redactor,
+    pub redactor: Arc<Redactor>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
     /// Under whom it acts.
@@ -86,10 +86,11 @@ pub struct EngineOptions {
     pub watching: bool,
 }
 
-impl Default for EngineOptions {
-    fn default() -> Self {
+impl EngineOptions {
+    /// With this redactor, and nothing else that is not there by itself.
+    pub fn new(redactor: Arc<Redactor>) -> Self {
         Self {
-            redactor: Redactor::new(segno_redact::Options::default()),
+            redactor,
             clock: Arc::new(SystemClock),
             actor: Actor::default(),
             view: view::Options::default(),
@@ -106,6 +107,12 @@ impl Default for EngineOptions {
             at_start: None,
             watching: false,
         }
+    }
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self::new(Arc::new(Redactor::new(segno_redact::Options::default())))
     }
 }
 
@@ -175,56 +182,17 @@ pub struct Removal {
 /// Acts on the sessions of one store.
 pub struct Engine {
     store: Box<dyn Store>,
-    /// It learns, so there may be a newer one.
+    /// The one of the options, until it learns: then there is a newer one.
     redactor: RwLock<Arc<Redactor>>,
-    pub(crate) options: Settings,
+    pub(crate) options: EngineOptions,
     pub(crate) views: view::pace::ViewPace,
-}
-
-/// The options without the redactor, which many hold at once.
-pub(crate) struct Settings {
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) actor: Actor,
-    pub(crate) view: view::Options,
-    pub(crate) layout: crate::layout::Options,
-    pub(crate) spool: Option<PathBuf>,
-    pub(crate) captures: Option<PathBuf>,
-    pub(crate) tree: Option<crate::tree::TreeOptions>,
-    pub(crate) variables: std::collections::BTreeMap<String, String>,
-    pub(crate) line_limit: usize,
-    pub(crate) prices: crate::cost::PriceList,
-    pub(crate) day: DayCaps,
-    pub(crate) zone: jiff::tz::TimeZone,
-    pub(crate) memory: crate::memory::MemoryTools,
-    pub(crate) at_start: Option<crate::busy_start::BusyStart>,
-    pub(crate) watching: bool,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
-        let EngineOptions { redactor, clock, actor, view, spool, captures, tree, variables, .. } = options;
-        let (line_limit, at_start, watching) = (options.line_limit, options.at_start, options.watching);
-        let (prices, day, zone, layout) = (options.prices, options.day, options.zone, options.layout);
-        let memory = options.memory;
-        let options = Settings {
-            clock,
-            actor,
-            view,
-            layout,
-            spool,
-            captures,
-            tree,
-            variables,
-            line_limit,
-            prices,
-            day,
-            zone,
-            memory,
-            at_start,
-            watching,
-        };
-        Self { store, redactor: RwLock::new(Arc::new(redactor)), options, views: Default::default() }
+        let redactor = RwLock::new(Arc::clone(&options.redactor));
+        Self { store, redactor, options, views: Default::default() }
     }
 
     /// The store.
@@ -483,12 +451,5 @@ pub(crate) fn unrecordable(why: segno_redact::RecordError) -> Error {
 
 /// Sixty-four hexadecimal digits.
 pub(crate) fn parse_hash(text: &str) -> Option<[u8; 32]> {
-    let mut hash = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (index, byte) in hash.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
-    }
-    Some(hash)
+    blake3::Hash::from_hex(text).ok().map(|hash| *hash.as_bytes())
 }

@@ -224,9 +224,7 @@ fn key(report: &HookReport, run: Option<&str>) -> Option<EventKey> {
         AgentEvent::ToolDenied { call_id, reason, .. } => Some((call_id, reason.as_str())),
         _ => None,
     })?;
-    let about = about.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let about = segno_core::fnv::hash(about.as_bytes());
     format!("hook-{}-{}-{call}-{about:016x}", run.unwrap_or("-"), report.event).parse().ok()
 }
 
@@ -354,7 +352,7 @@ impl Engine {
         }
     }
 
-    /// A call that may destroy something waits until there is a sign to go back to.
+    /// A call that may destroy something waits until there is a checkpoint to go back to.
     fn checkpoint_before_risk(&self, state: &State, facts: &[Fact], actor: &Actor) {
         let Some(options) = &self.options.tree else { return };
         let project = std::path::Path::new(&state.project.path);

@@ -1,6 +1,7 @@
 //! What the hooks of a run need, and how one call of a hook is answered.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use segno_agents::Agent;
@@ -126,19 +127,18 @@ impl HookVisit {
         }
         let Self { agent, session, run, epoch, payload, file, secrets, .. } = self;
         let run = run.map(|run| run.to_string());
-        let redactor = redactor(&file, secrets)?;
+        let redactor = Arc::new(redactor(&file, secrets)?);
         let call = HookCall::read(agent.as_ref(), run.as_deref(), &payload, key, &redactor);
         let actor = Actor { run, epoch, ..Actor::default() };
         match open(&file) {
             Ok(store) => {
                 let options = EngineOptions {
-                    redactor,
                     actor,
                     view: view::Options { enabled: false, ..view::Options::default() },
                     spool: Some(file.spool),
                     tree: file.tree,
                     day: file.day,
-                    ..EngineOptions::default()
+                    ..EngineOptions::new(redactor)
                 };
                 let engine = Engine::new(store, options);
                 engine.hear_hook(session, call).map_err(|why| why.to_string())

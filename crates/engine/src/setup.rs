@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use segno_core::SessionId;
@@ -94,7 +95,6 @@ impl Setup {
         let store =
             self.store.open(segno_store::OpenOptions { purpose, create, busy: self.busy, patience })?;
         let options = EngineOptions {
-            redactor: self.redactor()?,
             actor,
             view: self.view.clone(),
             layout: self.layout.clone(),
@@ -108,7 +108,7 @@ impl Setup {
             memory: self.memory.clone(),
             zone: self.zone.clone(),
             at_start,
-            ..EngineOptions::default()
+            ..EngineOptions::new(Arc::new(self.redactor()?))
         };
         Ok(Engine::new(store, options))
     }

@@ -53,9 +53,7 @@ pub trait Store: Send + Sync {
     fn adopt(&self) -> Result<Identity, Error>;
 
     /// Whether processes on other machines use it too: one that cannot reach it for a while may be replaced unseen.
-    fn is_shared(&self) -> bool {
-        false
-    }
+    fn is_shared(&self) -> bool;
 
     /// Makes a session: the first event and its state, durable when this returns.
     fn create(&self, create: Create) -> Result<Loaded, Error>;

@@ -50,7 +50,6 @@ const RECORDED: &[&str] = &[
     "CI",
     "EDITOR",
     "VIRTUAL_ENV",
-    "GEMINI_DIR",
     "XDG_CONFIG_HOME",
     "NODE_ENV",
     "RUST_LOG",

@@ -11,7 +11,7 @@ use segno_core::TokenBudget;
 use serde::Deserialize;
 
 use crate::hook_file::HookFile;
-use crate::run::cgroup::Resources;
+use crate::run::resources::Resources;
 
 /// One agent's settings.
 #[derive(Clone, Debug, Default, PartialEq)]

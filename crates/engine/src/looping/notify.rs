@@ -28,8 +28,8 @@ use crate::looping::driver::news::LoopListener;
 use crate::looping::driver::news::LoopNews;
 use crate::looping::evidence::command::EvidenceCommand;
 use crate::looping::evidence::command::run_evidence;
-use crate::run::cgroup::Resources;
 use crate::run::find_program;
+use crate::run::resources::Resources;
 
 /// How long each channel may take.
 const PATIENCE: Duration = Duration::from_secs(5);

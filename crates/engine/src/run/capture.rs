@@ -58,7 +58,7 @@ pub struct Note {
     pub limits: Option<super::Limits>,
     /// What its processes may use.
     #[serde(default)]
-    pub resources: super::cgroup::Resources,
+    pub resources: super::resources::Resources,
     /// The control group of its processes.
     pub cgroup: Option<PathBuf>,
     /// Scratch space to be removed in the end.

@@ -5,32 +5,11 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::RunId;
-use serde::Deserialize;
-use serde::Serialize;
 
-/// What the processes of a run may use together, and how much may be recorded of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Resources {
-    /// Resident memory in bytes.
-    pub memory: Option<u64>,
-    /// Processor time in seconds.
-    pub cpu_seconds: Option<u64>,
-    /// Processes at once.
-    pub processes: Option<u64>,
-    /// Bytes in the record.
-    pub record: Option<u64>,
-}
-
-impl Resources {
-    /// Whether anything is limited for which processes have to be counted.
-    pub fn counts_processes(&self) -> bool {
-        self.memory.is_some() || self.cpu_seconds.is_some() || self.processes.is_some()
-    }
-}
+use super::resources::Resources;
 
 /// Makes a group below the present one; none if this process may not, or the system has none.
-pub fn make(run: &RunId, resources: &Resources) -> Option<PathBuf> {
+pub(crate) fn make(run: &RunId, resources: &Resources) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let group = own_group(&mounts, &own)?.join(name(run));
@@ -95,7 +74,7 @@ fn unescape(text: &str) -> String {
 }
 
 /// Puts a process into a group.
-pub fn enter(group: &Path, pid: u32) -> bool {
+pub(crate) fn enter(group: &Path, pid: u32) -> bool {
     std::fs::write(group.join("cgroup.procs"), pid.to_string()).is_ok()
 }
 

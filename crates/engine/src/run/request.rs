@@ -17,8 +17,8 @@ use serde::Serialize;
 
 use super::Feed;
 use super::Stop;
-use super::cgroup::Resources;
 use super::permission::Permissions;
+use super::resources::Resources;
 
 /// An agent to be run in a session.
 pub struct Request {

@@ -276,7 +276,7 @@ impl Running<'_> {
             inputs.push(Input::StoreTrouble(why.to_string()));
             false
         });
-        inputs.push(Input::Turns(open.log.calls()));
+        inputs.push(Input::ToolCalls(open.log.calls()));
         inputs.push(Input::Recorded(open.recorder.recorded));
         open.recorder.give_texts();
         let stderr = self.open.capture.stderr_bytes();

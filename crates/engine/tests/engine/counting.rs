@@ -38,6 +38,10 @@ impl<S> Counting<S> {
 }
 
 impl<S: Store> Store for Counting<S> {
+    fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
     fn location(&self) -> String {
         self.store.location()
     }

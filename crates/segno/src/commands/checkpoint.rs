@@ -35,7 +35,9 @@ use crate::output::units;
 /// of it is on disk. Checkpoints are also made automatically: at the end of a phase, at milestones, before and after a
 /// run, every twenty tool calls, before risky ones, and before anything is restored.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Example:\n  segno checkpoint create before-migration --reason \"risky\"")]
+#[command(
+    after_help = "Example:\n  segno checkpoint create before-migration --reason \"the schema changes next\""
+)]
 pub struct Args {
     /// What to do; without it, lists the checkpoints
     #[command(subcommand)]

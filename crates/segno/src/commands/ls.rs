@@ -120,11 +120,11 @@ fn print(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
             .since
             .map(|age| ctx.engine.now().plus_seconds(-i64::try_from(age.as_secs()).unwrap_or(i64::MAX))),
         // A filter on the path is applied afterwards, so everything must be read for it. Programs get everything.
-        limit: match (args.limit, args.project_filter.is_some() || printer.is_json()) {
-            (Some(limit), false) => Some(limit as usize),
-            (Some(limit), true) if args.project_filter.is_none() => Some(limit as usize),
-            (None, false) => Some(context.config()?.ls.limit as usize),
-            _ => None,
+        limit: match (&args.project_filter, args.limit) {
+            (Some(_), _) => None,
+            (None, Some(limit)) => Some(limit as usize),
+            (None, None) if printer.is_json() => None,
+            (None, None) => Some(context.config()?.ls.limit as usize),
         },
         ..Filter::default()
     };
@@ -140,9 +140,6 @@ fn print(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
         sessions.retain(|summary| summary.project.contains(part.as_str()));
         total = sessions.len() as u64;
         sessions.truncate(args.limit.map_or(usize::MAX, |limit| limit as usize));
-        if printer.is_json() {
-            return printer.json(&json!({ "sessions": sessions, "total": total }));
-        }
     }
     if printer.is_json() {
         return as_json(context, &sessions, total);

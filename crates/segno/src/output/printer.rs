@@ -99,11 +99,6 @@ impl Printer {
         self.manner.quiet
     }
 
-    /// How often `-v` was given.
-    pub const fn verbosity(&self) -> u8 {
-        self.manner.verbose
-    }
-
     /// Whether what is said beside the data is read by a person at a terminal.
     pub const fn talks_to_terminal(&self) -> bool {
         self.err.is_terminal && !self.is_json()

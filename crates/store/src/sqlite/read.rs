@@ -32,6 +32,11 @@ use crate::types::*;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Store for SqliteStore {
+    fn is_shared(&self) -> bool {
+        // A file on a disk of this machine: network file systems are refused.
+        false
+    }
+
     fn location(&self) -> String {
         self.location.clone()
     }

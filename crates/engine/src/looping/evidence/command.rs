@@ -21,8 +21,8 @@ use segno_redact::Redactor;
 
 use crate::Error;
 use crate::run::cgroup;
-use crate::run::cgroup::Resources;
 use crate::run::guard::Guard;
+use crate::run::resources::Resources;
 use crate::run::tree;
 use crate::run::tree::Member;
 use crate::run::tree::Tree;

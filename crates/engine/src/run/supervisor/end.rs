@@ -80,7 +80,15 @@ pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<
         OutcomeKind::Stopped => match end.cause {
             Some(Cause::Asked(how)) => pause(pause_reason(*how)),
             Some(Cause::Resources(_)) => pause(PauseReason::Limit),
-            _ => pause(PauseReason::Asked),
+            Some(
+                Cause::Request(_)
+                | Cause::Silence
+                | Cause::MaxDuration
+                | Cause::Turns
+                | Cause::Budget(_)
+                | Cause::Replaced(_),
+            )
+            | None => pause(PauseReason::Asked),
         },
         OutcomeKind::Limit => pause(PauseReason::Limit),
         OutcomeKind::Budget => pause(PauseReason::Budget),

@@ -47,7 +47,7 @@ pub(super) enum Input {
     /// The agent gave a sign of life, or waits for a person.
     Sign,
     /// So many tool calls were made in this run.
-    Turns(u64),
+    ToolCalls(u64),
     /// So many bytes were recorded of it.
     Recorded(u64),
     /// Somebody at this process asked to stop, so often in all.
@@ -108,7 +108,7 @@ pub(super) enum Action {
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) limits: super::Limits,
-    pub(super) resources: super::cgroup::Resources,
+    pub(super) resources: super::resources::Resources,
     /// How the agent is stopped, step by step.
     pub(super) ladder: Vec<StopStep>,
     /// The agent gives signs of life while its tools work.
@@ -166,7 +166,7 @@ impl Supervisor {
         match input {
             Input::Tick => self.tick(now, &mut actions),
             Input::Sign => self.known.last_sign = now,
-            Input::Turns(turns) => self.known.turns = turns,
+            Input::ToolCalls(calls) => self.known.tool_calls = calls,
             Input::Recorded(bytes) => self.known.recorded = bytes,
             Input::Asked(times, how) => self.known.asked = (times > 0).then_some((times, how)),
             Input::Journal { requests, used_up, tool_open, calls } => {
@@ -252,7 +252,12 @@ impl Supervisor {
         actions.push(Action::Warn(format!("{text}; the agent is stopped")));
         let what = match cause {
             Cause::Silence | Cause::MaxDuration => "watchdog",
-            _ => "stopping",
+            Cause::Asked(_)
+            | Cause::Request(_)
+            | Cause::Turns
+            | Cause::Budget(_)
+            | Cause::Resources(_)
+            | Cause::Replaced(_) => "stopping",
         };
         let body = json!({ "cause": cause.word(), "why": text, "did": "stop" });
         actions.push(Action::Report(what, body));
@@ -323,7 +328,7 @@ mod tests {
     fn supervisor() -> Supervisor {
         Supervisor::new(Rules {
             limits: super::super::Limits::default(),
-            resources: super::super::cgroup::Resources::default(),
+            resources: super::super::resources::Resources::default(),
             ladder: STOP_LADDER.to_vec(),
             heartbeats: false,
             every_calls: 20,

@@ -30,7 +30,7 @@ pub(in crate::run) struct Known {
     /// The hard cap that is used up, in words.
     pub(super) used_up: Option<String>,
     /// Tool calls of this run.
-    pub(super) turns: u64,
+    pub(super) tool_calls: u64,
     /// How much was recorded of this run, in bytes.
     pub(super) recorded: u64,
     /// A tool is at work.
@@ -113,7 +113,7 @@ fn caps(known: &Known, _: &Rules) -> Verdict {
 }
 
 fn turns(known: &Known, rules: &Rules) -> Verdict {
-    Verdict::stop_if(rules.limits.turns.is_some_and(|most| known.turns > u64::from(most)), Cause::Turns)
+    Verdict::stop_if(rules.limits.turns.is_some_and(|most| known.tool_calls > u64::from(most)), Cause::Turns)
 }
 
 fn max_duration(known: &Known, rules: &Rules) -> Verdict {
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::run::Limits;
-    use crate::run::cgroup::Resources;
+    use crate::run::resources::Resources;
 
     fn rules() -> Rules {
         Rules {
@@ -252,8 +252,8 @@ mod tests {
     #[case::asked(known(|k| k.asked = Some((1, Ask::Hangup))), "signal")]
     #[case::requested(known(|k| k.requests = vec![open(Asked::Pause)]), "request")]
     #[case::cap(known(|k| k.used_up = Some("all".to_owned())), "budget")]
-    #[case::three_turns(known(|k| k.turns = 3), "go on")]
-    #[case::four_turns(known(|k| k.turns = 4), "turns")]
+    #[case::three_turns(known(|k| k.tool_calls = 3), "go on")]
+    #[case::four_turns(known(|k| k.tool_calls = 4), "turns")]
     #[case::memory(known(|k| k.usage = Some((at(0), used(101, 0, 1)))), "resources")]
     #[case::just_enough(known(|k| k.usage = Some((at(0), used(100, 9, 5)))), "go on")]
     #[case::recorded(known(|k| k.recorded = 1_000), "go on")]
@@ -272,7 +272,7 @@ mod tests {
     fn in_their_order() {
         let mut known = known(|k| {
             k.now = at(4_000);
-            k.turns = 9;
+            k.tool_calls = 9;
             k.used_up = Some("all".to_owned());
             k.requests = vec![open(Asked::Stop)];
             k.asked = Some((1, Ask::Terminate));
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(verdict(&known, &rules), "budget");
         known.used_up = None;
         assert_eq!(verdict(&known, &rules), "turns");
-        known.turns = 0;
+        known.tool_calls = 0;
         assert_eq!(verdict(&known, &rules), "wall_time");
     }
 

@@ -19,7 +19,7 @@ use segno_engine::launch::prompt::WorkItem;
 use segno_engine::launch::prompt::{self};
 use segno_engine::run::Feed;
 use segno_engine::run::Stop;
-use segno_engine::run::cgroup::Resources;
+use segno_engine::run::resources::Resources;
 
 use super::Args;
 use super::Resumed;
