@@ -30,4 +30,4 @@ fuzz *TARGETS:
 
 # rewrite generated documentation and accept changed snapshots after a look at them
 bless:
-    SEGNO_BLESS=1 INSTA_UPDATE=always ./scripts/test -p segno
+    SEGNO_BLESS=1 INSTA_UPDATE=always ./scripts/test -p segno -p segno-core -p segno-agents -p segno-engine -p segno-layouts

@@ -80,7 +80,11 @@ fn hashes(obeyed: &[&str], node: &Node) -> (String, String) {
         write_text(&mut text, name);
         text.push(b':');
         // Only our own member has hashes in it; a member of that name elsewhere is somebody's word like any other.
-        text.extend(if name == EXTENSION { member.canonical(&is_hashed) } else { member.canonical(&|_| true) });
+        text.extend(if name == EXTENSION {
+            member.canonical(&is_hashed)
+        } else {
+            member.canonical(&|_| true)
+        });
         whole.update([std::mem::replace(&mut in_whole, b',')]);
         whole.update(&text);
         if !obeyed.contains(&name.as_str()) {

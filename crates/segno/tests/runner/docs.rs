@@ -61,6 +61,22 @@ fn every_test_named_in_the_sources_exists() {
     assert!(page.contains(&counted), "docs/sources.md has {counted}");
 }
 
+/// `CONTRIBUTING.md` sends people to files; what is named from the root on has to be there.
+#[test]
+fn every_path_in_contributing_exists() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let begins = ["crates/", "docs/", "scripts/", "fuzz/", ".config/"];
+    let paths =
+        page.split('`').skip(1).step_by(2).filter(|piece| begins.iter().any(|one| piece.starts_with(one)));
+    let missing: Vec<&str> = paths
+        // `a/{b,c}.rs` stands for several files of a folder.
+        .map(|path| path.split('{').next().unwrap())
+        .filter(|path| !root.join(path).exists())
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
 #[test]
 fn the_pages_say_what_the_program_does() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
