@@ -208,16 +208,16 @@ impl Engine {
             events.push(FitFact::new(&self.redactor(), fact).map_err(|why| corrupted(why.to_string()))?.0);
         }
         let facts = events.len() as u64;
-        let run = match &line.begins {
+        let (session, run) = match &line.begins {
             Some(beginning) => self.make_spooled(line.session, beginning)?,
-            None => line.run,
+            None => (line.session, line.run),
         };
         let append = Append {
             run: run.map(|run| run.to_string()),
             epoch: line.epoch,
             // Its driver may have been replaced while it waited here.
             if_late: line.epoch.map(|_| late),
-            ..Append::new(line.session, line.key, line.at, What::Facts(events))
+            ..Append::new(session, line.key, line.at, What::Facts(events))
         };
         match self.store().append(vec![append]).pop() {
             Some(Ok(appended)) if appended.repeated => Ok(Taken::Facts(0)),

@@ -219,6 +219,18 @@ pub fn replace_lazily(path: &Path, content: &[u8]) -> io::Result<()> {
     draft.finish_lazily()
 }
 
+/// Makes a private file that can be made again, unless there is one: whole for other processes, but a power cut may spoil
+/// it. Of several that try, one succeeds. False if there is one.
+pub fn create_lazily(path: &Path, content: &[u8]) -> io::Result<bool> {
+    let mut draft = Draft::begin(path, Access::Private)?;
+    draft.file.write_all(content)?;
+    match rename_new(&draft.dir, &draft.temporary, &draft.dir, &draft.name) {
+        Ok(()) => Ok(true),
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(why) => Err(why),
+    }
+}
+
 /// Replaces a file inside a directory that is open, durably.
 pub fn replace_in(dir: &OwnedFd, name: &str, content: &[u8], mode: u32) -> io::Result<()> {
     crate::directory::single(name)?;

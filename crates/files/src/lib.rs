@@ -8,9 +8,10 @@
 //! | [`Draft::finish_new`], [`rename_to_free`] | the same, and nothing was replaced | the new file or none | the new file or none |
 //! | [`replace_known`] | the same as [`replace_in`], or what somebody else wrote meanwhile | the old, the new or theirs, never a part | the same |
 //! | [`replace_lazily`] | the new content for every process | the old or the new content | the old, the new, or an empty file: for what can be made again |
+//! | [`create_lazily`] | the same, unless there was a file | the new file or none | the new file, none, or an empty one |
 //! | [`make_directory`], [`private_directory`], [`dir_in`] | the directory and its name in its parent, also after a loss of power | the directory or none | the directory or none |
 //!
-//! So an acknowledgement may follow any of these but [`replace_lazily`]. A temporary file that a killed process left has
+//! So an acknowledgement may follow any of these but the two lazy ones. A temporary file that a killed process left has
 //! a name that begins with a dot and ends in `.tmp`; it is never taken for the file, and [`sweep`] removes it. That
 //! holds as far as the file system keeps its word about `fsync` and renames within a directory.
 //!
@@ -34,6 +35,7 @@ pub use draft::Access;
 pub use draft::Draft;
 pub use draft::Replaced;
 pub use draft::also_as;
+pub use draft::create_lazily;
 pub use draft::rename_to_free;
 pub use draft::replace;
 pub use draft::replace_in;

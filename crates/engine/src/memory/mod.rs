@@ -175,6 +175,10 @@ impl Engine {
         let mut found = Vec::new();
         for summary in self.list(&filter)? {
             let session_id = summary.session_id;
+            // What hooks told of calls is made up for by whoever wants to know. A store that is only read says what it has.
+            if let Err(why) = self.note_memory(session_id) {
+                tracing::warn!(session = %session_id, %why, "what was asked of memories was not looked for");
+            }
             for item in self.store().page(session_id, List::Memory, &Page::newest(CALLS))? {
                 let row: MemoryRow = item.row();
                 let (Some(query), Some(result)) = (row.query, row.result) else { continue };

@@ -11,9 +11,11 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::TokenBudget;
+use segno_core::Uid;
 use segno_core::event::Holder;
 use segno_core::event::Maker;
 use segno_core::event::Project;
+use segno_core::state::RunMark;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -39,6 +41,16 @@ pub(super) struct Conversation<'a> {
     pub(super) interactive: bool,
 }
 
+/// Who holds the session of a conversation.
+enum Held {
+    /// Its agent, in this run.
+    Running(RunId, u64),
+    /// Its agent, without a run.
+    Idle(u64),
+    /// Somebody else.
+    ByAnother,
+}
+
 /// How a conversation began that no store could take then. It lies in the spool with what was told of it, so that whoever
 /// takes that in can make its session, also when its agent is never heard of again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,6 +59,12 @@ pub(crate) struct Beginning {
     store: String,
     agent: String,
     native_id: String,
+    /// The identity of its session. Earlier programs gave it none.
+    #[serde(default)]
+    uid: Option<Uid>,
+    /// The ended session that it goes on from.
+    #[serde(default)]
+    continues: Option<SessionId>,
     project: Project,
     budget: TokenBudget,
     cost: CostBudget,
@@ -60,7 +78,7 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    pub(super) fn of(visit: &super::WatchVisit, native_id: &str) -> Self {
+    pub(super) fn of(visit: &super::WatchVisit, entry: &Entry) -> Self {
         let standing = match visit.report.moment {
             Some(segno_agents::hook::Moment::Waits) => WatchedStanding::Waits,
             Some(segno_agents::hook::Moment::Left) => WatchedStanding::Left,
@@ -70,7 +88,9 @@ impl Beginning {
         Self {
             store: visit.setup.store.to_string(),
             agent: agent.name().to_owned(),
-            native_id: native_id.to_owned(),
+            native_id: entry.native_id.clone(),
+            uid: entry.uid,
+            continues: entry.continues,
             project: visit.new.project.clone(),
             budget: visit.new.budget,
             cost: visit.new.cost,
@@ -103,12 +123,17 @@ impl Engine {
     ) -> Result<Option<(RunId, u64)>, Error> {
         let session = state.session_id;
         let epoch = match self.store().acquire(session, talk.holder, None) {
-            Err(segno_store::Error::Held(_)) => return self.held_conversation(state, talk.holder),
+            Err(segno_store::Error::Held(_)) => match self.held_conversation(state, talk.holder)? {
+                Held::Running(run, epoch) => return Ok(Some((run, epoch))),
+                Held::Idle(epoch) => epoch,
+                Held::ByAnother => return Ok(None),
+            },
             lease => lease?.epoch,
         };
         let run = RunId::new(uuid::Uuid::now_v7());
         if let Err(why) = self.begin_conversation_as(state, talk, found, epoch, &run) {
-            self.store().release(session, epoch)?;
+            // A store that is busy now keeps the lease: the next hook goes on with it.
+            let _ = self.store().release(session, epoch);
             tracing::warn!(%session, %why, "a run that is watched could not begin: it is only recorded");
             return match why {
                 Error::Refused(_) => Ok(None),
@@ -118,11 +143,19 @@ impl Engine {
         Ok(Some((run, epoch)))
     }
 
-    /// The run that goes on already, if this agent holds the session: only the note of it was lost.
-    fn held_conversation(&self, state: &State, holder: &Holder) -> Result<Option<(RunId, u64)>, Error> {
-        let lease = self.store().lease(state.session_id)?.filter(|lease| lease.holder == *holder);
-        let run = state.run.as_ref().filter(|run| run.is_running()).and_then(|run| run.id.parse().ok());
-        Ok(run.zip(lease.map(|lease| lease.epoch)))
+    /// What this agent has of a session that somebody holds. Its run goes on, and only the note of it was lost; or a hook
+    /// took the lease and could do no more.
+    fn held_conversation(&self, state: &State, holder: &Holder) -> Result<Held, Error> {
+        let Some(lease) = self.store().lease(state.session_id)?.filter(|lease| lease.holder == *holder)
+        else {
+            return Ok(Held::ByAnother);
+        };
+        // Somebody may have begun it since the state was read.
+        let run = self.load(state.session_id)?.state.run.filter(RunMark::is_running);
+        Ok(match run.and_then(|run| run.id.parse().ok()) {
+            Some(run) => Held::Running(run, lease.epoch),
+            None => Held::Idle(lease.epoch),
+        })
     }
 
     fn begin_conversation_as(
@@ -161,61 +194,93 @@ impl Engine {
         beginning.store == self.store().location()
     }
 
-    /// Makes the session of a conversation that began while there was no store for it, as its first hook would have done.
-    /// Answers with its run, if it has one.
+    /// Makes the session of a conversation that began while there was no store for it, as its first hook would have done,
+    /// unless that or somebody else did. Answers with it, and with its run, if it has one.
     pub(crate) fn make_spooled(
         &self,
-        session: SessionId,
+        name: SessionId,
         beginning: &Beginning,
-    ) -> Result<Option<RunId>, Error> {
+    ) -> Result<(SessionId, Option<RunId>), Error> {
         let state_dir = self.options.spool.as_deref().and_then(Path::parent).map(Path::to_owned);
-        let Some(state_dir) = state_dir else { return Ok(None) };
-        let Some(agent) = segno_agents::by_name(&beginning.agent) else { return Ok(None) };
+        let agent = segno_agents::by_name(&beginning.agent);
+        let Some((state_dir, agent)) = state_dir.zip(agent) else { return Ok((name, None)) };
         let entries = Entries::of(&state_dir, &beginning.agent, &beginning.native_id);
-        let store = self.store_id();
-        let alone = match self.load(session) {
+        let state = match self.made_of(name, beginning) {
             // Its agent goes on with it, or somebody took in what was told before this.
-            Ok(_) => None,
-            Err(_) => entries.lock(),
-        };
-        let noted = || entries.read(&beginning.native_id).filter(|entry| entry.session == session);
-        if self.load(session).is_err() {
-            let new = NewSession {
-                made_by: Maker::Run,
-                project: beginning.project.clone(),
-                budget: beginning.budget,
-                cost: beginning.cost,
-                id: Some(session),
-                ..NewSession::default()
-            };
-            let state = self.create(new)?.state;
-            if let Some(holder) = beginning.holder.as_ref().filter(|_| state.session_id == session) {
-                let talk = Conversation {
-                    agent: agent.as_ref(),
-                    native_id: &beginning.native_id,
-                    holder,
-                    directory: &beginning.directory,
-                    logs: beginning.logs.clone(),
-                    interactive: beginning.interactive,
+            Some(state) if state.run.is_some() => state,
+            _ => {
+                // Somebody who is at it for that long will be done when the next one comes.
+                let Some(_alone) = entries.lock() else {
+                    return Err(segno_store::Error::Busy { location: self.store().location() }.into());
                 };
-                if let Some((run, epoch)) = self.begin_conversation(&state, &talk, false)? {
-                    let entry = Entry {
-                        run: Some(run.to_string()),
-                        epoch: Some(epoch),
-                        store: Some(store),
-                        pid: holder.pid,
-                        start: holder.process_start,
-                        ..Entry::new(&beginning.native_id, session)
-                    };
-                    entries.write(&entry).map_err(|why| Error::file(&state_dir, why))?;
+                let state = self.make_of(name, beginning)?;
+                if state.run.is_none() {
+                    self.run_spooled(&state, beginning, agent.as_ref(), &entries)?;
                 }
+                state
             }
-        }
-        drop(alone);
-        let run = noted().filter(|entry| entry.store == Some(store)).and_then(|entry| entry.run);
+        };
+        let session = state.session_id;
+        let noted = entries.read(&beginning.native_id).filter(|entry| entry.session == session);
+        let run = noted.filter(|entry| entry.store == Some(self.store_id())).and_then(|entry| entry.run);
         if let Some(run) = &run {
             self.note_watched(run, beginning.standing);
         }
-        Ok(run.and_then(|run| run.parse().ok()))
+        Ok((session, run.and_then(|run| run.parse().ok())))
+    }
+
+    /// The session of a conversation, if it is made and nobody else's.
+    fn made_of(&self, name: SessionId, beginning: &Beginning) -> Option<State> {
+        let state = self.load(name).ok()?.state;
+        beginning.uid.is_none_or(|uid| uid == state.uid).then_some(state)
+    }
+
+    fn make_of(&self, name: SessionId, beginning: &Beginning) -> Result<State, Error> {
+        if let Some(state) = self.made_of(name, beginning) {
+            return Ok(state);
+        }
+        let new = NewSession {
+            made_by: Maker::Run,
+            project: beginning.project.clone(),
+            budget: beginning.budget,
+            cost: beginning.cost,
+            continues: beginning.continues,
+            uid: beginning.uid,
+            id: Some(name),
+            ..NewSession::default()
+        };
+        Ok(self.create(new)?.state)
+    }
+
+    /// Begins the run of an agent that is known from the spool.
+    fn run_spooled(
+        &self,
+        state: &State,
+        beginning: &Beginning,
+        agent: &dyn Agent,
+        entries: &Entries,
+    ) -> Result<(), Error> {
+        let Some(holder) = &beginning.holder else { return Ok(()) };
+        let talk = Conversation {
+            agent,
+            native_id: &beginning.native_id,
+            holder,
+            directory: &beginning.directory,
+            logs: beginning.logs.clone(),
+            interactive: beginning.interactive,
+        };
+        let Some((run, epoch)) = self.begin_conversation(state, &talk, beginning.continues.is_some())? else {
+            return Ok(());
+        };
+        let entry = Entry {
+            uid: beginning.uid,
+            run: Some(run.to_string()),
+            epoch: Some(epoch),
+            store: Some(self.store_id()),
+            pid: holder.pid,
+            start: holder.process_start,
+            ..Entry::new(&beginning.native_id, state.session_id)
+        };
+        entries.write(&entry).map_err(|why| Error::file(&beginning.directory, why))
     }
 }

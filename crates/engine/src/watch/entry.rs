@@ -9,6 +9,8 @@ use std::time::Instant;
 use segno_agents::TokenCounts;
 use segno_core::SessionId;
 use segno_core::StoreId;
+use segno_core::Timestamp;
+use segno_core::Uid;
 use segno_files::Links;
 use serde::Deserialize;
 use serde::Serialize;
@@ -24,8 +26,15 @@ const WAIT: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) native_id: String,
+    /// The name of the session. Another session may have it when this one is made, and then it gets the next.
     pub(super) session: SessionId,
-    /// The store that the session is in; none while no store could be opened.
+    /// The identity of the session, for one that began with this note: whoever makes it makes the same.
+    #[serde(default)]
+    pub(super) uid: Option<Uid>,
+    /// The ended session that it goes on from.
+    #[serde(default)]
+    pub(super) continues: Option<SessionId>,
+    /// The store that the session is in; none while it is not known to be made.
     pub(super) store: Option<StoreId>,
     pub(super) run: Option<String>,
     pub(super) epoch: Option<u64>,
@@ -49,6 +58,8 @@ impl Entry {
         Self {
             native_id: native_id.to_owned(),
             session,
+            uid: None,
+            continues: None,
             store: None,
             run: None,
             epoch: None,
@@ -58,6 +69,11 @@ impl Entry {
             shortened: false,
             used: TokenCounts::default(),
         }
+    }
+
+    /// Of a conversation whose session is to be made.
+    pub(super) fn beginning(native_id: &str, at: Timestamp) -> Self {
+        Self { uid: Some(Uid::new(uuid::Uuid::now_v7())), ..Self::new(native_id, SessionId::at(at)) }
     }
 
     pub(super) fn is_of(&self, caller: Option<Member>, store: StoreId) -> bool {
@@ -81,6 +97,25 @@ impl Entries {
     pub(super) fn read(&self, native_id: &str) -> Option<Entry> {
         let bytes = segno_files::read_bounded(&self.path, LARGEST, Links::Refuse).ok()??;
         serde_json::from_slice::<Entry>(&bytes).ok().filter(|entry| entry.native_id == native_id)
+    }
+
+    /// What is known of the conversation. If nothing is, its session gets a name and an identity now, from whoever comes
+    /// first: a hook that makes it, or one that can only keep in the spool what it was told.
+    pub(super) fn claim(&self, native_id: &str, at: Timestamp) -> std::io::Result<Entry> {
+        if let Some(known) = self.read(native_id) {
+            return Ok(known);
+        }
+        let entry = Entry::beginning(native_id, at);
+        self.make_folder()?;
+        if segno_files::create_lazily(&self.path, &serde_json::to_vec(&entry)?)? {
+            return Ok(entry);
+        }
+        if let Some(first) = self.read(native_id) {
+            return Ok(first);
+        }
+        // What is there is no note: a power cut spoilt it.
+        self.write(&entry)?;
+        Ok(entry)
     }
 
     pub(super) fn write(&self, entry: &Entry) -> std::io::Result<()> {

@@ -1,6 +1,5 @@
 //! The session of a conversation: known, taken up again, or made.
 
-use segno_agents::TokenCounts;
 use segno_core::RunId;
 use segno_core::SessionId;
 use segno_core::State;
@@ -51,57 +50,104 @@ impl WatchVisit {
         if let Some(entry) = entries.read(native_id).filter(ours) {
             return Ok(Joined::new(&entry, false));
         }
-        let _alone = entries.lock();
+        // Somebody who is at it for that long may be making its session: the spool takes this then.
+        let Some(alone) = entries.lock() else {
+            let why = std::io::Error::from(std::io::ErrorKind::WouldBlock);
+            return Err(Error::file(&self.setup.state, why));
+        };
         let known = entries.read(native_id);
         if let Some(entry) = known.clone().filter(ours) {
             return Ok(Joined::new(&entry, false));
         }
         let known = known.filter(|entry| entry.store.is_none_or(|known| known == store));
-        let (state, found) = self.session(engine, known.as_ref(), native_id)?;
+        let (named, state) = self.session(engine, entries, known, native_id)?;
+        let found = named.continues.is_some() || state.run.is_some();
         let mut entry = Entry {
             store: Some(store),
+            session: state.session_id,
+            run: None,
+            epoch: None,
             pid: self.caller.map_or(0, |caller| caller.pid),
             start: self.caller.map_or(0, |caller| caller.start),
             brief_due: state.status == Status::Interrupted && self.brief,
-            used: known.as_ref().map_or(TokenCounts::default(), |known| known.used),
-            ..Entry::new(native_id, state.session_id)
+            ..named.clone()
         };
         if let Some((run, epoch)) = self.begin(engine, &state, native_id, found)? {
             (entry.run, entry.epoch) = (Some(run.to_string()), Some(epoch));
         }
         // Whoever is only recorded leaves the note to the one that holds the session.
-        if entry.run.is_some() || known.is_none() {
-            entries.write(&entry).map_err(|why| Error::file(&self.setup.state, why))?;
+        if entry.run.is_some() || named.store.is_none() {
+            self.note(entries, &entry)?;
+        }
+        drop(alone);
+        if named.store.is_none() {
+            // What was told before there was a session is waiting for it.
+            let _ = engine.take_in_spool();
         }
         Ok(Joined::new(&entry, entry.run.is_some()))
     }
 
-    /// The session, settled, and whether it was there before.
+    /// The session, settled, and what was noted of it before. Its name and identity are noted before it is made, so that
+    /// whoever has to finish what this hook began makes no second one.
     fn session(
         &self,
         engine: &Engine,
-        known: Option<&Entry>,
+        entries: &Entries,
+        known: Option<Entry>,
         native_id: &str,
-    ) -> Result<(State, bool), Error> {
-        let noted = known.filter(|entry| engine.load(entry.session).is_ok()).map(|entry| entry.session);
-        let found = noted.or_else(|| self.remembered(engine, native_id));
-        let new = |continues: Option<SessionId>, id: Option<SessionId>| {
-            let new = NewSession { made_by: Maker::Run, continues, id, ..self.new.clone() };
-            let state = engine.create(new)?.state;
-            // What was told before there was a store is waiting for it.
-            let _ = engine.take_in_spool();
-            Ok((engine.load(state.session_id)?.state, continues.is_some()))
+    ) -> Result<(Entry, State), Error> {
+        let named = match known {
+            Some(entry) => entry,
+            None => self.named(engine, entries, native_id)?,
         };
-        let Some(session) = found else {
-            return new(None, known.map(|entry| entry.session));
+        let there = engine.load(named.session).ok().map(|loaded| loaded.state);
+        let begun = match there.filter(|state| named.uid.is_none_or(|uid| uid == state.uid)) {
+            Some(_) => {
+                engine.settle_session(named.session)?;
+                let state = engine.load(named.session)?.state;
+                if state.status.is_open() {
+                    return Ok((named, state));
+                }
+                // What somebody called done stays done.
+                let continues = Some(state.session_id);
+                Entry { continues, used: named.used, ..Entry::beginning(native_id, engine.now()) }
+            }
+            None if named.uid.is_some() && named.store.is_none() => named.clone(),
+            // It was removed, or a program that gave no identities noted it.
+            None => Entry { session: named.session, ..Entry::beginning(native_id, engine.now()) },
         };
-        engine.settle_session(session)?;
-        let state = engine.load(session)?.state;
-        // What somebody called done stays done.
-        if !state.status.is_open() {
-            return new(Some(session), None);
+        if begun.uid != named.uid {
+            self.note(entries, &begun)?;
         }
-        Ok((state, true))
+        let new = NewSession {
+            made_by: Maker::Run,
+            continues: begun.continues,
+            uid: begun.uid,
+            id: Some(begun.session),
+            ..self.new.clone()
+        };
+        let state = engine.create(new)?.state;
+        Ok((begun, state))
+    }
+
+    /// The name of a session that no note tells: one that had the conversation before, or a new one.
+    fn named(&self, engine: &Engine, entries: &Entries, native_id: &str) -> Result<Entry, Error> {
+        if let Some(session) = self.remembered(engine, native_id) {
+            return Ok(Entry::new(native_id, session));
+        }
+        let named = entries.claim(native_id, engine.now());
+        let named = named.map_err(|why| Error::file(&self.setup.state, why))?;
+        if named.store.is_none_or(|known| known == engine.store_id()) {
+            return Ok(named);
+        }
+        // The note of another store's session: from now on it is about one of this store.
+        let named = Entry::beginning(native_id, engine.now());
+        self.note(entries, &named)?;
+        Ok(named)
+    }
+
+    fn note(&self, entries: &Entries, entry: &Entry) -> Result<(), Error> {
+        entries.write(entry).map_err(|why| Error::file(&self.setup.state, why))
     }
 
     /// A session of this project that had the conversation last, for one of which no note is left.

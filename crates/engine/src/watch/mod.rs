@@ -312,16 +312,12 @@ impl WatchVisit {
     /// Keeps it for later. Only a hard cap that is known denies a call whose session nobody can read now.
     fn spool(&self, entries: &Entries, native_id: &str) -> Result<HookAnswer, Error> {
         let at = crate::Clock::now(&crate::SystemClock);
-        let known = entries.read(native_id);
-        let entry = known.clone().unwrap_or_else(|| Entry::new(native_id, SessionId::at(at)));
-        if known.is_none() {
-            entries.write(&entry).map_err(|why| Error::file(&self.setup.state, why))?;
-        }
+        let entry = entries.claim(native_id, at).map_err(|why| Error::file(&self.setup.state, why))?;
         let beside = if self.has_log() { Beside::Told } else { Beside::Untold };
         let call = HookCall::of(self.report.clone(), entry.run.as_deref(), beside, fresh_key());
         let actor = Actor { run: entry.run.clone(), epoch: None, ..Actor::default() };
         // A conversation that no store knows yet: whoever takes this in makes its session.
-        let begins = entry.store.is_none().then(|| Box::new(Beginning::of(self, native_id)));
+        let begins = entry.store.is_none().then(|| Box::new(Beginning::of(self, &entry)));
         let target = SpoolTarget { dir: &self.setup.spool(), store: entry.store, begins };
         call.spool(&self.setup.redactor()?, target, at, entry.session, &actor)
     }

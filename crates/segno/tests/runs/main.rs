@@ -18,4 +18,5 @@ mod recovery;
 mod table;
 mod terminal;
 mod watch;
+mod watch_at_once;
 mod watch_faults;

@@ -284,6 +284,30 @@ fn the_status_line_shows_the_session_of_its_conversation_and_keeps_what_it_is_to
 }
 
 #[test]
+fn what_a_memory_said_is_found_again() {
+    let lab = Lab::new();
+    let mut agent = Agent::start(&lab, "c-1");
+    agent.hook("UserPromptSubmit", json!({ "prompt": "mend the door" }));
+    let tool = json!({
+        "tool_name": "mcp__hindsight__recall", "tool_use_id": "t1",
+        "tool_input": { "query": "how do we deploy?" },
+    });
+    assert_eq!(agent.hook("PreToolUse", tool.clone()), Value::Null);
+    let mut ended = tool;
+    ended["tool_response"] = "with make".into();
+    assert_eq!(agent.hook("PostToolUse", ended), Value::Null);
+    // Nobody listed anything before, and the agent is still at work.
+    let found = lab.json(&["memory", "find", "Deploy"]);
+    let found: Vec<(&str, &str)> = found["found"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["source"].as_str().unwrap(), one["result"].as_str().unwrap()))
+        .collect();
+    assert_eq!(found, [("hindsight", "with make")]);
+}
+
+#[test]
 fn where_a_driver_records_it_says_nothing() {
     let mut lab = Lab::new();
     lab.env.insert("SEGNO_RUN".to_owned(), "0192f0c4a1b27c3d8e4f5a6b7c8d9e0f".to_owned());
