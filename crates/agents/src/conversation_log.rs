@@ -32,6 +32,9 @@ pub enum LogUse<'a> {
     },
     /// All of it, sub-agents too.
     Whole,
+    /// The same for somebody who takes it into another record: tokens come with their model, and what the agent itself
+    /// says of the whole conversation is told as a total, for what sub-agents used stands in logs of their own.
+    History,
     /// The log of a sub-agent, for what it used itself: a copy of the conversation that it began with is not of it.
     SubAgent {
         /// The sub-agent's own conversation.
@@ -84,6 +87,21 @@ impl LogLocation {
     }
 }
 
+/// What the beginning of a log says of where it comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lineage {
+    /// The conversation.
+    pub id: Option<String>,
+    /// The conversation whose sub-agent it is.
+    pub sub_agent_of: Option<String>,
+    /// The conversation that it is a copy of, if it says so.
+    pub copy_of: Option<String>,
+    /// The id of its first message. A copy repeats the messages of its origin with their ids.
+    pub root: Option<String>,
+    /// Where the agent worked.
+    pub cwd: Option<String>,
+}
+
 /// An agent's own log of its conversations.
 pub trait ConversationLog: Debug + Send + Sync {
     /// Where logs lie, if they are files that somebody can find.
@@ -99,6 +117,11 @@ pub trait ConversationLog: Debug + Send + Sync {
     /// A reader for a log, if it can be followed line by line.
     fn reader(&self, _options: &ReaderOptions, _usage: LogUse<'_>) -> Option<Reader> {
         None
+    }
+
+    /// Which conversation a log that begins like this is of, and what it goes back to.
+    fn lineage(&self, _head: &[u8]) -> Lineage {
+        Lineage::default()
     }
 
     /// Whether a log that begins like this is that of the conversation with the person.

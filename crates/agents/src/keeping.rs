@@ -89,6 +89,18 @@ pub struct KeptDatabase {
     pub home: &'static str,
     /// The file.
     pub file: &'static str,
+    /// How what it holds is asked for.
+    pub rows: DatabaseRows,
+}
+
+/// How the conversations of a database are asked for, in SQL. Nothing else is read of it: it may hold keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseRows {
+    /// All conversations: id, that of the conversation whose sub-agent it is, directory, when it was last changed, and the
+    /// line that a reader begins with.
+    pub conversations: &'static str,
+    /// The lines of one conversation in order, by its id; the reader takes them one by one.
+    pub lines: &'static str,
 }
 
 impl KeptDatabase {

@@ -72,6 +72,17 @@ impl Default for ReaderOptions {
     }
 }
 
+/// Lines that were not as an agent writes them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Irregular {
+    /// Lines that hold several events, or an event and the rest of another.
+    pub glued: u64,
+    /// Pieces that are no whole event, and were passed over.
+    pub torn: u64,
+    /// Lines beyond the limit, of which only the ends were looked at.
+    pub oversized: u64,
+}
+
 /// What a line says besides its events.
 #[derive(Debug, Default)]
 pub(crate) struct LineMeta {
@@ -110,6 +121,12 @@ pub(crate) trait StreamParser: Send + std::fmt::Debug {
         false
     }
 
+    /// How the lines of a log begin, and nothing inside of them does: where one was glued to another that was cut off,
+    /// they are told apart by this. Empty for what is no log.
+    fn line_starts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Nothing follows: tells what was held.
     fn end(&mut self, _out: &mut Vec<AgentEvent>) {}
 }
@@ -125,7 +142,16 @@ impl Reader {
     pub(crate) fn new(parser: Box<dyn StreamParser>, options: &ReaderOptions, tally: Tally) -> Self {
         Self {
             lines: Lines::new(options.line_limit, options.start_offset),
-            inner: Inner { parser, tally, torn: None, held: None, last: None, scratch: Vec::new(), lines: 0 },
+            inner: Inner {
+                parser,
+                tally,
+                torn: None,
+                held: None,
+                last: None,
+                scratch: Vec::new(),
+                lines: 0,
+                irregular: Irregular::default(),
+            },
         }
     }
 
@@ -149,6 +175,11 @@ impl Reader {
         self.inner.tally.outcome(exit, self.inner.lines)
     }
 
+    /// What was not as the agent writes it, so far.
+    pub fn irregular(&self) -> Irregular {
+        self.inner.irregular
+    }
+
     /// From where another reader must start so that no event is missed: all before it has been given out whole. What
     /// only earlier lines tell, such as the file of a call that is still open, that reader cannot know.
     pub fn safe_offset(&self) -> u64 {
@@ -169,6 +200,7 @@ struct Inner {
     last: Option<StreamPosition>,
     scratch: Vec<AgentEvent>,
     lines: u64,
+    irregular: Irregular,
 }
 
 /// An event whose rest is expected on a later line.
@@ -201,6 +233,7 @@ impl Inner {
                 self.text(&text, StreamPosition { offset, line: number, index: 0, lossy }, out);
             }
             Line::Oversized { offset, number, length, head, tail } => {
+                self.irregular.oversized += 1;
                 self.scratch.push(AgentEvent::Oversized {
                     bytes: length,
                     head: String::from_utf8_lossy(head).into_owned(),
@@ -224,6 +257,9 @@ impl Inner {
             self.object(text, &mut position, out);
             return self.lose_patience(out);
         }
+        if !self.parser.line_starts().is_empty() {
+            return self.damaged(text, position, out);
+        }
         if let Some(mut torn) = self.torn.take() {
             let whole = format!("{}{text}", torn.text);
             if splice::is_object(&whole) {
@@ -233,16 +269,36 @@ impl Inner {
             self.noise(torn, out);
         }
         let parser = &self.parser;
-        for part in splice::take_apart(text, &|kind| parser.knows(kind)) {
+        let parts = splice::take_apart(text, &|kind| parser.knows(kind));
+        self.irregular.glued += u64::from(parts.iter().any(|part| matches!(part, Part::Object(_))));
+        for part in parts {
             match part {
                 Part::Object(json) => self.object(&json, &mut position, out),
                 Part::Noise(noise) => {
+                    self.irregular.torn += 1;
                     self.parser.text(&noise, &mut self.scratch);
                     self.emit(&mut position, LineMeta::default(), out);
                 }
                 Part::Open(text) => self.torn = Some(Torn { position, text, patience: PATIENCE }),
             }
         }
+    }
+
+    /// A line of a log that is none: what is whole in it counts.
+    fn damaged(&mut self, text: &str, mut position: StreamPosition, out: &mut impl FnMut(Envelope)) {
+        let mut whole = false;
+        for piece in splice::pieces_of_log(text, self.parser.line_starts()) {
+            for part in splice::take_apart(piece, &|_| false) {
+                match part {
+                    Part::Object(json) => {
+                        whole = true;
+                        self.object(&json, &mut position, out);
+                    }
+                    Part::Noise(_) | Part::Open(_) => self.irregular.torn += 1,
+                }
+            }
+        }
+        self.irregular.glued += u64::from(whole);
     }
 
     fn object(&mut self, json: &str, position: &mut StreamPosition, out: &mut impl FnMut(Envelope)) {
@@ -305,6 +361,7 @@ impl Inner {
     }
 
     fn noise(&mut self, mut torn: Torn, out: &mut impl FnMut(Envelope)) {
+        self.irregular.torn += 1;
         self.parser.text(&torn.text, &mut self.scratch);
         self.emit(&mut torn.position, LineMeta::default(), out);
     }

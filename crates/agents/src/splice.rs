@@ -25,6 +25,24 @@ pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
+/// A damaged line of a log, cut wherever another line begins in it.
+pub(crate) fn pieces_of_log<'a>(line: &'a str, starts: &[&str]) -> Vec<&'a str> {
+    let mut cuts: Vec<usize> = starts
+        .iter()
+        .flat_map(|start| line.match_indices(start).map(|(at, _)| at))
+        .filter(|at| *at > 0)
+        .collect();
+    cuts.sort_unstable();
+    cuts.truncate(MAX_TRIES);
+    let mut begins = 0;
+    let mut pieces = Vec::new();
+    for end in cuts.into_iter().chain([line.len()]) {
+        pieces.extend(line.get(begins..end).filter(|piece| !piece.trim().is_empty()));
+        begins = end;
+    }
+    pieces
+}
+
 /// Splits a line; `known` tells whether a `type` is one that the agent gives to its top-level events. Without that
 /// test a nested object of a truncated event could be taken for an event.
 pub(crate) fn take_apart(line: &str, known: &dyn Fn(&str) -> bool) -> Vec<Part> {
@@ -155,6 +173,14 @@ mod tests {
         let parts = parts(&line);
         assert_eq!(parts.len(), 2 * MAX_TRIES + 1);
         assert!(matches!(parts.last(), Some(Part::Noise(_))));
+    }
+
+    #[test]
+    fn a_line_glued_to_a_torn_one() {
+        let pieces = pieces_of_log(r#"{"id":"1","tex{"id":"2"}{"id":"3"}"#, &[r#"{"id":"#]);
+        assert_eq!(pieces, [r#"{"id":"1","tex"#, r#"{"id":"2"}"#, r#"{"id":"3"}"#]);
+        assert_eq!(pieces_of_log("x", &["{"]), ["x"]);
+        assert!(pieces_of_log("", &["{"]).is_empty());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::wire::User;
 use crate::bounds::is_short;
 use crate::classify::understand;
 use crate::conversation_log::ConversationLog;
+use crate::conversation_log::Lineage;
 use crate::conversation_log::Live;
 use crate::conversation_log::LogLocation;
 use crate::conversation_log::LogUse;
@@ -72,15 +73,30 @@ impl ConversationLog for TranscriptLog {
     }
 
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {
+        let history = usage == LogUse::History;
         let (since, whole) = match usage {
             LogUse::Alone { since } => (since, false),
-            LogUse::Whole => (None, true),
+            LogUse::Whole | LogUse::History => (None, true),
             // Its output tells all that is in there.
             LogUse::BesideOutput | LogUse::SubAgent { .. } => return None,
         };
         let ending = if whole { Ending::Silent } else { Ending::Interactive };
-        let parser = Transcript { live: Live::new(since), whole, ..Transcript::default() };
+        let parser = Transcript { live: Live::new(since), whole, history, ..Transcript::default() };
         Some(Reader::new(Box::new(parser), options, Tally::new(ending, options)))
+    }
+
+    fn lineage(&self, head: &[u8]) -> Lineage {
+        let mut lineage = Lineage::default();
+        for line in head.split(|byte| *byte == b'\n') {
+            let Ok(line) = serde_json::from_slice::<First>(line) else { continue };
+            lineage.id = lineage.id.or(line.session_id);
+            lineage.cwd = lineage.cwd.or(line.cwd);
+            if matches!(line.r#type.as_deref(), Some("user" | "assistant")) && line.uuid.is_some() {
+                lineage.root = line.uuid.filter(|uuid| is_short(uuid));
+                break;
+            }
+        }
+        lineage
     }
 
     /// Here each message counts as it is last written, also those of sub-agents, which have logs of their own.
@@ -131,6 +147,16 @@ struct Line {
     model_usage: Option<HashMap<String, ModelUsage>>,
 }
 
+/// What tells where a transcript comes from.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct First {
+    r#type: Option<String>,
+    uuid: Option<String>,
+    session_id: Option<String>,
+    cwd: Option<String>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Origin {
@@ -160,6 +186,8 @@ struct Transcript {
     live: Live,
     /// Sub-agents too.
     whole: bool,
+    /// For another record: tokens have their model, and the account is told as a total.
+    history: bool,
     calls: Calls,
     accounts: HashMap<String, Account>,
     messages: VecDeque<(String, TokenCounts)>,
@@ -292,12 +320,20 @@ impl Transcript {
             self.last_text = Some(text.clone());
         }
         if let (Some(id), Some(usage)) = (&message.id, &message.usage) {
-            self.used(line.session_id.as_deref(), id, usage.counts(), out);
+            let model = message.model.clone().filter(|_| self.history);
+            self.used(line.session_id.as_deref(), id, model, usage.counts(), out);
         }
     }
 
     /// A message is complete when it is written, so what it used is no estimate.
-    fn used(&mut self, session: Option<&str>, id: &str, counts: TokenCounts, out: &mut Vec<AgentEvent>) {
+    fn used(
+        &mut self,
+        session: Option<&str>,
+        id: &str,
+        model: Option<String>,
+        counts: TokenCounts,
+        out: &mut Vec<AgentEvent>,
+    ) {
         let known = self.messages.iter_mut().find(|(known, _)| known == id);
         let news = match known {
             Some((_, before)) if *before == counts => return,
@@ -320,7 +356,7 @@ impl Transcript {
         if let Some(account) = self.account_of(session) {
             account.tokens = account.tokens.plus(news);
         }
-        out.push(AgentEvent::Tokens { model: None, delta: Some(news), total: None });
+        out.push(AgentEvent::Tokens { model, delta: Some(news), total: None });
     }
 
     fn account_of(&mut self, session: Option<&str>) -> Option<&mut Account> {
@@ -336,6 +372,9 @@ impl Transcript {
         let models = line.model_usage.iter().flat_map(HashMap::values);
         let tokens = models.fold(TokenCounts::default(), |sum, usage| sum.plus(usage.counts()));
         let cost = line.total_cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        if self.history {
+            return out.push(AgentEvent::Tokens { model: None, delta: None, total: Some(tokens) });
+        }
         let Some(account) = self.account_of(line.session_id.as_deref()) else { return };
         if !live {
             account.tokens_before = tokens;
@@ -409,7 +448,9 @@ impl StreamParser for Transcript {
                 AgentEvent::Text { .. } | AgentEvent::Thinking { .. } | AgentEvent::ToolStarted { .. }
             )
         });
-        LineMeta { event_id: meta.event_id.filter(|_| said && !sub_agent), ..meta }
+        // For another record a line is known by its id wherever it is repeated.
+        let keeps = self.history || (said && !sub_agent);
+        LineMeta { event_id: meta.event_id.filter(|_| keeps), ..meta }
     }
 
     fn introduces(&self) -> bool {
@@ -418,6 +459,10 @@ impl StreamParser for Transcript {
 
     fn knows(&self, _event_type: &str) -> bool {
         false
+    }
+
+    fn line_starts(&self) -> &'static [&'static str] {
+        if self.history { &["{\"parentUuid\":", "{\"type\":\"cost-state\""] } else { &[] }
     }
 }
 

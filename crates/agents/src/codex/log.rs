@@ -15,6 +15,7 @@ use super::wire::Usage;
 use crate::bounds::is_short;
 use crate::classify::status_in;
 use crate::conversation_log::ConversationLog;
+use crate::conversation_log::Lineage;
 use crate::conversation_log::Live;
 use crate::conversation_log::LogLocation;
 use crate::conversation_log::LogUse;
@@ -71,7 +72,9 @@ impl ConversationLog for RolloutLog {
     fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {
         let ending = match usage {
             LogUse::Alone { .. } => Ending::Interactive,
-            LogUse::BesideOutput | LogUse::Whole | LogUse::SubAgent { .. } => Ending::Silent,
+            LogUse::BesideOutput | LogUse::Whole | LogUse::History | LogUse::SubAgent { .. } => {
+                Ending::Silent
+            }
         };
         let parser = Rollout::new(options, usage);
         Some(Reader::new(Box::new(parser), options, Tally::new(ending, options)))
@@ -86,6 +89,21 @@ impl ConversationLog for RolloutLog {
         serde_json::from_str::<Spawned>(&text).ok()?.agent_id.filter(|id| is_short(id))
     }
 
+    fn lineage(&self, head: &[u8]) -> Lineage {
+        let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let Ok(text) = std::str::from_utf8(first) else { return Lineage::default() };
+        let payload = lenient::read::<Line>(text, &mut Vec::new()).and_then(|line| line.payload);
+        let Some(payload) = payload else { return Lineage::default() };
+        let parent = payload.source.as_ref().and_then(Raw::read::<Spawn>).and_then(|source| source.parent());
+        Lineage {
+            sub_agent_of: parent,
+            copy_of: payload.forked_from_id,
+            id: payload.id.or(payload.session_id),
+            root: None,
+            cwd: payload.cwd,
+        }
+    }
+
     fn is_main(&self, head: &[u8]) -> bool {
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         // The beginning holds what Codex is told, so it may be longer than what was read; then the file counts.
@@ -93,6 +111,29 @@ impl ConversationLog for RolloutLog {
         let Some(payload) = line.payload else { return true };
         let plain = payload.source.is_none_or(|source| source.read::<String>().is_some());
         plain && payload.thread_source.is_none_or(|source| source == "user")
+    }
+}
+
+/// Where the thread of a sub-agent comes from.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct Spawn {
+    subagent: Option<Raw>,
+}
+
+impl Spawn {
+    fn parent(&self) -> Option<String> {
+        #[derive(Debug, Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Kind {
+            thread_spawn: Option<Parent>,
+        }
+        #[derive(Debug, Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Parent {
+            parent_thread_id: Option<String>,
+        }
+        self.subagent.as_ref()?.read::<Kind>()?.thread_spawn?.parent_thread_id
     }
 }
 
@@ -115,6 +156,8 @@ struct Rollout {
     only: Option<String>,
     /// Only what the output does not tell better.
     beside: bool,
+    /// For another record: tokens have their model.
+    history: bool,
     /// Lines have the id of the turn that ends there.
     positions: bool,
     /// The number of the first line of a log that is gone on with: a copy repeats those before it.
@@ -145,14 +188,15 @@ impl Rollout {
             context: None,
             live: Live::new(match usage {
                 LogUse::Alone { since } => since,
-                LogUse::BesideOutput | LogUse::Whole | LogUse::SubAgent { .. } => None,
+                LogUse::BesideOutput | LogUse::Whole | LogUse::History | LogUse::SubAgent { .. } => None,
             }),
             only: match usage {
                 LogUse::SubAgent { id } => Some(id.to_owned()),
-                LogUse::Alone { .. } | LogUse::BesideOutput | LogUse::Whole => None,
+                LogUse::Alone { .. } | LogUse::BesideOutput | LogUse::Whole | LogUse::History => None,
             },
             beside: matches!(usage, LogUse::BesideOutput),
-            positions: matches!(usage, LogUse::Whole),
+            history: usage == LogUse::History,
+            positions: matches!(usage, LogUse::Whole | LogUse::History),
             first: None,
             thread: None,
             threads: HashSet::new(),
@@ -309,7 +353,8 @@ impl Rollout {
         (self.told, self.total) = (true, Some(total));
         if live {
             self.steps += 1;
-            out.push(AgentEvent::Tokens { model: None, delta: Some(delta), total: Some(total) });
+            let model = self.model.clone().filter(|_| self.history);
+            out.push(AgentEvent::Tokens { model, delta: Some(delta), total: Some(total) });
         }
     }
 
@@ -409,7 +454,7 @@ impl StreamParser for Rollout {
     fn object(&mut self, json: &str, out: &mut Vec<AgentEvent>) -> LineMeta {
         // A line that nobody understands is no loss: it is in the file, and Codex's own affair.
         let Some(line) = lenient::read::<Line>(json, &mut Vec::new()) else { return LineMeta::default() };
-        if self.beside {
+        if self.beside || self.history {
             let first = *self.first.get_or_insert(line.ordinal.unwrap_or(0));
             if line.ordinal.is_some_and(|ordinal| ordinal < first) {
                 return LineMeta::default();
@@ -426,6 +471,10 @@ impl StreamParser for Rollout {
     }
 
     fn text(&mut self, _text: &str, _out: &mut Vec<AgentEvent>) {}
+
+    fn line_starts(&self) -> &'static [&'static str] {
+        if self.history { &["{\"timestamp\":\""] } else { &[] }
+    }
 
     fn knows(&self, event_type: &str) -> bool {
         matches!(event_type, "response_item" | "event_msg" | "session_meta" | "turn_context")

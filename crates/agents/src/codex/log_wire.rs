@@ -24,6 +24,7 @@ pub(super) struct Payload {
     pub(super) r#type: Option<String>,
     pub(super) id: Option<String>,
     pub(super) session_id: Option<String>,
+    pub(super) forked_from_id: Option<String>,
     pub(super) thread_id: Option<String>,
     pub(super) turn_id: Option<String>,
     pub(super) timestamp: Option<String>,

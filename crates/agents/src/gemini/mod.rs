@@ -2,6 +2,7 @@
 
 mod calls;
 mod failure;
+mod history;
 mod hook;
 mod launch;
 mod limits;

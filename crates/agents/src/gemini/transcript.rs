@@ -8,13 +8,17 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use crate::conversation_log::ConversationLog;
+use crate::conversation_log::Lineage;
 use crate::conversation_log::LogLocation;
+use crate::conversation_log::LogUse;
 use crate::keeping::Arrival;
 use crate::keeping::ConversationFile;
 use crate::keeping::Keeping;
 use crate::keeping::KeptFiles;
 use crate::keeping::only_letters;
 use crate::raw::Raw;
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
 use crate::tokens::TokenCounts;
 use crate::transcript::CallStatus;
 use crate::transcript::Position;
@@ -28,32 +32,41 @@ const NAMED_BY: usize = 8;
 /// The first line, or a change of what stands before. All others are messages.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Line {
+pub(super) struct Line {
     #[serde(rename = "sessionId")]
-    session_id: Option<String>,
-    kind: Option<String>,
-    directories: Option<Vec<String>>,
+    pub(super) session_id: Option<String>,
+    pub(super) kind: Option<String>,
+    pub(super) directories: Option<Vec<String>>,
     #[serde(rename = "$set")]
-    set: Option<Set>,
+    pub(super) set: Option<Set>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Set {
-    messages: Option<Vec<Message>>,
+pub(super) struct Set {
+    pub(super) messages: Option<Vec<Message>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Message {
-    id: Option<String>,
-    r#type: Option<String>,
+pub(super) struct Message {
+    pub(super) id: Option<String>,
+    pub(super) r#type: Option<String>,
     /// A string, or a list of parts.
-    content: Option<Raw>,
-    tokens: Option<Tokens>,
-    model: Option<String>,
+    pub(super) content: Option<Raw>,
+    pub(super) tokens: Option<Tokens>,
+    pub(super) model: Option<String>,
     #[serde(rename = "toolCalls")]
-    tool_calls: Option<Vec<ToolCall>>,
+    pub(super) tool_calls: Option<Vec<ToolCall>>,
+    pub(super) timestamp: Option<String>,
+    pub(super) thoughts: Option<Vec<Thought>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Thought {
+    pub(super) subject: Option<String>,
+    pub(super) description: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -64,18 +77,18 @@ struct Part {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ToolCall {
-    id: Option<String>,
-    name: Option<String>,
-    args: Option<Raw>,
-    result: Option<Raw>,
-    status: Option<String>,
+pub(super) struct ToolCall {
+    pub(super) id: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) args: Option<Raw>,
+    pub(super) result: Option<Raw>,
+    pub(super) status: Option<String>,
 }
 
 /// Of one message. `input` is the whole prompt, the cached part included.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Tokens {
+pub(super) struct Tokens {
     input: u64,
     output: u64,
     cached: u64,
@@ -83,7 +96,7 @@ struct Tokens {
 }
 
 impl Tokens {
-    fn counts(&self) -> TokenCounts {
+    pub(super) fn counts(&self) -> TokenCounts {
         TokenCounts {
             input: self.input.saturating_sub(self.cached),
             cache_read: self.cached,
@@ -123,6 +136,17 @@ impl ConversationLog for ChatLog {
             })
         };
         Some(Keeping::Files(KeptFiles { location, named_by: Some(NAMED_BY), target }))
+    }
+
+    fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {
+        (usage == LogUse::History).then(|| super::history::reader(options))
+    }
+
+    fn lineage(&self, head: &[u8]) -> Lineage {
+        let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let Ok(line) = serde_json::from_slice::<Line>(first) else { return Lineage::default() };
+        let cwd = line.directories.and_then(|list| list.into_iter().next());
+        Lineage { id: line.session_id, cwd, ..Lineage::default() }
     }
 
     fn transcript(&self, bytes: &[u8]) -> Transcript {
@@ -221,7 +245,7 @@ pub(super) fn exit_code(text: &str) -> Option<i64> {
 }
 
 /// The text of a call's result: the first string called `output`.
-fn text_in(result: &Raw) -> String {
+pub(super) fn text_in(result: &Raw) -> String {
     #[derive(Debug, Default, Deserialize)]
     #[serde(default)]
     struct Outer {
@@ -242,7 +266,7 @@ fn text_in(result: &Raw) -> String {
     parts.into_iter().find_map(|part| part.inner.response.output).unwrap_or_default()
 }
 
-fn text_of(content: Option<&Raw>) -> String {
+pub(super) fn text_of(content: Option<&Raw>) -> String {
     let Some(content) = content else { return String::new() };
     if let Some(text) = content.read::<String>() {
         return text;

@@ -2,6 +2,7 @@
 
 mod answer;
 mod calls;
+mod history;
 mod hook;
 mod launch;
 mod parser;

@@ -191,7 +191,7 @@ impl StreamParser for OpencodeParser {
 }
 
 /// Milliseconds since 1970 as a date; `None` outside of the years that a clock could mean.
-fn rfc3339(ms: i64) -> Option<String> {
+pub(super) fn rfc3339(ms: i64) -> Option<String> {
     let (seconds, ms) = (ms.div_euclid(1000), ms.rem_euclid(1000));
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     if !(0..2_932_897).contains(&days) {

@@ -10,9 +10,12 @@ use super::wire::Metadata;
 use super::wire::Part;
 use super::wire::Tokens;
 use crate::conversation_log::ConversationLog;
+use crate::conversation_log::LogUse;
 use crate::keeping::Keeping;
 use crate::keeping::KeptDatabase;
 use crate::raw::Raw;
+use crate::reader::Reader;
+use crate::reader::ReaderOptions;
 use crate::tokens::TokenCounts;
 use crate::transcript::CallStatus;
 use crate::transcript::Transcript;
@@ -71,7 +74,12 @@ impl ConversationLog for ExportLog {
             variable: "XDG_DATA_HOME",
             home: ".local/share",
             file: "opencode/opencode.db",
+            rows: super::history::ROWS,
         }))
+    }
+
+    fn reader(&self, options: &ReaderOptions, usage: LogUse<'_>) -> Option<Reader> {
+        (usage == LogUse::History).then(|| super::history::reader(options))
     }
 
     fn transcript(&self, bytes: &[u8]) -> Transcript {
