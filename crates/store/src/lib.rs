@@ -7,6 +7,7 @@ pub mod chain;
 mod codec;
 mod error;
 mod fold;
+pub mod index;
 mod opening;
 mod rows;
 pub mod sqlite;
