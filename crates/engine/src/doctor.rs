@@ -101,6 +101,14 @@ pub fn examine(
         diagnosis.remains.extend(damaged_checkpoints(engine)?);
     }
     diagnosis.remains.extend(diagnosis.report.store.iter().map(|what| format!("the store: {what}")));
+    let index = engine.check_index(repair)?;
+    match repair {
+        true if !index.is_empty() => diagnosis.mended.push("the index for searching is made anew".to_owned()),
+        true => {}
+        false => {
+            diagnosis.remains.extend(index.iter().map(|what| format!("the index for searching: {what}")))
+        }
+    }
     diagnosis.quarantined = engine.store().quarantined()?;
     Ok(diagnosis)
 }

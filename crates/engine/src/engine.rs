@@ -370,6 +370,7 @@ impl Engine {
             view::remove(&project, session, &self.options.view);
         }
         if deleted {
+            self.unindex(session);
             self.remove_captures(session);
         }
         Ok(deleted)

@@ -275,6 +275,9 @@ pub enum Error {
     /// Something could not be forgotten.
     #[error("{0}")]
     NotForgotten(String),
+    /// What was looked for is nothing that can be.
+    #[error("{0}")]
+    Query(String),
     /// A file to be imported is none that can be.
     #[error("{0}")]
     NotImportable(String),
@@ -309,6 +312,7 @@ impl Error {
             Self::NotArchived { .. } => "not_archived",
             Self::NotForgotten(_) => "not_forgotten",
             Self::NotImportable(_) => "not_importable",
+            Self::Query(_) => "usage",
             Self::UnknownAgent { .. } => "usage",
             Self::NoAgentInstalled { .. } | Self::NotInstalled { .. } => "agent_missing",
             Self::ConversationBusy { .. } | Self::NoConversation { .. } | Self::NotCarried(_) => {

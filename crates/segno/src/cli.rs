@@ -114,6 +114,7 @@ pub enum Command {
     Ls(commands::ls::Args),
     Show(commands::show::Args),
     Log(commands::log::Args),
+    Search(commands::search::Args),
     Tail(commands::tail::Args),
     Parse(commands::parse::Args),
     History(commands::log::HistoryArgs),
@@ -161,7 +162,7 @@ pub enum Command {
 /// What people need, for the first page of the help: everything else is one step away.
 pub const COMMON: &[(&str, &[&str])] = &[
     ("Run an agent", &["run", "loop", "resume", "tail", "stop"]),
-    ("Look", &["ls", "show", "log"]),
+    ("Look", &["ls", "show", "log", "search"]),
     ("Go back", &["undo", "diff", "checkpoint"]),
     ("Keep track by hand", &["new"]),
     ("Set up", &["init", "config", "doctor"]),
@@ -197,7 +198,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Go back", &["checkpoint", "undo", "redo", "diff", "rollback"]),
-    ("Look", &["ls", "show", "log", "tail", "history", "state", "statusline", "cost", "parse"]),
+    ("Look", &["ls", "show", "log", "search", "tail", "history", "state", "statusline", "cost", "parse"]),
     (
         "Record",
         &[

@@ -107,6 +107,7 @@ impl From<segno_engine::Error> for CommandError {
                 ExitCode::StoreDamaged,
                 Some("segno doctor   says what is wrong with it   (segno rm ID   removes it without an archive)".to_owned()),
             ),
+            E::Query(_) => (ExitCode::Usage, Some("segno help search".to_owned())),
             E::NotForgotten(_) | E::NotImportable(_) | E::NotCarried(_) => (ExitCode::Refused, None),
             E::UnknownAgent { known, .. } => (
                 ExitCode::Usage,

@@ -229,7 +229,7 @@ fn priced(run: &RunRow, tokens: TokenUse, prices: &Prices) -> Sum {
 }
 
 /// The day of a moment, by the user's clock.
-fn day(at: segno_core::Timestamp, zone: &TimeZone) -> String {
+pub(crate) fn day(at: segno_core::Timestamp, zone: &TimeZone) -> String {
     match jiff::Timestamp::from_microsecond(at.as_micros()) {
         Ok(moment) => moment.to_zoned(zone.clone()).date().to_string(),
         Err(_) => at.to_string().chars().take("2026-01-01".len()).collect(),

@@ -81,6 +81,7 @@ impl Engine {
             Forget::Secret(secret) => holds(secret),
             Forget::Texts => std::sync::Arc::new(|_: &[u8]| false) as segno_store::Holds,
         };
+        self.forget_words()?;
         Ok(self.store().scrub(&holds)?)
     }
 

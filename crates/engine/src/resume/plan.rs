@@ -315,7 +315,7 @@ impl Engine {
             .and_then(|run| run.conversation().map(ToOwned::to_owned))
             .filter(|_| wish.recovery() != Recovery::Fresh);
         // What came from another machine came without its conversation, unless somebody brought that, too.
-        let elsewhere = run.is_some_and(|run| run.elsewhere);
+        let elsewhere = state.made_by == Maker::Import || run.is_some_and(|run| run.elsewhere);
         let (native, behind) = match native {
             Some(native) if elsewhere && !crate::transfer::kept::is_here(self, &name, &native) => {
                 (None, Some(native))

@@ -192,7 +192,7 @@ const CUT_WORD: usize = 512;
 
 /// Never empty, on one line, not too long. It is cut before anybody has looked for secrets in it, so the word that the cut
 /// goes through is left out: half of a secret would not be known as one.
-pub(super) fn fit(text: &str, most: usize) -> String {
+pub(crate) fn fit(text: &str, most: usize) -> String {
     let mut clean: String =
         text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(most).collect();
     if text.chars().nth(most).is_some() {

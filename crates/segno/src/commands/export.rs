@@ -75,18 +75,30 @@ pub struct Args {
     pub force: bool,
 }
 
-/// Import sessions from files
+/// Import sessions, and the histories that agents keep themselves
 ///
-/// Reads exports and session.yaml views, compressed or not; and folders, or files in them, of other session managers: PRP
-/// (.prp-session), AgentForge, go-team (checkpoints), ultra-create, Ralph (.ralph) and atari. A session that is known
-/// already is left as it is. The files of its checkpoints are imported from FILE.files, if that is there, and the
-/// conversations of its agents are put where the agents look for them from FILE.conversation. Nothing is overwritten.
+/// Without a path: everything that Claude Code, Codex, Gemini CLI and opencode, or the agents that are named, keep of their
+/// conversations, wherever they keep it. Each conversation becomes a session that can be listed, searched, shown, exported
+/// and resumed. What segno recorded itself is not taken in again, and a second time only what is new is read. The files of
+/// agents are read and never changed; what is damaged in them is read around and counted. At the end it is said what the
+/// agents have deleted, and what they are about to.
+///
+/// With a path: transcripts (.jsonl, or folders of them), exports and session.yaml views, compressed or not; and folders, or
+/// files in them, of other session managers: PRP (.prp-session), AgentForge, go-team (checkpoints), ultra-create, Ralph
+/// (.ralph) and atari. A session that is known already is left as it is. The files of its checkpoints are imported from
+/// FILE.files, if that is there, and the conversations of its agents are put where the agents look for them from
+/// FILE.conversation. Nothing is overwritten.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Examples:\n  segno import session.json.zst\n  segno import .prp-session")]
+#[command(
+    after_help = "Examples:\n  segno import\n  segno import claude codex\n  segno import --report\n  segno import session.json.zst\n  segno import .prp-session"
+)]
 pub struct ImportArgs {
-    /// The files or folders
-    #[arg(required = true, value_name = "PATH")]
+    /// Agents, and files or folders
+    #[arg(value_name = "AGENT|PATH")]
     pub files: Vec<PathBuf>,
+    /// Import nothing: say what agents keep, what they have deleted and what they delete this week
+    #[arg(long)]
+    pub report: bool,
     /// Keep the project that the file names, instead of this one
     #[arg(long)]
     pub keep_project: bool,
@@ -270,6 +282,9 @@ impl From<Format> for segno_engine::transfer::Format {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
+    if let Some(wish) = super::history::wish(args)? {
+        return super::history::run(context, args, wish);
+    }
     let ctx = CommandContext::open_or_make(context)?;
     let config = context.config()?;
     let root = &context.project.root;

@@ -29,6 +29,7 @@ pub mod export;
 pub mod forget;
 pub mod gate;
 pub mod help;
+mod history;
 pub mod init;
 pub mod layout;
 pub mod lifecycle;
@@ -51,6 +52,7 @@ mod resume_prompt;
 pub mod rm;
 pub mod run;
 pub mod schedule;
+pub mod search;
 pub mod show;
 pub mod state;
 pub mod statusline;
@@ -116,6 +118,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Budget(args) => budget::run(context, args),
         Command::Checkpoint(args) => checkpoint::run(context, args),
         Command::Ls(args) => ls::run(context, args),
+        Command::Search(args) => search::run(context, args),
         Command::Show(args) => show::run(context, args),
         Command::Log(args) => log::run(context, args),
         Command::History(args) => log::history(context, args),
@@ -232,6 +235,7 @@ fn records(command: &Command) -> bool {
         | Command::Stop(_)
         | Command::Kill(_)
         | Command::Ls(_)
+        | Command::Search(_)
         | Command::Show(_)
         | Command::Detect(_)
         | Command::Observe(_)

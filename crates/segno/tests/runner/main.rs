@@ -26,6 +26,7 @@ mod memory;
 mod new;
 mod parse;
 mod place;
+mod search;
 mod secrets;
 mod status;
 mod statusline;

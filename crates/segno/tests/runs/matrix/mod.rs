@@ -6,6 +6,7 @@ mod caps;
 mod crashes;
 mod drivers;
 mod evidence;
+mod history;
 mod installed;
 mod interactive;
 mod limits;

@@ -55,7 +55,7 @@ impl Real {
         command
     }
 
-    fn hand(&self, prompt: &str, resume: Option<&str>) {
+    pub(super) fn hand(&self, prompt: &str, resume: Option<&str>) {
         // opencode takes its time on a busy machine.
         let live = self.lab.start_command(&mut self.by_hand(prompt, resume), None);
         let said = live.finish_within(Duration::from_secs(180));
@@ -63,7 +63,7 @@ impl Real {
         assert_eq!(said.code, Some(0), "{}", said.stderr);
     }
 
-    fn sessions(&self) -> Vec<Value> {
+    pub(super) fn sessions(&self) -> Vec<Value> {
         let mut listed = self.lab.json(&["ls", "--all"]);
         listed["sessions"].as_array_mut().map(std::mem::take).unwrap_or_else(|| panic!("{listed}"))
     }

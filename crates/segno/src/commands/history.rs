@@ -1,0 +1,194 @@
+//! `segno import` of the histories that agents keep themselves.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use segno_engine::Engine;
+use segno_engine::agents::CODING;
+use segno_engine::history::AgentImport;
+use segno_engine::history::AgentReport;
+use segno_engine::history::HistoryWish;
+use segno_engine::layout;
+use serde_json::json;
+
+use super::export::ImportArgs;
+use crate::command_context::CommandContext;
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::error::Outcome;
+use crate::output::units;
+
+/// How often progress is shown.
+const PACE: Duration = Duration::from_millis(100);
+
+/// What is to be taken in of agents' own histories; none if the arguments name files of another kind.
+pub(super) fn wish(args: &ImportArgs) -> Outcome<Option<Vec<HistoryWish>>> {
+    let is_agent =
+        |path: &&PathBuf| path.to_str().is_some_and(|name| CODING.contains(&name)) && !path.exists();
+    let agents: Vec<String> =
+        args.files.iter().filter(is_agent).map(|path| path.display().to_string()).collect();
+    let paths: Vec<&PathBuf> = args.files.iter().filter(|path| !is_agent(path)).collect();
+    if paths.is_empty() {
+        return Ok(Some(vec![HistoryWish { agents, path: None }]));
+    }
+    let is_ours = |path: &Path| {
+        let ending = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+        let may_be = path.is_dir() || matches!(ending, "jsonl" | "db");
+        may_be && !layout::is_foreign(path) && Engine::is_history(path)
+    };
+    let count = paths.iter().filter(|path| is_ours(path)).count();
+    if count == 0 && agents.is_empty() {
+        return Ok(None);
+    }
+    if count < paths.len() {
+        let other = paths.iter().find(|path| !is_ours(path)).map(|path| path.display().to_string());
+        let why = format!("{} is no transcript of an agent", other.unwrap_or_default());
+        return Err(CommandError::usage(why).hint("import files of different kinds one after the other"));
+    }
+    let wish = |path: &PathBuf| HistoryWish { agents: agents.clone(), path: Some(path.clone()) };
+    Ok(Some(paths.into_iter().map(wish).collect()))
+}
+
+/// Runs `segno import` of histories.
+///
+/// # Errors
+/// If nothing can be recorded.
+pub(super) fn run(context: &Context, args: &ImportArgs, wishes: Vec<HistoryWish>) -> Outcome {
+    let ctx = CommandContext::open_or_make(context)?;
+    let agents: Vec<String> = wishes.iter().flat_map(|wish| wish.agents.clone()).collect();
+    let mut imports: Vec<AgentImport> = Vec::new();
+    if !args.report {
+        let shown = Cell::new(None::<Instant>);
+        let due = || {
+            let due = context.printer.redraws() && shown.get().is_none_or(|at| at.elapsed() >= PACE);
+            if due {
+                shown.set(Some(Instant::now()));
+            }
+            due
+        };
+        for wish in &wishes {
+            let imported = ctx.engine.import_history(wish, &mut |progress| {
+                if progress.of > 0 && due() {
+                    let (read, all) = (units::bytes(progress.bytes), units::bytes(progress.of_bytes));
+                    let line = format!(
+                        "{}   {} of {} files   {read} of {all}",
+                        progress.agent, progress.done, progress.of
+                    );
+                    context.printer.block(&[line.into()]);
+                }
+            });
+            context.printer.clear_status();
+            imports.extend(imported?);
+        }
+        ctx.engine.index_all(&mut |done, of| {
+            if of > 0 && due() {
+                context.printer.block(&[format!("indexing   {done} of {of} sessions").into()]);
+            }
+        })?;
+        context.printer.clear_status();
+    }
+    let at_home = wishes.iter().all(|wish| wish.path.is_none());
+    let reports = if at_home { ctx.engine.history_report(&agents)? } else { Vec::new() };
+    if context.printer.is_json() {
+        context.printer.json(&json!({ "agents": imports, "report": reports }))?;
+    } else {
+        tell(context, args.report, &imports, &reports)?;
+    }
+    ctx.finish();
+    Ok(())
+}
+
+fn tell(context: &Context, only_report: bool, imports: &[AgentImport], reports: &[AgentReport]) -> Outcome {
+    let printer = &context.printer;
+    let found: Vec<&AgentImport> = imports.iter().filter(|import| import.files > 0).collect();
+    if !only_report && found.is_empty() {
+        printer.talk(format!("no history of {} was found", CODING.join(", ")));
+        printer.hint("segno import PATH   imports from another place");
+        return Ok(());
+    }
+    for import in &found {
+        printer.data(summary(import))?;
+        for notice in &import.notices {
+            printer.warn(notice.clone());
+        }
+        if let Some(words) = damage(import) {
+            printer.talk(words);
+        }
+    }
+    for report in reports {
+        printer.data(standing(report))?;
+    }
+    for setting in reports.iter().filter(|report| report.going.is_some_and(|going| going > 0)) {
+        if let Some(words) = &setting.setting {
+            printer.hint(format!("{words}   keeps them"));
+        }
+    }
+    if only_report {
+        printer.hint("segno import   keeps all of it here");
+    } else if found.iter().any(|import| import.new_sessions + import.grown > 0) {
+        printer.hint("segno search WORDS   segno ls --all   segno cost --everywhere --by day");
+    }
+    Ok(())
+}
+
+fn summary(import: &AgentImport) -> String {
+    let mut words = vec![format!("{:<9}", import.agent)];
+    let changed = import.new_sessions + import.grown;
+    words.push(match (changed, import.unchanged == import.files) {
+        (0, true) => format!("{} as before", units::things(import.files, "file")),
+        (0, false) => "nothing new".to_owned(),
+        _ => format!("{} new, {} grown", units::things(import.new_sessions, "session"), import.grown),
+    });
+    let mut also = |count: u64, text: String| {
+        if count > 0 {
+            words.push(text);
+        }
+    };
+    also(import.events, units::things(import.events, "event"));
+    also(import.bytes, format!("{} read", units::bytes(import.bytes)));
+    also(import.recorded, format!("{} recorded here before", import.recorded));
+    also(import.copied, format!("{} in copies, counted once", units::things(import.copied, "message")));
+    also(import.only_prompts, format!("{} of which only the prompts are left", import.only_prompts));
+    also(import.removed, format!("{} left out: you removed them", import.removed));
+    words.join("   ")
+}
+
+/// What was damaged, in words.
+fn damage(import: &AgentImport) -> Option<String> {
+    let damage = import.damage;
+    let parts: Vec<String> = [
+        (damage.torn, "torn line"),
+        (damage.glued, "glued line"),
+        (damage.holes, "hole"),
+        (damage.oversized, "line over 16 MB"),
+        (damage.unfinished, "unfinished last line"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| units::things(count, word))
+    .collect();
+    (!parts.is_empty())
+        .then(|| format!("{}: read around {}; its files are as they were", import.agent, parts.join(", ")))
+}
+
+/// How an agent's own history stands, in words.
+fn standing(report: &AgentReport) -> String {
+    let mut words = vec![format!("{:<9}", report.agent)];
+    if let Some(listed) = report.listed {
+        words.push(format!("its own list knows {}", units::things(listed, "conversation")));
+    }
+    words.push(format!("{} left", units::things(report.left, "transcript")));
+    if let Some(deleted) = report.deleted.filter(|deleted| *deleted > 0) {
+        words.push(format!("{deleted} deleted by it, of which the prompts are left"));
+    }
+    match (report.going, report.keeps_days) {
+        (Some(going), Some(days)) => {
+            words.push(format!("{going} go within a week (it deletes after {days} days)"))
+        }
+        _ => words.push("it deletes none by itself".to_owned()),
+    }
+    words.join("   ")
+}

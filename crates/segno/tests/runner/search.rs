@@ -1,0 +1,192 @@
+//! `segno search`, and `segno import` of histories, as somebody types them.
+
+use serde_json::Value;
+
+use crate::common::TestEnv;
+
+fn hits(found: &Value) -> Vec<&Value> {
+    found["hits"].as_array().unwrap().iter().collect()
+}
+
+fn kinds(found: &Value) -> Vec<&str> {
+    hits(found).iter().map(|hit| hit["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn words_are_found_wherever_they_were_recorded() {
+    let env = TestEnv::new();
+    let first = env.json(&["new", "shop"])["session_id"].as_str().unwrap().to_owned();
+    env.ok(&["decide", "which cache?", "--choice", "none: we drop redis", "--because", "one process"]);
+    env.ok(&["note", "the cache of the shop is gone"]);
+    env.ok(&["error", "redis: connection refused"]);
+    env.ok(&["complete", &first]);
+    let second = env.json(&["new", "mail"])["session_id"].as_str().unwrap().to_owned();
+    env.ok(&["task", "add", "configure the relay"]);
+
+    let found = env.json(&["search", "drop", "redis"]);
+    assert_eq!(kinds(&found), ["decision"], "{found:#}");
+    let hit = &found["hits"][0];
+    assert_eq!((&hit["session_id"], &hit["topic"]), (&first.as_str().into(), &"shop".into()));
+    let (from, to) = (hit["marks"][0][0].as_u64().unwrap(), hit["marks"][0][1].as_u64().unwrap());
+    let snippet = hit["snippet"].as_str().unwrap();
+    assert_eq!(&snippet[usize::try_from(from).unwrap()..usize::try_from(to).unwrap()], "drop");
+    assert_eq!((&found["not_indexed"], &found["some_words"]), (&0.into(), &false.into()));
+
+    assert_eq!(kinds(&env.json(&["search", "\"connection refused\""])), ["error"]);
+    assert_eq!(kinds(&env.json(&["search", "config*"])), ["task"]);
+    assert_eq!(kinds(&env.json(&["search", "redis", "status:completed", "kind:error"])), ["error"]);
+    assert!(hits(&env.json(&["search", "redis", "status:active"])).is_empty());
+    assert!(hits(&env.json(&["search", "redis", "since:2199-01-01"])).is_empty());
+    assert_eq!(hits(&env.json(&["search", "redis", "--limit", "1"])).len(), 1);
+    let some = env.json(&["search", "when", "did", "we", "decide", "to", "drop", "redis?"]);
+    assert_eq!((&some["some_words"], kinds(&some)[0]), (&true.into(), "decision"));
+
+    // What is recorded later is found by the next search.
+    env.ok(&["note", "redis is back"]);
+    assert_eq!(hits(&env.json(&["search", "redis", "kind:note"])).len(), 1);
+    env.ok(&["rm", &second, "--yes"]);
+    assert!(hits(&env.json(&["search", "relay"])).is_empty());
+    let wrong = env.run(&["search", "agent:claude"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("say what to look for"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_damaged_index_is_found_and_made_anew() {
+    let env = TestEnv::new();
+    env.ok(&["new", "shop"]);
+    env.ok(&["note", "redis is gone"]);
+    assert_eq!(hits(&env.json(&["search", "redis"])).len(), 1);
+    let index =
+        env.files().into_keys().find(|path| path.to_string_lossy().ends_with("segno.db.index")).unwrap();
+    std::fs::write(env.path("").join(&index), vec![7; 9_000]).unwrap();
+    assert_eq!(hits(&env.json(&["search", "redis"])).len(), 1, "it follows from the store");
+    env.ok(&["doctor"]);
+}
+
+#[test]
+fn what_is_forgotten_is_found_no_more() {
+    let env = TestEnv::new();
+    env.ok(&["new", "shop"]);
+    env.ok(&["note", "we call it bumblebeehoney"]);
+    assert_eq!(hits(&env.json(&["search", "bumblebeehoney"])).len(), 1);
+    let forgot = env.feed(&["forget", "--yes"], b"bumblebeehoney");
+    assert!(forgot.status.success(), "{}", String::from_utf8_lossy(&forgot.stderr));
+    assert!(hits(&env.json(&["search", "bumblebeehoney"])).is_empty());
+    for (path, content) in env.files() {
+        if path.to_string_lossy().contains(".index") {
+            assert!(!content.windows(8).any(|part| part == b"bumblebe"), "{}", path.display());
+        }
+    }
+}
+
+const LINES: &str = r#"{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"shall we drop redis?"},"uuid":"u-1","timestamp":"2026-03-01T10:00:00.000Z","cwd":"/work/shop","sessionId":"S","version":"2.1.0"}
+{"parentUuid":"u-1","isSidechain":false,"message":{"id":"m-1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"yes, one process is enough"}],"usage":{"input_tokens":10,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":7}},"type":"assistant","uuid":"u-2","timestamp":"2026-03-01T10:00:05.000Z","cwd":"/work/shop","sessionId":"S","version":"2.1.0"}
+"#;
+
+fn totals(env: &TestEnv) -> (u64, u64) {
+    let cost = env.json(&["cost", "--everywhere"]);
+    let tokens = &cost["total"]["tokens"];
+    (tokens["input"].as_u64().unwrap_or(0), tokens["output"].as_u64().unwrap_or(0))
+}
+
+#[test]
+fn a_history_is_taken_in_once() {
+    let env = TestEnv::new();
+    let id = "0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00";
+    let place = format!("home/.claude/projects/-work-shop/{id}.jsonl");
+    env.write(&place, &LINES.replace("\"S\"", &format!("{id:?}")));
+    let gone = "{\"display\":\"fix the login\",\"timestamp\":1761000000000,\"project\":\"/work/old\",\"sessionId\":\"gone-1\"}\n";
+    let listed = format!("{{\"display\":\"shall we\",\"timestamp\":1772359200000,\"sessionId\":\"{id}\"}}\n");
+    env.write("home/.claude/history.jsonl", &format!("{gone}{listed}"));
+    let report = env.json(&["import", "--report"]);
+    let claude = &report["report"][0];
+    assert_eq!(
+        (&claude["listed"], &claude["left"], &claude["deleted"], &claude["keeps_days"]),
+        (&2.into(), &1.into(), &1.into(), &30.into()),
+        "{report:#}"
+    );
+    assert!(report["agents"].as_array().unwrap().is_empty(), "nothing is imported");
+
+    let before = env.read(&place);
+    let first = env.json(&["import"]);
+    let claude = &first["agents"][0];
+    assert_eq!((&claude["new_sessions"], &claude["only_prompts"]), (&2.into(), &1.into()), "{first:#}");
+    assert_eq!(totals(&env), (10, 7));
+    assert_eq!(env.read(&place), before, "the original is as it was");
+    let found = env.json(&["search", "redis", "agent:claude"]);
+    assert!(kinds(&found).contains(&"prompt"), "{found:#}");
+    let session = found["hits"][0]["session_id"].as_str().unwrap().to_owned();
+    assert!(session.starts_with("session_20260301_100000"), "it is as old as the conversation");
+    let state = env.json(&["state", &session]);
+    assert_eq!((&state["status"], &state["topic"]), (&"paused".into(), &"shall we drop redis?".into()));
+    assert_eq!(state["run"]["native_id"], id);
+    assert_eq!(state["project"]["path"], "/work/shop");
+    assert_eq!(
+        hits(&env.json(&["search", "login"])).len(),
+        2,
+        "the prompt of the one that is gone, and its topic"
+    );
+
+    let second = env.json(&["import"]);
+    assert_eq!((&second["agents"][0]["unchanged"], &second["agents"][0]["events"]), (&1.into(), &0.into()));
+    // It goes on, and only that is new.
+    let more = LINES.lines().nth(1).unwrap().replace("\"S\"", &format!("{id:?}"));
+    let more = more.replace("m-1", "m-2").replace("u-2", "u-3").replace("10:00:05", "10:05:00");
+    env.write(&place, &format!("{before}{more}\n{}", &more[..40]));
+    let third = env.json(&["import", "claude"]);
+    let claude = &third["agents"][0];
+    assert_eq!((&claude["new_sessions"], &claude["grown"]), (&0.into(), &1.into()), "{third:#}");
+    assert_eq!(claude["damage"]["unfinished"], 1);
+    assert_eq!(totals(&env), (20, 14));
+
+    // Whatever is forgotten of it, nothing is there twice.
+    let index = env.files().into_keys().filter(|path| path.to_string_lossy().contains("segno.db.index"));
+    for path in index.collect::<Vec<_>>() {
+        std::fs::remove_file(env.path("").join(path)).unwrap();
+    }
+    let again = env.json(&["import"]);
+    assert_eq!(again["agents"][0]["events"], 0, "{again:#}");
+    assert_eq!(totals(&env), (20, 14));
+    // What was removed stays so.
+    env.ok(&["rm", &session, "--yes"]);
+    env.write(&place, &format!("{before}{more}\n"));
+    assert_eq!(env.json(&["import"])["agents"][0]["removed"], 1);
+}
+
+#[test]
+fn damage_is_read_around() {
+    let one = LINES.replace("\"S\"", "\"0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00\"");
+    let (first, second) = one.split_once('\n').unwrap();
+    let second = second.trim();
+    let third = second.replace("m-1", "m-2").replace("u-2", "u-3");
+    let cases = [
+        ("glued", format!("{first}\n{}{second}\n{third}\n", &third[..60]), ["glued", "torn"]),
+        (
+            "holes",
+            format!("{first}\n{}\0\0\0\0\0\n{second}\n{third}\n", &third[..60]),
+            ["holes", "unfinished"],
+        ),
+        ("crlf", format!("{first}\r\n{second}\r\n{third}\r\n"), ["", ""]),
+        ("twice", format!("{first}\n{second}\n{second}\n{third}\n{third}\n"), ["", ""]),
+        (
+            "huge",
+            format!("{first}\n{{\"x\":\"{}\"}}\n{second}\n{third}\n", "y".repeat(17 << 20)),
+            ["oversized", ""],
+        ),
+    ];
+    for (name, content, counted) in cases {
+        let env = TestEnv::new();
+        env.write("home/x/0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00.jsonl", &content);
+        let path = env.path("home/x");
+        let import = env.json(&["import", path.to_str().unwrap()]);
+        let claude =
+            import["agents"].as_array().unwrap().iter().find(|one| one["agent"] == "claude").unwrap();
+        assert_eq!(claude["new_sessions"], 1, "{name}: {import:#}");
+        for what in counted.into_iter().filter(|what| !what.is_empty()) {
+            assert_eq!(claude["damage"][what], 1, "{name}: {import:#}");
+        }
+        assert_eq!(totals(&env), (20, 14), "{name}");
+        assert_eq!(env.read("home/x/0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00.jsonl"), content, "{name}");
+    }
+}
