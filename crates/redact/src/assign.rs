@@ -69,6 +69,7 @@ pub(crate) fn assigned(text: &[u8], keyword: Range<usize>) -> Option<Assigned> {
         }
         at += 1;
     }
+    at += if closed { subscript(text, at) } else { 0 };
     if at == name.end && text.get(at) == Some(&b'(') && matches!(text.get(at + 1), Some(b'"' | b'\'' | b'`'))
     {
         let (range, quoted) = value(text, at + 1, Sign::Call)?;
@@ -94,6 +95,18 @@ pub(crate) fn assigned(text: &[u8], keyword: Range<usize>) -> Option<Assigned> {
         return Some(Assigned { name, value: range, quoted, sign: Sign::Equals });
     }
     Some(Assigned { name, value: value.0, quoted: value.1, sign })
+}
+
+/// How long one more subscript is, with the space after it: `['password']['root'] = "value"`.
+fn subscript(text: &[u8], at: usize) -> usize {
+    let rest = &text[at..];
+    let quoted = rest.first() == Some(&b'[') && matches!(rest.get(1), Some(b'"' | b'\''));
+    let inside = rest.iter().skip(2).take(NAME_MOST).take_while(|b| in_name(**b)).count();
+    if !quoted || inside == 0 || rest.get(2 + inside) != rest.get(1) || rest.get(3 + inside) != Some(&b']') {
+        return 0;
+    }
+    let space = rest[4 + inside..].iter().take(4).take_while(|b| **b == b' ').count();
+    4 + inside + space
 }
 
 fn in_name(byte: u8) -> bool {
@@ -193,7 +206,7 @@ fn value(text: &[u8], mut at: usize, sign: Sign) -> Option<(Range<usize>, bool)>
     }
     at += space;
     // String prefixes of several languages: b"…", f'…', @"…", and the beginning of a list.
-    if matches!(first, b'b' | b'f' | b'r' | b'u' | b'@' | b'N' | b'L' | b'[')
+    if matches!(first, b'b' | b'f' | b'r' | b'u' | b'@' | b'N' | b'L' | b'[' | b':')
         && matches!(text.get(at + 1), Some(b'"' | b'\''))
     {
         at += 1;

@@ -42,6 +42,7 @@ pub(crate) fn fits(guess: Guess, value: &str) -> bool {
         Guess::Password => password(value, true, false),
         Guess::Token => token(value, true),
         Guess::Word => word(value),
+        Guess::Said => said(value),
     }
 }
 
@@ -83,7 +84,42 @@ pub(crate) fn word(value: &str) -> bool {
         && !code(value, false)
         && !tables::LABELS.contains(&lower.as_str())
         && (value.bytes().any(|b| b.is_ascii_digit())
-            || !tables::TALK_PARTS.iter().any(|part| lower.contains(part)))
+            || !crate::names::words(value).iter().any(|word| is_talk(word)))
+}
+
+/// Whether a word is made of what names of variables, fields and messages are made of: `passwordField`, `username`,
+/// but not `tulipfield`.
+fn is_talk(word: &str) -> bool {
+    const LONG: usize = 6;
+    const SHORT_REST: usize = 4;
+    let known = |part: &str| tables::TALK_PARTS.iter().any(|talk| part.starts_with(talk));
+    tables::TALK_PARTS.iter().any(|part| {
+        let rest = word.strip_prefix(part).or_else(|| word.strip_suffix(part));
+        part.len() >= LONG && word.contains(part)
+            || rest.is_some_and(|rest| rest.len() <= SHORT_REST || known(rest))
+    })
+}
+
+/// The same where a name is given the value by a blank, as an option is: words that go on with a sentence are none.
+pub(crate) fn given(value: &str) -> bool {
+    word(value) && !tables::SAID.contains(&value.to_lowercase().as_str())
+}
+
+/// Whether the value can be a password that somebody tells in a sentence: a plain word that is nothing one says of
+/// passwords ("stored", "required", "wrong"), or something that is no word at all.
+pub(crate) fn said(value: &str) -> bool {
+    let value = value.trim_end_matches(['.', '!', '?', ':', '-']);
+    let lower = value.to_lowercase();
+    let talk = || {
+        tables::SAID.contains(&lower.as_str()) || tables::SAID_ENDINGS.iter().any(|end| lower.ends_with(end))
+    };
+    let plain = value.bytes().all(|b| b.is_ascii_alphabetic() || b"-_'".contains(&b)) && !jumbled(value);
+    if plain { word(value) && !talk() } else { password(value, true, false) || spotted(value) }
+}
+
+/// Words with signs between them: `Walnut#Creek`.
+fn spotted(value: &str) -> bool {
+    value.bytes().any(|b| b"!#$@%^&*+~".contains(&b)) && word(value)
 }
 
 /// Whether letters of both cases follow each other without making words.
@@ -102,10 +138,10 @@ fn jumbled(value: &str) -> bool {
 pub(crate) fn plain_word(value: &str) -> bool {
     let bytes = value.as_bytes();
     let title = bytes[0].is_ascii_uppercase() && bytes[1..].iter().all(u8::is_ascii_lowercase);
-    (8..=64).contains(&value.len())
+    (6..=64).contains(&value.len())
         && bytes.iter().all(|b| b.is_ascii_alphabetic() || b"-_&+@".contains(b))
         && !title
-        && word(value)
+        && given(value)
 }
 
 /// Whether a word that only stands beside a password's name can be one: of more than small letters and a number.
@@ -127,6 +163,13 @@ pub(crate) fn login_pair(value: &str) -> bool {
     let is_pair =
         |(user, secret): (&str, &str)| simple(user) && !secret.contains(':') && password(secret, true, false);
     !code(value, true) && value.split_once(':').is_some_and(is_pair)
+}
+
+/// The same where the setting is about nothing else, so that a plain word will do.
+pub(crate) fn login_words(value: &str) -> bool {
+    value
+        .split_once([':', '/'])
+        .is_some_and(|(user, secret)| user.len() > 1 && !code(value, true) && word(secret))
 }
 
 /// Whether the value is several words that somebody thought of, and no label or request.
@@ -168,7 +211,12 @@ pub(crate) fn token(value: &str, quoted: bool) -> bool {
     let alphabet = bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"_-.+/=~:!@#$%^&*|".contains(b));
     let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = bytes.iter().filter(|b| b.is_ascii_alphabetic()).count();
-    if !alphabet || digits == 0 || letters == 0 || wordy(value) || placeholder(value) {
+    // Letters only are a token where there are many of both cases that make no words.
+    let shuffled = || {
+        let mixed = bytes.iter().any(u8::is_ascii_uppercase) && bytes.iter().any(u8::is_ascii_lowercase);
+        bytes.len() >= 24 && letters == bytes.len() && mixed && entropy::bits(bytes) >= 4.0
+    };
+    if !alphabet || digits == 0 && !shuffled() || letters == 0 || wordy(value) || placeholder(value) {
         return false;
     }
     let least = if bytes.len() < 20 { 3.0 } else { 3.3 };

@@ -54,7 +54,7 @@ pub(crate) fn promise(name: &str) -> Option<Promise> {
         return None;
     }
     let before = words.len().checked_sub(2).map(|i| words[i].as_str());
-    if matches!(joined.as_str(), "pwd" | "pass" | "pw" | "psw") {
+    if matches!(joined.as_str(), "pwd" | "pass" | "pw" | "psw" | "psk") {
         return Some(Promise::Short);
     }
     let ends = |list: &[&str]| list.iter().any(|end| joined.ends_with(end));
@@ -102,7 +102,7 @@ fn hinted(name: &[u8]) -> bool {
 }
 
 /// The words of a name in lower case: `DB_Pass`, `dbPass` and `db-pass` are all `db`, `pass`.
-fn words(name: &str) -> Vec<String> {
+pub(crate) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut fresh = true;
     let mut lower_before = false;

@@ -60,6 +60,8 @@ pub enum Guess {
     Token,
     /// Whatever is no label, no variable and no message: where all around it says that it is a password.
     Word,
+    /// The same in a sentence, where most words say something of a password instead of being one.
+    Said,
 }
 
 /// Why a rule cannot be used.

@@ -262,12 +262,22 @@ fn leaks_that_nobody_tuned_for() {
 }
 
 /// Two hundred texts each of twenty kinds of files, outputs and chats, in a dozen languages. Each set was written before
-/// its first measurement; rules were made for what stayed of the first two, and none for what stayed of the third.
+/// its first measurement; rules were made for what stayed.
 #[test]
 fn twenty_kinds_of_texts_lose_their_secrets() {
     check_leaks(include_str!("kinds-1.jsonl"), (200, 40), 5);
     check_leaks(include_str!("kinds-2.jsonl"), (200, 40), 5);
-    check_leaks(include_str!("kinds-3.jsonl"), (200, 40), 14);
+    check_leaks(include_str!("kinds-3.jsonl"), (200, 40), 5);
+}
+
+/// What tools print, people type and files hold while an agent works. Each set was written before its first
+/// measurement; rules were made for what stayed.
+#[test]
+fn transcripts_lose_their_secrets() {
+    check_leaks(include_str!("transcripts-1.jsonl"), (212, 40), 5);
+    check_leaks(include_str!("transcripts-2.jsonl"), (218, 40), 5);
+    check_leaks(include_str!("transcripts-3.jsonl"), (222, 40), 5);
+    check_leaks(include_str!("transcripts-4.jsonl"), (224, 40), 5);
 }
 
 fn check_leaks(lines: &str, expected: (usize, usize), most_left_in_percent: usize) {
