@@ -39,6 +39,7 @@ use crate::state::OpenRequest;
 use crate::state::State;
 use crate::state::percent_done;
 use crate::state::step_of;
+use crate::state::weighted;
 use crate::status::Status;
 
 /// The first event of a new session, as somebody would like it. Its id is a wish: the store moves it on if it is taken.
@@ -286,7 +287,8 @@ fn decide_plan(state: &State, command: Command) -> Result<Vec<Event>, Refusal> {
             let advanced = ev::PhaseAdvanced { from: state.phase.clone(), to, step, of };
             // The checkpoint stands for the end of the phase that is left, and carries its name.
             let name = state.phase.clone().unwrap_or_else(|| "start".to_owned());
-            let progress = state.progress_set.or_else(|| percent_done(step, of));
+            let weighted = || weighted(state.workflow.as_ref(), Some(&advanced.to), 0);
+            let progress = state.progress_set.or_else(weighted).or_else(|| percent_done(step, of));
             let made = checkpoint(state, Some(&name), CheckpointReason::PhaseComplete, progress);
             Ok(vec![advanced.into(), made])
         }

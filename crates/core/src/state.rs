@@ -8,6 +8,7 @@ mod loop_state;
 mod looping;
 mod parts;
 mod plan;
+mod progress;
 mod run;
 mod standing;
 mod tree;
@@ -42,9 +43,11 @@ pub use apply::FoldError;
 pub use apply::Mark;
 pub use parts::*;
 pub(crate) use plan::step_of;
+pub(crate) use progress::percent_done;
+pub(crate) use progress::weighted;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 18;
+pub const FOLD_VERSION: u32 = 19;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -249,12 +252,13 @@ pub struct State {
 }
 
 impl State {
-    /// How far the work has come, in percent: as somebody said, else as the steps tell.
+    /// How far the work has come, in percent: as somebody said, else by what the phases weigh, else as the steps tell.
     pub fn progress(&self) -> Option<u8> {
         if self.status == Status::Completed {
             return Some(100);
         }
-        self.progress_set.or_else(|| percent_done(self.step, self.of))
+        let weighted = || weighted(self.workflow.as_ref(), self.phase.as_deref(), self.iteration);
+        self.progress_set.or_else(weighted).or_else(|| percent_done(self.step, self.of))
     }
 
     /// Whether a budget is passed; the mark stays until it is extended.
@@ -305,11 +309,4 @@ impl State {
             (None, step) => step,
         }
     }
-}
-
-/// How far the work has come at the beginning of a step.
-pub(crate) fn percent_done(step: Option<u32>, of: Option<u32>) -> Option<u8> {
-    let of = u64::from(of.filter(|of| *of > 0)?);
-    let done = u64::from(step?.saturating_sub(1)).min(of);
-    u8::try_from(done * 100 / of).ok()
 }

@@ -206,6 +206,35 @@ fn progress_as_somebody_says_it_wins_until_the_end() {
 }
 
 #[test]
+fn phases_of_a_prp_weigh_what_they_take() {
+    let prp = |phases: &[&str]| Command::SetWorkflow {
+        workflow: Workflow {
+            name: "prp".to_owned(),
+            phases: phases.iter().copied().map(str::to_owned).collect(),
+        },
+    };
+    let mut story = Story::told(inputs![prp(&["RED", "GREEN", "REFACTOR", "DOCUMENT", "QA"]), phase("RED")]);
+    assert_eq!(story.state.progress(), Some(0));
+    story.ok(Command::StartIteration);
+    story.ok(Command::StartIteration);
+    assert_eq!(story.state.progress(), Some(2), "two of ten iterations of what weighs 10");
+    story.ok(phase("GREEN"));
+    assert_eq!(story.state.progress(), Some(10));
+    for _ in 0..12 {
+        story.ok(Command::StartIteration);
+    }
+    assert_eq!(story.state.progress(), Some(55), "a phase is never more than all of it");
+    story.ok(phase("QA"));
+    assert_eq!(story.state.progress(), Some(85));
+    assert_eq!(story.column(List::Checkpoints, "progress"), ["0", "10", "85"]);
+    // Without QA the others are the whole; other workflows count steps.
+    let story = Story::told(inputs![prp(&["RED", "GREEN", "REFACTOR", "DOCUMENT"]), phase("GREEN")]);
+    assert_eq!(story.state.progress(), Some(11));
+    let story = Story::told(inputs![prp(&["RED", "LUNCH"]), phase("LUNCH")]);
+    assert_eq!(story.state.progress(), Some(50));
+}
+
+#[test]
 fn what_a_workflow_keeps() {
     let set = |state| Command::SetWorkflowState { state };
     let mut story = Story::told(inputs![set(json!({ "gate": 1 }))]);

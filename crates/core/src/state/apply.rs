@@ -59,7 +59,10 @@ impl State {
     pub fn apply(&mut self, mark: &Mark, event: &Event) -> Applied {
         self.seq = mark.seq;
         let earliest = self.completed_at.unwrap_or(self.created_at).max(self.created_at);
-        self.updated_at = changed_at(self.updated_at, mark.at).max(earliest);
+        // Nothing happens in a session when its texts are forgotten: it does not become the one that was used last.
+        if !matches!(event, Event::TextsForgotten(_)) {
+            self.updated_at = changed_at(self.updated_at, mark.at).max(earliest);
+        }
         let applied = self.fold(mark, event);
         if applied == Applied::Counted {
             if crate::project::is_history(event) {
