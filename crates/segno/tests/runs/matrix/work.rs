@@ -10,6 +10,7 @@ use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 
 use super::Real;
+use crate::lab::until;
 
 #[rstest]
 fn plain_text(#[values("claude", "codex", "gemini", "opencode")] agent: &'static str) {
@@ -216,5 +217,37 @@ fn a_background_shell(#[values("claude", "codex", "gemini", "opencode")] agent: 
     }]);
     if agent == "claude" {
         assert_eq!(std::fs::read_to_string(real.file("late.txt")).unwrap(), "late\n");
+    }
+}
+
+/// What a person wrote between two calls, and what another session made, is left when the agent's work is taken back.
+#[rstest]
+fn taken_back_without_what_others_wrote(
+    #[values("claude", "codex", "gemini", "opencode")] agent: &'static str,
+) {
+    let turns = [
+        Turn::ops([Op::write("named.txt", "agent\n")]),
+        Turn::sh("echo agent > shell.txt").gate("between"),
+        "the end".into(),
+    ];
+    let Some(real) = Real::with(agent, turns) else { return };
+    std::fs::write(real.file("notes.md"), "old\n").unwrap();
+    let live = real.start(&[]);
+    real.wait_file("named.txt");
+    assert!(real.model.wait_held("between", crate::lab::PATIENCE), "the second call is held");
+    until("the first call has ended", || (real.lab.tools().first()?["state"] == "completed").then_some(()));
+    std::fs::write(real.file("notes.md"), "a person's\n").unwrap();
+    std::fs::write(real.file("idea.md"), "a person's\n").unwrap();
+    real.model.open_gate("between");
+    let said = live.finish();
+    assert_eq!(said.result()["outcome"], "completed", "{}", said.stderr);
+    let id = real.lab.state()["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(real.lab.run(&["run", "--", "sh", "-c", "echo theirs > other.txt"]).code, Some(0));
+    let undone = real.lab.json(&["undo", "--session", &id, "--yes"]);
+    assert!(!real.file("named.txt").exists() && !real.file("shell.txt").exists(), "{undone}");
+    for (name, content) in
+        [("notes.md", "a person's\n"), ("idea.md", "a person's\n"), ("other.txt", "theirs\n")]
+    {
+        assert_eq!(std::fs::read_to_string(real.file(name)).unwrap(), content, "{name}: {undone}");
     }
 }
