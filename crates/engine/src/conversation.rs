@@ -89,6 +89,9 @@ pub enum Spoken {
         duration_ms: u64,
         /// What it cost.
         cost_micros: Option<u64>,
+        /// The last of what it wrote to standard error.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stderr: Option<Text>,
     },
 }
 
@@ -190,6 +193,7 @@ impl Told {
                     reason: e.reason,
                     duration_ms: e.duration_ms,
                     cost_micros: e.cost_micros,
+                    stderr: e.stderr,
                 },
             ),
             // A session that came without its journal has rows of calls only.

@@ -242,9 +242,9 @@ impl<'a> CommandContext<'a> {
                                 "{text}; its agent (pid {}) is still running, and nobody drives it",
                                 agent.pid
                             ),
-                            format!("segno attach {0}   (or: segno kill {0})", tail(id)),
+                            format!("segno attach {0}   (or: segno kill {0})", self.engine.ending(id)),
                         ),
-                        None => (text, format!("segno show {}", short(id))),
+                        None => (text, format!("segno show {}", self.engine.ending(id))),
                     };
                     printer.warn_with(text, &[hint]);
                 }
@@ -344,7 +344,7 @@ impl<'a> CommandContext<'a> {
     /// used up.
     pub fn cap_hint(&self, state: &State) -> Option<String> {
         use segno_engine::core::event::Unit;
-        let session = Some(state.session_id);
+        let session = Some(self.engine.ending(state.session_id));
         if state.budget.is_exhausted() {
             return Some(extend_hint(Unit::Tokens, session));
         }
@@ -376,10 +376,10 @@ impl<'a> CommandContext<'a> {
     }
 }
 
-/// How to allow more.
-pub fn extend_hint(unit: segno_engine::core::event::Unit, session: Option<SessionId>) -> String {
+/// How to allow more, in the session that is named so.
+pub fn extend_hint(unit: segno_engine::core::event::Unit, session: Option<String>) -> String {
     use segno_engine::core::event::Unit;
-    let session = session.map_or(String::new(), |session| format!(" --session {}", tail(session)));
+    let session = session.map_or(String::new(), |session| format!(" --session {session}"));
     match unit {
         Unit::Tokens => format!("segno budget extend 50k{session}"),
         Unit::Cost => format!("segno budget cost 5 --extend{session}"),
@@ -401,23 +401,18 @@ pub fn day_hint(unit: segno_engine::core::event::Unit, used: u64, total: u64) ->
 }
 
 /// What to do about a model without a price.
-pub fn price_hint(session: Option<SessionId>) -> String {
-    let session = session.map_or(String::new(), |session| format!(" --session {}", tail(session)));
+pub fn price_hint(session: Option<String>) -> String {
+    let session = session.map_or(String::new(), |session| format!(" --session {session}"));
     format!(
         "give its price in prices.toml beside your configuration   (or cap tokens: segno budget set 500k{session}   \
              and only warn of money: segno budget cost 5 --advisory{session})"
     )
 }
 
-/// The last part of an id, enough to tell sessions apart in daily use.
-pub fn tail(id: SessionId) -> String {
-    let text = id.to_string();
-    text[text.len() - 6..].to_owned()
-}
-
-/// How an id is shown to people.
+/// How an id is shown to people. What they are told to type is [`segno_engine::Engine::ending`], which means no other session.
 pub fn short(id: SessionId) -> String {
-    format!("…{}", tail(id))
+    let text = id.to_string();
+    format!("…{}", &text[text.len() - 6..])
 }
 
 /// An id and what the session is about.

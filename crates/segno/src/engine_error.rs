@@ -3,7 +3,6 @@
 use crate::command_context::day_hint;
 use crate::command_context::extend_hint;
 use crate::command_context::price_hint;
-use crate::command_context::tail;
 use crate::error::CommandError;
 use crate::exit::ExitCode;
 
@@ -19,8 +18,7 @@ impl From<segno_engine::Error> for CommandError {
             E::SessionAlreadyActive { session } => (
                 ExitCode::AlreadyActive,
                 Some(format!(
-                    "segno complete {0}   (or: segno abort {0}, or: segno new --parallel)",
-                    tail(*session)
+                    "segno complete {session}   (or: segno abort {session}, or: segno new --parallel)"
                 )),
             ),
             E::NoActiveSession => (ExitCode::SessionNotFound, Some("segno new".to_owned())),
@@ -34,13 +32,13 @@ impl From<segno_engine::Error> for CommandError {
             E::SessionCorrupted { .. } => (ExitCode::StoreDamaged, Some("segno doctor".to_owned())),
             E::BudgetExceeded => (ExitCode::BudgetExhausted, Some("segno budget extend N".to_owned())),
             E::CapReached { session, unit, .. } => {
-                (ExitCode::BudgetExhausted, Some(extend_hint(*unit, Some(*session))))
+                (ExitCode::BudgetExhausted, Some(extend_hint(*unit, Some(session.to_string()))))
             }
             E::DayCapReached { unit, used, total, .. } => {
                 (ExitCode::BudgetExhausted, Some(day_hint(*unit, *used, *total)))
             }
             E::CostUnknown { session, .. } => {
-                (ExitCode::BudgetExhausted, Some(price_hint(*session)))
+                (ExitCode::BudgetExhausted, Some(price_hint(session.map(|session| session.to_string()))))
             }
             E::BadPrices { .. } => {
                 (ExitCode::Config, Some("repair it or move it away".to_owned()))
@@ -118,16 +116,16 @@ impl From<segno_engine::Error> for CommandError {
             }
             E::NotInstalled { how, .. } => (ExitCode::AgentMissing, Some(how.clone())),
             E::ConversationBusy { session, .. } => {
-                (ExitCode::Refused, Some(format!("segno stop {}   (or: --fork)", tail(*session))))
+                (ExitCode::Refused, Some(format!("segno stop {session}   (or: --fork)")))
             }
             E::NoConversation { session, .. } => {
-                (ExitCode::Refused, Some(format!("segno show {} --runs", tail(*session))))
+                (ExitCode::Refused, Some(format!("segno show {session} --runs")))
             }
             E::BreakerOpen { session } => {
-                (ExitCode::Refused, Some(format!("segno resume {} --reset-breaker", tail(*session))))
+                (ExitCode::Refused, Some(format!("segno resume {session} --reset-breaker")))
             }
             E::Ended { session, .. } => {
-                (ExitCode::Refused, Some(format!("segno run --continue-from {} …", tail(*session))))
+                (ExitCode::Refused, Some(format!("segno run --continue-from {session} …")))
             }
             E::ProgramNotText => (ExitCode::Failure, Some("--no-hooks".to_owned())),
             E::NotLaunched { .. } => (ExitCode::AgentMissing, None),

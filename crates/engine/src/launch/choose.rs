@@ -49,14 +49,15 @@ impl LaunchSettings {
     /// # Errors
     /// If no such agent is known, or it is not installed.
     pub fn choose(&self, who: &Who) -> Result<Chosen, Error> {
-        let (agent, settings) = self.known(who)?;
+        let (name, agent, settings) = self.known(who)?;
         let environment = self.environment_of(&settings);
-        let program = find(agent.as_ref(), &settings, &environment)?;
+        let program = find(&name, agent.as_ref(), &settings, &environment)?;
         let plain = settings.plain.clone();
         Ok(Chosen { agent, settings, plain, environment, program })
     }
 
-    fn known(&self, who: &Who) -> Result<(Box<dyn Agent>, AgentSettings), Error> {
+    /// The agent with the name by which people know it.
+    fn known(&self, who: &Who) -> Result<(String, Box<dyn Agent>, AgentSettings), Error> {
         let name = match who {
             Who::Usual => &self.agent,
             Who::Named(name) => name,
@@ -65,7 +66,8 @@ impl LaunchSettings {
                 let prompt = if *prompted { PromptVia::Stdin } else { PromptVia::None };
                 let plain = PlainConfig { command: words.clone(), prompt, ..PlainConfig::default() };
                 let agent = Box::new(Plain::new(plain.clone()));
-                return Ok((agent, AgentSettings { plain: Some(plain), ..AgentSettings::default() }));
+                let name = words.first().cloned().unwrap_or_default();
+                return Ok((name, agent, AgentSettings { plain: Some(plain), ..AgentSettings::default() }));
             }
         };
         let found;
@@ -77,10 +79,10 @@ impl LaunchSettings {
         };
         let settings = self.agents.get(name).cloned().unwrap_or_default();
         if let Some(plain) = settings.plain.clone() {
-            return Ok((Box::new(Plain::new(plain)), settings));
+            return Ok((name.clone(), Box::new(Plain::new(plain)), settings));
         }
         match segno_agents::by_name(name).filter(|_| segno_agents::CODING.contains(&name.as_str())) {
-            Some(agent) => Ok((agent, settings)),
+            Some(agent) => Ok((name.clone(), agent, settings)),
             None => {
                 let coding = segno_agents::CODING.iter().map(|name| (*name).to_owned());
                 let known = coding.chain(self.agents.keys().cloned()).collect();
@@ -100,7 +102,7 @@ impl LaunchSettings {
                 (None, Some(agent)) => agent,
                 (None, None) => continue,
             };
-            if find(agent.as_ref(), &own, &self.environment_of(&own)).is_ok() {
+            if find(&name, agent.as_ref(), &own, &self.environment_of(&own)).is_ok() {
                 return Ok(name);
             }
             tried.push(name);
@@ -126,6 +128,7 @@ impl LaunchSettings {
 
 /// The program, or how to get it.
 fn find(
+    name: &str,
     agent: &dyn Agent,
     settings: &AgentSettings,
     environment: &[(OsString, OsString)],
@@ -135,7 +138,7 @@ fn find(
     let names = if own.is_empty() { probe.programs } else { vec![own.clone()] };
     let found = names.iter().find_map(|name| find_program(name, environment));
     found.ok_or_else(|| Error::NotInstalled {
-        agent: agent.name().to_owned(),
+        agent: name.to_owned(),
         programs: names,
         how: probe.install_hint,
     })

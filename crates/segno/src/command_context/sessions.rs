@@ -10,7 +10,6 @@ use segno_engine::frontend::Question;
 
 use super::CommandContext;
 use super::short;
-use super::tail;
 use crate::ask::Terminal;
 use crate::commands::args::SessionRef;
 use crate::error::CommandError;
@@ -161,8 +160,11 @@ impl CommandContext<'_> {
         );
         for summary in sessions.iter().take(8) {
             let topic = summary.topic.as_deref().unwrap_or("");
-            error =
-                error.hint(format!("--session {}   {} {topic}", &tail(summary.session_id), summary.status));
+            error = error.hint(format!(
+                "--session {}   {} {topic}",
+                self.engine.ending(summary.session_id),
+                summary.status
+            ));
         }
         error
     }

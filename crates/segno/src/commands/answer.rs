@@ -14,7 +14,6 @@ use super::looping::loop_command;
 use super::resume;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -173,7 +172,7 @@ fn find(ctx: &CommandContext<'_>, id: &str) -> Outcome<Waiting> {
 
 fn give(ctx: &CommandContext<'_>, question: &Waiting, said: &str, by: &str) -> Outcome {
     let (id, session) = (&question.id, question.session_id);
-    let tail = tail(session);
+    let tail = ctx.engine.ending(session);
     let yes = said.eq_ignore_ascii_case("yes") || said.eq_ignore_ascii_case("y");
     let no = said.eq_ignore_ascii_case("no") || said.eq_ignore_ascii_case("n");
     let note = Some(said).filter(|_| !yes && !no);
@@ -231,6 +230,6 @@ fn go_on(ctx: &CommandContext<'_>, question: &Waiting, said: &str) -> Outcome {
         short(question.session_id),
         log.display()
     ))?;
-    printer.hint(format!("segno tail -f {}", tail(question.session_id)));
+    printer.hint(format!("segno tail -f {}", ctx.engine.ending(question.session_id)));
     Ok(())
 }

@@ -17,7 +17,6 @@ use super::run::finish;
 use super::run::follow;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -147,7 +146,7 @@ fn end(ctx: &CommandContext<'_>, id: SessionId, how: Ending) -> Outcome<Option<A
             "no_run",
             format!("no agent runs in session {}", short(id)),
         )
-        .hint(format!("segno show {}", tail(id)))),
+        .hint(format!("segno show {}", ctx.engine.ending(id)))),
     }
 }
 
@@ -155,6 +154,6 @@ fn wait(ctx: &CommandContext<'_>, id: SessionId, patience: Duration) -> Outcome 
     match ctx.engine.wait_until_undriven(id, patience)? {
         true => Ok(()),
         false => Err(CommandError::failure("still_running", "the run has not ended yet")
-            .hint(format!("segno kill {}", tail(id)))),
+            .hint(format!("segno kill {}", ctx.engine.ending(id)))),
     }
 }

@@ -13,7 +13,6 @@ use super::looping::status::breaker_words;
 use super::looping::status::the_status;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::output::units;
@@ -78,7 +77,7 @@ fn reset(context: &Context, id: Option<&SessionRef>, because: &str) -> Outcome {
     let id = ctx.session(id)?;
     let acted = ctx.act(id, vec![loop_command(LoopCommand::ResetBreaker { reason: because.to_owned() })])?;
     ctx.report(&acted, format!("the breaker of {} is closed", short(id)))?;
-    context.printer.hint(format!("segno resume {}", tail(id)));
+    context.printer.hint(format!("segno resume {}", ctx.engine.ending(id)));
     Ok(())
 }
 

@@ -183,7 +183,7 @@ pub fn show(context: &Context) -> Outcome {
 
 /// Answers a script: whether so many more tokens fit, and money is left.
 fn check(context: &Context, tokens: Option<u64>) -> Outcome {
-    let (_ctx, state) = look(context)?;
+    let (ctx, state) = look(context)?;
     let (budget, cost) = (&state.budget, &state.cost);
     let required = tokens.unwrap_or(1);
     let fits = budget.can_continue(required);
@@ -213,7 +213,7 @@ fn check(context: &Context, tokens: Option<u64>) -> Outcome {
         Unit::Cost => "the cost budget is used up".to_owned(),
     };
     Err(CommandError::new(ExitCode::BudgetExhausted, "budget_exceeded", why)
-        .hint(extend_hint(unit, Some(state.session_id))))
+        .hint(extend_hint(unit, Some(ctx.engine.ending(state.session_id)))))
 }
 
 /// How much of the tokens is used, in words for people.

@@ -106,7 +106,11 @@ impl Chat<'_> {
                 let version = version.as_deref().map_or(String::new(), |version| format!(" {version}"));
                 self.rule(&format!("{agent}{version} starts"));
             }
-            Spoken::RunEnded { outcome, reason, duration_ms, cost_micros } => {
+            Spoken::RunEnded { outcome, reason, duration_ms, cost_micros, stderr } => {
+                if let Some(stderr) = stderr.as_ref().filter(|text| !text.excerpt().trim().is_empty()) {
+                    self.says(entry, "standard error", Meaning::Dim);
+                    self.body(stderr, Meaning::Plain);
+                }
                 let mut parts = vec![outcome.replace('_', " ")];
                 let reason = reason.excerpt().lines().next().unwrap_or_default();
                 parts.extend(

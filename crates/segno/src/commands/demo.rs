@@ -14,7 +14,6 @@ use segno_engine::run::start_background;
 
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::config::env::Environment;
 use crate::config::env::variable_of;
 use crate::context::Context;
@@ -201,8 +200,8 @@ impl Show<'_> {
                 .painted(Meaning::Done, "completed")
                 .plain(format!("   {} runs, {} calls", state.counts.runs, state.calls.total)),
         );
-        let tail = tail(state.session_id);
-        printer.hint(format!("segno show {tail} --tools   segno undo --session {tail}"));
+        let id = state.session_id;
+        printer.hint(format!("segno show {id} --tools   segno undo --session {id}"));
         if printer.is_json() {
             printer.json(&segno_engine::core::Summary::from(state))?;
         }

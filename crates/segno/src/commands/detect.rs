@@ -17,7 +17,6 @@ use serde_json::json;
 use super::args::OneSession;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -103,7 +102,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         line = line.plain(format!("   {reason}"));
     }
     context.printer.data(line)?;
-    let tail = tail(session);
+    let tail = ctx.as_ref().map_or_else(|| session.to_string(), |ctx| ctx.engine.ending(session));
     context.printer.hint(match found.action {
         Action::CreateNew => "segno run --prompt …   begins a new session".to_owned(),
         Action::OfferResume => format!("segno resume {tail}   (or: segno abandon {tail})"),

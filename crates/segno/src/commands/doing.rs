@@ -6,7 +6,6 @@ use segno_engine::core::State;
 use segno_engine::core::Status;
 
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::exit::ExitCode;
@@ -34,7 +33,7 @@ pub(super) fn record_for<I: Into<Input>>(
         if !error.hints().is_empty() {
             return error;
         }
-        let tail = tail(id);
+        let tail = ctx.engine.ending(id);
         match ctx.engine.load(id).map(|loaded| loaded.state.status) {
             Ok(Status::Paused | Status::Interrupted) => {
                 error.hint(format!("segno resume {tail}   (or: segno abort {tail})"))

@@ -16,7 +16,6 @@ use super::looping::status::gate_lines;
 use super::looping::status::the_status;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -130,7 +129,10 @@ fn measure(context: &Context, id: Option<&SessionRef>) -> Outcome {
     let why = format!("the gate of {} is closed", status.phase);
     let error = CommandError::failure("gate_closed", why);
     Err(match gate.conditions.iter().any(|one| !one.holds && one.acceptable) {
-        true => error.hint(format!("segno gate accept {} --because \"…\"   if that is all right", tail(id))),
+        true => error.hint(format!(
+            "segno gate accept {} --because \"…\"   if that is all right",
+            ctx.engine.ending(id)
+        )),
         false => error,
     })
 }

@@ -7,7 +7,6 @@ use segno_engine::looping;
 
 use super::args::OneSession;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::command_context::title;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -231,7 +230,7 @@ pub(super) fn explain(
         return error;
     }
     let Ok(loaded) = ctx.engine.load(id) else { return error };
-    let tail = tail(id);
+    let tail = ctx.engine.ending(id);
     let hint = match loaded.state.status {
         Status::Active => format!("segno pause {tail}   (or: segno complete {tail})"),
         Status::Paused | Status::Interrupted => format!("segno resume {tail}   (or: segno abort {tail})"),

@@ -172,13 +172,16 @@ fn print(context: &Context, full: Option<&Engine>, teller: &mut Teller, row: &Ev
             };
             let note =
                 if told.note.is_empty() { String::new() } else { format!("   {}", one_line(&told.note)) };
-            printer.data(
-                Text::new()
-                    .painted(Meaning::Dim, format!("{:>6}  {at:>8}  ", event.seq))
-                    .painted(told.meaning, format!("{:<12}  ", one_line(&told.word)))
-                    .plain(one_line(&told.what))
-                    .painted(Meaning::Dim, note),
-            )?;
+            let line = Text::new()
+                .painted(Meaning::Dim, format!("{:>6}  {at:>8}  ", event.seq))
+                .painted(told.meaning, format!("{:<12}  ", one_line(&told.word)))
+                .plain(one_line(&told.what))
+                .painted(Meaning::Dim, note);
+            // What is cut on a narrow terminal can be asked for.
+            printer.data(match printer.data_width().filter(|_| full.is_none()) {
+                Some(width) => line.cut(width),
+                None => line,
+            })?;
             match full {
                 Some(engine) => print_texts(context, engine, &event.body),
                 None => Ok(()),

@@ -18,7 +18,6 @@ use super::args::dollars;
 use super::looping::plan::bad_workflow;
 use super::run::Next;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::command_context::title;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -80,18 +79,22 @@ pub struct Args {
 /// # Errors
 /// If the command cannot do what it was asked.
 pub fn run(context: &Context, args: &Args) -> Outcome {
-    begin(context, args, |state| {
+    begin(context, args, |ctx, state| {
         let printer = &context.printer;
         printer.data(state.session_id.to_string())?;
         printer.talk(describe(state));
-        let id = tail(state.session_id);
+        let id = ctx.engine.ending(state.session_id);
         printer.hint(format!("segno show {id}   segno phase NAME   segno complete {id}"));
         Ok(())
     })
 }
 
 /// The same, with other words about the session that was made.
-pub(super) fn begin(context: &Context, args: &Args, tell: impl FnOnce(&State) -> Outcome) -> Outcome {
+pub(super) fn begin(
+    context: &Context,
+    args: &Args,
+    tell: impl FnOnce(&CommandContext<'_>, &State) -> Outcome,
+) -> Outcome {
     let ctx = match args.hold {
         true => CommandContext::open_to_stay(context)?,
         false => CommandContext::open_to_begin(context)?,
@@ -143,7 +146,7 @@ pub(super) fn begin(context: &Context, args: &Args, tell: impl FnOnce(&State) ->
     if printer.is_json() {
         printer.json(&Summary::from(&acted.state))?;
     } else {
-        tell(&acted.state)?;
+        tell(&ctx, &acted.state)?;
     }
     if let Some(held) = held {
         printer.flush()?;
@@ -176,8 +179,10 @@ fn conflicting(ctx: &CommandContext<'_>, error: segno_engine::Error) -> CommandE
     let segno_engine::Error::SessionAlreadyActive { session } = error else { return error.into() };
     let active = ctx.engine.load(session).is_ok_and(|loaded| loaded.state.status == Status::Active);
     let first = if active { "complete" } else { "resume" };
-    CommandError::new(ExitCode::AlreadyActive, error.code(), error.to_string())
-        .hint(format!("segno {first} {0}   (or: segno abort {0}, or: segno new --parallel)", tail(session)))
+    CommandError::new(ExitCode::AlreadyActive, error.code(), error.to_string()).hint(format!(
+        "segno {first} {0}   (or: segno abort {0}, or: segno new --parallel)",
+        ctx.engine.ending(session)
+    ))
 }
 
 fn describe(state: &State) -> Text {

@@ -17,7 +17,6 @@ use super::args::OneSession;
 use super::args::Page;
 use super::lists;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::output::Text;
@@ -150,9 +149,11 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     context.printer.table(&table)?;
     if let Some(agent) = segno_engine::run::living_agent(&state).filter(|_| lease.is_none()) {
         let text = format!("its agent (pid {}) is still running, and nobody drives it", agent.pid);
-        context.printer.warn_with(text, &[format!("segno attach {0}   (or: segno kill {0})", tail(id))]);
+        context
+            .printer
+            .warn_with(text, &[format!("segno attach {0}   (or: segno kill {0})", ctx.engine.ending(id))]);
     }
-    context.printer.hint(next(&state));
+    context.printer.hint(next(&state, &ctx.engine.ending(id)));
     Ok(())
 }
 
@@ -319,8 +320,7 @@ fn workflow(context: &Context, state: &State) -> Text {
 }
 
 /// What to type next.
-fn next(state: &State) -> String {
-    let id = tail(state.session_id);
+fn next(state: &State, id: &str) -> String {
     match state.status {
         Status::Active => format!("segno log {id}   segno pause {id}   segno complete {id}"),
         Status::Paused | Status::Interrupted => format!("segno resume {id}   segno abort {id}"),

@@ -19,7 +19,6 @@ use serde_json::json;
 
 use crate::ask::Terminal;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -310,7 +309,7 @@ fn arrived(ctx: &CommandContext<'_>, session: SessionId, target: &Checkpoint, go
         printer.talk(format!("  {branch}"));
     }
     if let Some(safety) = gone.safety {
-        let tail = tail(session);
+        let tail = ctx.engine.ending(session);
         printer.hint(format!("what was there before: segno checkpoint restore {safety} --session {tail}"));
     }
     ctx.finish();

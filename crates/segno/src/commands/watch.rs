@@ -120,7 +120,11 @@ fn follow(context: &Context, once: bool) -> Outcome {
         for session in &interrupted {
             match printer.is_json() {
                 true => printer.json_line(&json!({ "session_id": session, "what": "interrupted" }))?,
-                false => printer.talk(format!("{}  its agent died: segno show {0}", short(*session))),
+                false => printer.talk(format!(
+                    "{}  its agent died: segno show {}",
+                    short(*session),
+                    ctx.engine.ending(*session)
+                )),
             }
         }
         for session in read {

@@ -74,6 +74,17 @@ impl Target {
                 problem: "has tables of its own; write [agents.NAME] into the file".to_owned(),
             });
         }
+        // A store that cannot be opened would stop every command, this one too.
+        if key.kind == super::schema::Kind::StoreUrl
+            && !text.is_empty()
+            && segno_engine::StoreLocation::parse(text).is_err()
+        {
+            return Err(Error::Invalid {
+                origin: String::new(),
+                key: key.name.to_owned(),
+                problem: "must be empty or sqlite:PATH: sessions are kept in SQLite only".to_owned(),
+            });
+        }
         let _lock = self.lock()?;
         let mut document = self.read()?;
         let mut new: toml_edit::Value = value

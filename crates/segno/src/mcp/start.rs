@@ -14,7 +14,6 @@ use serde_json::json;
 
 use super::worker::Worker;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::commands::args::OneSession;
 use crate::commands::lifecycle::PauseArgs;
 use crate::commands::resume::in_background as in_background_again;
@@ -51,7 +50,8 @@ impl Progress {
 
     /// What the caller is told.
     pub(super) fn document(&self) -> Value {
-        let id = tail(self.session);
+        let id = self.session.to_string();
+        let id = &id[id.len() - 6..];
         let hint = match (self.is_over(), self.failed()) {
             (false, _) => "it goes on; ask with status",
             (true, true) => "it needs a person: segno show, then segno resume",
@@ -125,7 +125,7 @@ pub(super) fn pause_loop(worker: &Worker<'_, '_>, reason: Option<String>) -> Out
 /// Goes on with the loop of this project in the background. One that goes on already is left alone.
 pub(super) fn resume_loop(worker: &Worker<'_, '_>) -> Outcome<Value> {
     let (context, state) = (worker.context(), the_loop(worker)?);
-    let id = tail(state.session_id);
+    let id = state.session_id;
     let begun = match state.status {
         Status::Active => false,
         Status::Halted => {

@@ -171,6 +171,12 @@ fn first(text: &Content) -> String {
     text.excerpt().lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }
 
+/// The last line of a text that has something on it.
+fn last(text: &Content) -> String {
+    let mut lines = text.excerpt().lines().map(str::trim);
+    lines.rfind(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
 fn maybe(text: Option<&Content>) -> String {
     text.map(first).unwrap_or_default()
 }
@@ -404,7 +410,10 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
             let cost = e.cost_micros.map(units::dollars).unwrap_or_default();
             let took = units::duration(Duration::from_millis(e.duration_ms));
             let (outcome, reason) = (e.outcome.replace('_', " "), first(&e.reason));
-            let what = if reason == outcome { outcome } else { parts(&[outcome, reason]) };
+            let stderr = e.stderr.as_ref().map(last).filter(|line| !line.is_empty() && *line != reason);
+            let stderr = stderr.map_or_else(String::new, |line| format!("standard error: {line}"));
+            let reason = if reason == outcome { String::new() } else { reason };
+            let what = parts(&[outcome, reason, stderr]);
             colored(meaning, noted("run ended", what, parts(&[took, exit, cost])))
         }
         Event::Said(e) => {

@@ -129,6 +129,11 @@ impl Printer {
         self.err.width.or(self.out.width)
     }
 
+    /// How wide the terminal is that data goes to, if it goes to one.
+    pub const fn data_width(&self) -> Option<usize> {
+        self.out.width
+    }
+
     /// Writes a table to standard output, cut to the width of the terminal.
     ///
     /// # Errors

@@ -112,6 +112,10 @@ promise!(
         {
             assert_eq!(env.json(&["ls", "--status", word])["total"], count, "{word}");
         }
+        env.ok(&["pause"]);
+        for (word, count) in [("running", 0), ("suspended", 1), ("crashed", 0)] {
+            assert_eq!(env.json(&["ls", "--status", word])["total"], count, "{word}, paused");
+        }
     }
 );
 
@@ -348,7 +352,15 @@ promise!(
         let terminal = Terminal::open(&lab);
         for columns in [60, 80, 100, 200] {
             terminal.resize(columns, 30);
-            for command in ["ls", "ls --everywhere", "show last", "show last --history", "checkpoint list"] {
+            for command in [
+                "ls",
+                "ls --everywhere",
+                "show last",
+                "show last --history",
+                "checkpoint list",
+                "log last",
+                "history last",
+            ] {
                 let place = terminal.place();
                 // What is typed is shown too, but not like this.
                 let typed =
@@ -364,6 +376,82 @@ promise!(
                 }
             }
         }
+    }
+);
+
+promise!(
+    /// The line above a run fits the terminal too: the topic gives way, the session and the agent stay.
+    fn the_line_above_a_run_fits_the_terminal() {
+        let lab = Lab::new();
+        let terminal = Terminal::open(&lab);
+        for columns in [60, 80] {
+            terminal.resize(columns, 30);
+            let place = terminal.place();
+            let long = "a login form with a second factor and a way back for those who lost theirs";
+            terminal
+                .type_keys(&format!("$SEGNO --color never run --topic '{long}' -- true; echo en''d{ENTER}"));
+            terminal.wait_for(place, "end\r\n");
+            let shown = terminal.since(place);
+            let line = shown.lines().find(|line| line.starts_with("segno  session")).unwrap().trim_end();
+            let wide = unicode_width::UnicodeWidthStr::width(line);
+            assert!(wide <= usize::from(columns), "{wide} at {columns}: {line:?}");
+            assert!(line.contains("  a login") && line.ends_with("   plain"), "{line:?}");
+        }
+    }
+);
+
+promise!(
+    /// What one is told to type names the session that is meant, also if another one's id ends the same.
+    fn a_hint_names_one_session() {
+        let lab = Lab::new();
+        let make = |topic: &str| lab.run(&["new", topic, "--parallel"]).text().trim().to_owned();
+        let (other, meant) = (make("other"), make("meant"));
+        let alike = format!("session_20200101_000000_{}", &meant[meant.len() - 6..]);
+        let store = lab.home.path().join(".local/share/segno/segno.db");
+        let db = rusqlite::Connection::open(store).unwrap();
+        assert_eq!(db.execute("UPDATE sessions SET id = ?1 WHERE id = ?2", [&alike, &other]).unwrap(), 1);
+        drop(db);
+        for (args, word) in [(vec!["show", &meant], "log"), (vec!["pause", &meant], "resume")] {
+            let said = lab.run(&args);
+            assert_eq!(said.code, Some(0), "{}", said.stderr);
+            let typed = said.stderr.split(&format!("segno {word} ")).nth(1).unwrap();
+            let typed = typed.split_whitespace().next().unwrap();
+            assert!(meant.ends_with(typed) && !alike.ends_with(typed), "{args:?}: {}", said.stderr);
+            let found = lab.json(&["show", typed])["state"]["session_id"].clone();
+            assert_eq!(found, meant.as_str());
+        }
+    }
+);
+
+promise!(
+    /// What a command wrote to standard error can be read where one reads what it did.
+    fn standard_error_of_a_command_is_in_the_views() {
+        let lab = Lab::new();
+        assert_eq!(lab.run(&["run", "--", "sh", "-c", "echo out; echo oh-dear >&2"]).code, Some(0));
+        let log = lab.run(&["log"]).text();
+        assert!(log.contains("completed   standard error: oh-dear"), "{log}");
+        let chat = lab.run(&["show", "--conversation"]).text();
+        let (said, after) = chat.split_once("standard error  ").unwrap();
+        assert!(said.contains("\n  out\n") && after.contains("\n  oh-dear\n"), "{chat}");
+    }
+);
+
+promise!(
+    /// A program that is not there is called by its name, and a store that cannot be opened is no setting.
+    fn what_is_not_there_is_called_by_its_name() {
+        let lab = Lab::new();
+        let said = lab.run(&["run", "--", "no-such-program", "x"]);
+        assert!(
+            said.stderr
+                .contains("error: no-such-program is not installed: there is no no-such-program in PATH"),
+            "{}",
+            said.stderr
+        );
+        let said = lab.run(&["config", "set", "store.url", "postgres://me:hunter2@db/x"]);
+        assert_eq!(said.code, Some(13), "{}", said.stderr);
+        assert!(said.stderr.contains("must be empty or sqlite:PATH"), "{}", said.stderr);
+        assert!(!said.stderr.contains("hunter2"), "{}", said.stderr);
+        assert_eq!(lab.run(&["config", "get", "store.url"]).text().trim(), "");
     }
 );
 

@@ -114,6 +114,22 @@ promise!(
 );
 
 promise!(
+    /// The session whose texts are forgotten does not become the one that is meant when none is named.
+    fn forgetting_texts_changes_no_default() {
+        let env = world();
+        let latest = || env.json(&["show"])["state"]["session_id"].as_str().unwrap().to_owned();
+        env.ok(&["run", "--", "/bin/sh", "-c", "echo one"]);
+        let first = latest();
+        env.ok(&["run", "--", "/bin/sh", "-c", "echo two"]);
+        let second = latest();
+        assert_ne!(first, second);
+        env.ok(&["forget", "--session", &first, "--yes"]);
+        assert_eq!(latest(), second);
+        env.ok(&["doctor", "--deep"]);
+    }
+);
+
+promise!(
     /// Checkpoints lose the files that hold it and nothing else; going back leaves those files as they are.
     fn going_back_works_without_what_was_forgotten() {
         let env = world();

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::commands::args::SessionRef;
 use crate::commands::args::TextSource;
 use crate::commands::looping::status::the_status;
@@ -50,7 +49,7 @@ pub(super) fn list(context: &Context, id: Option<&SessionRef>) -> Outcome {
         }
     }
     if let Some((phase, _)) = receipts.last() {
-        printer.hint(format!("segno gate {} --verify {phase}", tail(id)));
+        printer.hint(format!("segno gate {} --verify {phase}", ctx.engine.ending(id)));
     }
     ctx.finish();
     Ok(())
@@ -134,7 +133,7 @@ fn find(
         let why = format!("{} has no receipt of {which}, and there is no such file", short(id));
         let error = CommandError::new(ExitCode::Refused, "no_receipt", why);
         return Err(match names.is_empty() {
-            true => error.hint(format!("segno gate receipts {}", tail(id))),
+            true => error.hint(format!("segno gate receipts {}", ctx.engine.ending(id))),
             false => error.hint(format!("there are receipts of {}", names.join(", "))),
         });
     }

@@ -175,7 +175,7 @@ fn the_loop(state: &State) -> Outcome<&LoopState> {
     let id = state.session_id;
     state.looping.as_deref().ok_or_else(|| {
         CommandError::new(ExitCode::Refused, "no_loop", format!("{} is no loop", short(id)))
-            .hint(format!("segno resume {}", crate::command_context::tail(id)))
+            .hint(format!("segno resume {id}"))
     })
 }
 

@@ -25,7 +25,6 @@ use super::loop_command;
 use super::the_loop;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::commands::args::SessionRef;
 use crate::commands::run::View;
 use crate::commands::run::print_beside;
@@ -189,7 +188,7 @@ pub(super) fn retry(context: &Context, item: &str, id: Option<&SessionRef>) -> O
     if stand.end.is_none() {
         let why = format!("item {item} is being worked on");
         return Err(CommandError::new(ExitCode::Refused, "item_in_work", why)
-            .hint(format!("segno loop status {}", tail(id))));
+            .hint(format!("segno loop status {}", ctx.engine.ending(id))));
     }
     let again = LoopCommand::EndItem {
         item: WorkItemMark { id: item.to_owned(), title: stand.title.clone() },
@@ -202,7 +201,7 @@ pub(super) fn retry(context: &Context, item: &str, id: Option<&SessionRef>) -> O
     let acted = ctx.act(id, vec![loop_command(again)])?;
     ctx.report(&acted, format!("item {item} is tried again from the beginning"))?;
     if acted.state.driver.is_none() {
-        context.printer.hint(format!("segno loop resume {}", tail(id)));
+        context.printer.hint(format!("segno loop resume {}", ctx.engine.ending(id)));
     }
     Ok(())
 }
@@ -216,7 +215,8 @@ pub(super) fn worked_on(ctx: &CommandContext<'_>, id: SessionId) -> Outcome<Sess
     }
     begun_item(looping).and_then(|(_, stand)| stand.session).ok_or_else(|| {
         let why = format!("{} works on no item now, so nobody would be told", short(id));
-        CommandError::new(ExitCode::Refused, "no_item", why).hint(format!("segno loop status {}", tail(id)))
+        CommandError::new(ExitCode::Refused, "no_item", why)
+            .hint(format!("segno loop status {}", ctx.engine.ending(id)))
     })
 }
 

@@ -12,7 +12,6 @@ use serde_json::json;
 
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::exit::ExitCode;
@@ -32,7 +31,7 @@ pub(super) fn report(ctx: &CommandContext<'_>, ended: &LoopEnded) -> Outcome {
     }
     ctx.finish();
     if exit == ExitCode::Ok {
-        let id = tail(ended.state.session_id);
+        let id = ctx.engine.ending(ended.state.session_id);
         printer.hint(format!(
             "segno show {id}   segno cost --by phase --session {id}   segno undo --session {id}"
         ));
@@ -71,7 +70,7 @@ fn waits(ended: &LoopEnded) -> Option<segno_engine::core::Timestamp> {
 
 /// What can be typed next.
 fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
-    let id = tail(ended.state.session_id);
+    let id = ctx.engine.ending(ended.state.session_id);
     if ended.state.breakpoint.is_some() {
         return format!(
             "look at it, then: segno breakpoint continue --session {id}   and: segno resume {id}"

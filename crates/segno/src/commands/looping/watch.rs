@@ -20,7 +20,6 @@ use segno_engine::run::Stop;
 use super::live::Live;
 use super::result;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::commands::run::follow;
 use crate::commands::run::settings;
 use crate::error::CommandError;
@@ -110,7 +109,7 @@ pub(super) fn drive(
 
 /// A loop that is halted says what can be typed, and when it may be tried by itself.
 fn explain(ctx: &CommandContext<'_>, session: SessionId, why: segno_engine::Error) -> CommandError {
-    let id = tail(session);
+    let id = ctx.engine.ending(session);
     // Who comes too early can say that they mean it.
     if matches!(why, segno_engine::Error::Refused(Refusal::Already(_))) {
         return CommandError::from(why).hint(format!("segno loop resume {id} --now   goes on at once"));

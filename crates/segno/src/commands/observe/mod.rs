@@ -125,7 +125,7 @@ fn one(context: &Context, command: &str, yes: bool) -> Outcome {
                 cli::Command::Resume(args) => resume(context, args),
                 // It has the nine steps, and is told of as the document does.
                 cli::Command::New(args) => {
-                    super::new::begin(context, &args, |state| show(context, panels::started(state)))
+                    super::new::begin(context, &args, |_, state| show(context, panels::started(state)))
                 }
                 cli::Command::Show(args) => info(context, &args),
                 command => super::run(context, &command),

@@ -15,7 +15,6 @@ use super::Args;
 use super::From;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::commands::ls;
 use crate::config::env::Environment;
 use crate::context::Context;
@@ -42,7 +41,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Outcome {
         let id = session.session_id;
         printer.warn_with(
             format!("{} is not resumed: its project {} is gone", short(id), session.project),
-            &[format!("segno abort {}   gives it up", tail(id))],
+            &[format!("segno abort {}   gives it up", ctx.engine.ending(id))],
         );
     }
     if with_agent.is_empty() {
@@ -72,7 +71,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Outcome {
     if printer.is_json() {
         return printer.json(&json!({ "resumed": begun }));
     }
-    let last = with_agent.first().map_or(String::new(), |session| tail(session.session_id));
+    let last = with_agent.first().map_or(String::new(), |session| ctx.engine.ending(session.session_id));
     printer.hint(format!("segno ls --everywhere   segno tail -f {last}"));
     Ok(())
 }

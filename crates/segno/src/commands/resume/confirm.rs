@@ -7,7 +7,6 @@ use segno_engine::resume::Resumption;
 use serde_json::json;
 
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::command_context::title;
 use crate::error::Outcome;
 use crate::output::Text;
@@ -90,7 +89,7 @@ pub(super) fn finish(
         }))?;
     }
     if was_plain && !resumption.finished {
-        let id = tail(state.session_id);
+        let id = ctx.engine.ending(state.session_id);
         printer.hint(format!("its command is not run again by itself: segno run --session {id} -- …"));
     }
     ctx.finish();

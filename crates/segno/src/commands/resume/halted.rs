@@ -12,7 +12,6 @@ use segno_engine::core::looping::breaker_status;
 use super::panel::Panel;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::command_context::title;
 use crate::commands::looping::go_on;
 use crate::commands::looping::loop_command;
@@ -72,9 +71,8 @@ pub(super) fn take_up(ctx: &CommandContext<'_>, state: &State, asks: bool) -> Ou
             let acted = ctx.act(id, vec![Command::Abort { reason }])?;
             ctx.report(&acted, Text::new().plain("aborted ").then(title(&acted.state)))
         }
-        _ => {
-            Err(cancelled("nothing was done").hint(format!("segno breaker status {}   says more", tail(id))))
-        }
+        _ => Err(cancelled("nothing was done")
+            .hint(format!("segno breaker status {}   says more", ctx.engine.ending(id)))),
     }
 }
 

@@ -45,7 +45,6 @@ use super::run::Resumed;
 use super::run::resume_run;
 use crate::ask::Terminal;
 use crate::command_context::CommandContext;
-use crate::command_context::tail;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -174,23 +173,23 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let id = which(&ctx, args)?;
     let (state, options) = ctx.engine.recovery_options(id)?;
     if args.options {
-        return show_options(context, &state, &options);
+        return show_options(&ctx, &state, &options);
     }
     if args.show_brief {
         return show_brief(&ctx, args, &state);
     }
     if halted::is_halted(&state) && !args.no_run && !args.reset_breaker {
-        refuse_plan(args, &state)?;
+        refuse_plan(&ctx, args, &state)?;
         return halted::take_up(&ctx, &state, asks(context, args, &state));
     }
     refuse(&ctx, args, &state)?;
-    refuse_flags(context, args, &state)?;
+    refuse_flags(&ctx, args, &state)?;
     if let Some(wanted) = &args.agent {
         super::run::check_agent(context, wanted)?;
     }
     let mut wish = wish(&ctx, args, &state)?;
     if asks(context, args, &state) {
-        match panel::ask(context, &state, &options)? {
+        match panel::ask(&ctx, &state, &options)? {
             Answer::ResumeFrom(recovery) => wish.from = Some(recovery),
             Answer::New => return new_beside(&ctx, args, &state),
             Answer::GiveUp => return give_up(&ctx, &state),
@@ -251,7 +250,7 @@ pub(super) fn which(ctx: &CommandContext<'_>, args: &Args) -> Outcome<SessionId>
 
 /// Says why a session cannot be taken up, in the words that others use for it, before anybody is asked anything.
 fn refuse(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
-    let id = tail(state.session_id);
+    let id = ctx.engine.ending(state.session_id);
     ctx.engine.refuse_resume(state, args.reset_breaker).map_err(|error| {
         let hint = match state.status {
             Status::Halted => format!("segno resume {id} --reset-breaker"),
@@ -265,7 +264,7 @@ fn refuse(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
 }
 
 /// What is for an agent is not ignored where none is started.
-fn refuse_flags(context: &Context, args: &Args, state: &State) -> Outcome {
+fn refuse_flags(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let given = [
         ("--prompt", args.prompt.is_some()),
         ("--interactive", args.interactive),
@@ -275,23 +274,24 @@ fn refuse_flags(context: &Context, args: &Args, state: &State) -> Outcome {
     let had = state.run.as_ref().is_some_and(|run| !is_command(&run.agent));
     let starts = !args.no_run && (had || args.agent.is_some());
     if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given && !starts) {
-        let id = tail(state.session_id);
+        let id = ctx.engine.ending(state.session_id);
         return Err(CommandError::usage(format!("{flag} is for an agent, and none is started here"))
             .hint(format!("segno resume {id} --agent NAME   (or: segno run --session {id} …)")));
     }
     match args.interactive {
-        true => super::run::need_terminal(context, "segno resume"),
+        true => super::run::need_terminal(ctx.context, "segno resume"),
         false => Ok(()),
     }
 }
 
-fn show_options(context: &Context, state: &State, options: &Options) -> Outcome {
+fn show_options(ctx: &CommandContext<'_>, state: &State, options: &Options) -> Outcome {
+    let context = ctx.context;
     if context.printer.is_json() {
         return context
             .printer
             .json(&json!({ "session_id": state.session_id, "status": state.status, "options": options }));
     }
-    for line in panel::lines(context, state, options) {
+    for line in panel::lines(ctx, state, options) {
         context.printer.data(line)?;
     }
     Ok(())
@@ -337,7 +337,8 @@ fn new_beside(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let waits = crate::command_context::short(state.session_id);
     printer.talk(format!("began session {}; {waits} waits as before", new.session_id));
     let Some(run) = run else {
-        printer.hint(format!("segno run --session {0} …   segno show {0}", tail(new.session_id)));
+        printer
+            .hint(format!("segno run --session {0} …   segno show {0}", ctx.engine.ending(new.session_id)));
         ctx.finish();
         return Ok(());
     };
@@ -404,7 +405,7 @@ fn go_on(ctx: &CommandContext<'_>, args: &Args, state: &State, wish: &ResumeWish
 /// A loop goes on by its plan: what it is told, by whom, and in which conversation is not for this command to say.
 fn go_on_with_loop(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let id = state.session_id;
-    refuse_plan(args, state)?;
+    refuse_plan(ctx, args, state)?;
     super::looping::check_agent(ctx, id)?;
     if args.reset_breaker {
         let reset = LoopCommand::ResetBreaker { reason: "reset by hand".to_owned() };
@@ -414,11 +415,11 @@ fn go_on_with_loop(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outc
 }
 
 /// What a loop is told, by whom and from where is said by its plan.
-fn refuse_plan(args: &Args, state: &State) -> Outcome {
+fn refuse_plan(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     let id = state.session_id;
     let elsewhere = matches!(args.from, Some(From::Checkpoint | From::Fresh)) || args.checkpoint.is_some();
     if elsewhere || args.agent.is_some() || args.prompt.is_some() || args.interactive {
-        let tail = tail(id);
+        let tail = ctx.engine.ending(id);
         return Err(CommandError::usage("a loop goes on by its own plan")
             .hint(format!(
                 "segno loop say \"…\" {tail}   tells its agent something; then: segno resume {tail}"

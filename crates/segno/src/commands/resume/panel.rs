@@ -6,6 +6,7 @@ use segno_engine::core::text::shorten;
 use segno_engine::resume::Options;
 use segno_engine::resume::Recovery;
 
+use crate::command_context::CommandContext;
 use crate::command_context::extend_hint;
 use crate::command_context::short;
 use crate::context::Context;
@@ -43,7 +44,8 @@ pub(super) struct Panel {
 }
 
 /// The panel, line by line.
-pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<Text> {
+pub(super) fn lines(ctx: &CommandContext<'_>, state: &State, options: &Options) -> Vec<Text> {
+    let context = ctx.context;
     let mut panel = Panel::new(context);
     let when = context.moment(options.since);
     panel.edge("┌", &format!(" {} {when} ─ {} ", state.status, options.reason), "┐");
@@ -83,7 +85,7 @@ pub(super) fn lines(context: &Context, state: &State, options: &Options) -> Vec<
         (state.cost.is_exhausted(), "money", Unit::Cost),
     ];
     for (_, what, unit) in used_up.into_iter().filter(|(is, ..)| *is) {
-        let first = extend_hint(unit, Some(state.session_id));
+        let first = extend_hint(unit, Some(ctx.engine.ending(state.session_id)));
         panel.row("budget", &format!("of {what} is used up; no agent starts before {first}"), Meaning::Lost);
     }
     for (tool, input) in options.in_doubt.iter().take(5) {
@@ -184,8 +186,9 @@ fn width(text: &str) -> usize {
 }
 
 /// Shows the panel and asks.
-pub(super) fn ask(context: &Context, state: &State, options: &Options) -> Outcome<Answer> {
-    for line in lines(context, state, options) {
+pub(super) fn ask(ctx: &CommandContext<'_>, state: &State, options: &Options) -> Outcome<Answer> {
+    let context = ctx.context;
+    for line in lines(ctx, state, options) {
         context.printer.talk(line);
     }
     let answer = crate::ask::line()?;

@@ -12,7 +12,6 @@ use serde_json::json;
 
 use super::Args;
 use crate::command_context::BUSY;
-use crate::command_context::tail;
 use crate::config::env::Environment;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -45,7 +44,7 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     } else {
         printer.data(session.to_string())?;
         printer.talk(format!("runs in the background (pid {pid})"));
-        printer.hint(format!("segno tail -f {0}   segno stop {0}", tail(session)));
+        printer.hint(format!("segno tail -f {session}   segno stop {session}"));
     }
     Ok(())
 }

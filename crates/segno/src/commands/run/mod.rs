@@ -70,7 +70,7 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     let session = launch.request.session;
     detach::tell(args, session);
     if !context.printer.is_json() && !args.raw {
-        view::banner(context, &launch.state, &launch.request);
+        view::banner(ctx, &launch.state, &launch.request);
     }
     let raw = args.raw;
     let request = launch.request;
@@ -253,7 +253,7 @@ pub(super) fn resume_run(
     let (printed, interactive) = (resumed.printed, resumed.interactive);
     let launch = launch::prepare_resumed(ctx, &args, resumed, &feed, stop)?;
     if !ctx.context.printer.is_json() && !args.raw {
-        view::banner(ctx.context, &launch.state, &launch.request);
+        view::banner(ctx, &launch.state, &launch.request);
     }
     let first = printed.unwrap_or(launch.state.seq);
     let request = launch.request;
@@ -266,7 +266,7 @@ pub(super) fn resume_run(
 /// Says in short how a run went that is not the last one.
 pub(super) fn in_between(ctx: &CommandContext<'_>, base: &Args, report: &Report) {
     if !base.raw {
-        view::summary(ctx.context, report);
+        view::summary(ctx, report);
     }
 }
 
@@ -311,12 +311,10 @@ pub(super) fn report(ctx: &CommandContext<'_>, session: SessionId, raw: bool, re
             let text = ctx.engine.redactor().text(text).into_owned();
             printer.data(text)?;
         }
-        view::summary(context, &report);
+        view::summary(ctx, &report);
         if interactive && report.outcome.outcome == OutcomeKind::Completed {
-            printer.hint(format!(
-                "segno resume {}   goes on in this conversation",
-                crate::command_context::tail(session)
-            ));
+            printer
+                .hint(format!("segno resume {}   goes on in this conversation", ctx.engine.ending(session)));
         }
     }
     ctx.finish();
@@ -332,7 +330,7 @@ fn outcome_exit(ctx: &CommandContext<'_>, report: &Report, session: SessionId) -
     let word = segno_engine::run::outcome_word(report.outcome.outcome).replace('_', " ");
     let mut error =
         CommandError::new(exit, exit_word(exit), format!("the run ended: {word}: {}", report.outcome.reason));
-    let tail = crate::command_context::tail(session);
+    let tail = ctx.engine.ending(session);
     let state = &report.state;
     if exit == ExitCode::BudgetExhausted
         && let Some(hint) = ctx.cap_hint(state)

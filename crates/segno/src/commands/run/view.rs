@@ -18,7 +18,7 @@ use segno_engine::run::Request;
 use segno_engine::run::outcome_word;
 use serde_json::Value;
 
-use crate::command_context::tail;
+use crate::command_context::CommandContext;
 use crate::context::Context;
 use crate::output::Text;
 use crate::output::style::Meaning;
@@ -297,26 +297,39 @@ fn failed(output: Option<&Content>) -> String {
 }
 
 /// The first lines of a run: what it is, and what to do if it stops.
-pub(super) fn banner(context: &Context, state: &State, request: &Request) {
-    context.printer.talk(headline(state, request));
-    let text = format!("  recorded as it happens; if it stops: segno resume {}", tail(state.session_id));
+pub(super) fn banner(ctx: &CommandContext<'_>, state: &State, request: &Request) {
+    let context = ctx.context;
+    context.printer.talk(headline(state, request, context.printer.width()));
+    let text = format!(
+        "  recorded as it happens; if it stops: segno resume {}",
+        ctx.engine.ending(state.session_id)
+    );
     context.printer.talk(Text::new().painted(Meaning::Dim, text));
 }
 
-fn headline(state: &State, request: &Request) -> Text {
-    let mut text = Text::new()
+/// What the run is, on one line: the topic gives way on a narrow terminal.
+fn headline(state: &State, request: &Request, width: Option<usize>) -> Text {
+    use unicode_width::UnicodeWidthStr as _;
+    const LEAST: usize = 10;
+    let version = request.version.as_deref().map_or(String::new(), |version| format!(" {version}"));
+    let agent = format!("   {}{version}", request.agent.name());
+    let text = Text::new()
         .painted(Meaning::Strong, "segno")
         .plain("  session ")
-        .painted(Meaning::Dim, format!("…{}", tail(state.session_id)));
-    if let Some(topic) = &state.topic {
-        text = text.plain(format!("  {topic}"));
-    }
-    let version = request.version.as_deref().map_or(String::new(), |version| format!(" {version}"));
-    text.painted(Meaning::Dim, format!("   {}{version}", request.agent.name()))
+        .painted(Meaning::Dim, crate::command_context::short(state.session_id));
+    let topic =
+        Text::new().plain(state.topic.as_ref().map_or_else(String::new, |topic| format!("  {topic}")));
+    let taken = text.to_line().width() + agent.width();
+    let topic = match width {
+        Some(width) => topic.cut(width.saturating_sub(taken).max(LEAST)),
+        None => topic,
+    };
+    text.then(topic).painted(Meaning::Dim, agent)
 }
 
 /// The last lines of a run.
-pub(super) fn summary(context: &Context, report: &Report) {
+pub(super) fn summary(ctx: &CommandContext<'_>, report: &Report) {
+    let context = ctx.context;
     use segno_engine::agents::OutcomeKind;
     let outcome = &report.outcome;
     let meaning = match outcome.outcome {
@@ -358,7 +371,7 @@ pub(super) fn summary(context: &Context, report: &Report) {
     if outcome.outcome == OutcomeKind::Completed {
         context.printer.hint(format!(
             "segno show {0}   segno log {0}   segno undo --session {0}",
-            tail(state.session_id)
+            ctx.engine.ending(state.session_id)
         ));
     }
 }

@@ -14,7 +14,6 @@ use super::Args;
 use crate::ask::Terminal;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
-use crate::command_context::tail;
 use crate::commands::ls;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -72,7 +71,7 @@ pub(in crate::commands) fn ask(ctx: &CommandContext<'_>) -> Outcome<Option<Next>
             context.printer.talk(format!(
                 "archived {}; its record stays: segno show {}",
                 short(id),
-                tail(id)
+                ctx.engine.ending(id)
             ));
             Ok(Some(Next::Begin))
         }
@@ -152,7 +151,7 @@ pub(super) fn announce(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Next> {
         ]);
     }
     context.printer.talk_table(&table);
-    let id = tail(newest.session_id);
+    let id = ctx.engine.ending(newest.session_id);
     let second = if sessions.len() > 1 { ", segno resume 2 the second one" } else { "" };
     context.printer.hint(format!("segno resume   resumes {id}{second}"));
     context.printer.hint("segno abandon ID   gives one up; this run begins a new session beside them");
