@@ -60,3 +60,31 @@ pub(super) fn answer(question: &Value, said: &str) -> String {
     }
     asked
 }
+
+/// What a person is asked before a loop begins: everything that will run without an agent's own rules of permission.
+pub(super) fn looping(document: &Value) -> String {
+    let plan = document.get("plan").unwrap_or(&Value::Null);
+    let phases = plan.get("phases").and_then(Value::as_array).into_iter().flatten();
+    let mut commands: Vec<&str> = Vec::new();
+    for phase in phases {
+        let list = |name: &str| phase.get(name).and_then(Value::as_array).into_iter().flatten();
+        let measures = list("evidence").filter_map(|one| one.get("command")?.as_str());
+        let around = ["on_start", "on_complete", "on_error"].into_iter().flat_map(list);
+        for command in measures.chain(around.filter_map(Value::as_str)) {
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+    }
+    let told = document.get("prompt").and_then(Value::as_str).unwrap_or_default();
+    let told = segno_engine::core::text::shorten(told, 2_000);
+    let mut asked =
+        "Begin a loop in the background? An agent works until it is done, and segno runs these commands \
+                     as you would, again and again:"
+            .to_owned();
+    for command in commands {
+        asked.push_str(&format!("\n  {}", command.escape_debug()));
+    }
+    asked.push_str(&format!("\nThe agent is told: {}", told.escape_debug()));
+    asked
+}

@@ -109,6 +109,7 @@ members!(Diff { since: Option<String>, until: Option<String>, paths: Option<Vec<
 members!(Restore { checkpoint: String });
 members!(Answer { question: Option<String>, answer: Option<String> });
 members!(Run { prompt: String, agent: Option<String>, model: Option<String>, budget: Option<u64> });
+members!(Loop { prompt: Option<String>, file: Option<String>, until: Vec<String>, agent: Option<String>, workflow: Option<String>, max_iterations: Option<u64>, budget: Option<u64> });
 members!(Nothing {});
 
 impl From<New> for new::Args {

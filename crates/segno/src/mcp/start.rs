@@ -33,6 +33,8 @@ pub(super) struct Progress {
     pub(super) status: Status,
     /// Whether somebody works on it.
     pub(super) driven: bool,
+    /// A loop that waits for a limit to be over.
+    pub(super) parked: bool,
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) words: String,
@@ -41,7 +43,7 @@ pub(super) struct Progress {
 impl Progress {
     /// Whether there is nothing more to wait for.
     pub(super) fn is_over(&self) -> bool {
-        !(self.driven && self.status == Status::Active)
+        !(self.parked || (self.driven && self.status == Status::Active))
     }
 
     pub(super) fn failed(&self) -> bool {
@@ -152,6 +154,8 @@ fn look_at(worker: &Worker<'_, '_>, session: SessionId) -> Option<Progress> {
     let ctx = CommandContext::open(worker.context()).ok()?;
     let state = ctx.load(session).ok()?;
     let driven = ctx.engine.lease(session).ok()?.is_some();
+    let parked = state.looping.as_ref().and_then(|looping| looping.parked.as_ref());
+    let parked = state.status == Status::Paused && parked.is_some_and(|parked| parked.until.is_some());
     let reason = state.reason.as_ref().map(|reason| reason.what.clone());
     let words = match reason {
         Some(reason) => format!("{}: {reason}", state.status),
@@ -161,6 +165,7 @@ fn look_at(worker: &Worker<'_, '_>, session: SessionId) -> Option<Progress> {
         session,
         status: state.status,
         driven,
+        parked,
         created_at: state.created_at,
         updated_at: state.updated_at,
         words,

@@ -23,6 +23,7 @@ use crate::commands::budget;
 use crate::commands::checkpoint;
 use crate::commands::decide;
 use crate::commands::lifecycle;
+use crate::commands::looping;
 use crate::commands::ls;
 use crate::commands::mark;
 use crate::commands::memory;
@@ -49,13 +50,21 @@ pub(super) enum Wanted {
     End(Box<Act>, Box<Command>),
     /// Something that only a person decides: done if they confirm what `ask` makes of the preview's document. `instead` is
     /// what they can type.
-    Confirm { preview: Box<Command>, apply: Box<Command>, ask: Asks, instead: String },
+    Confirm { preview: Box<Command>, apply: Then, ask: Asks, instead: String },
     /// Start an agent in the background: the words of the command line.
     Start(Vec<String>),
     /// Pause the loop of this project, for this reason.
     PauseLoop(Option<String>),
     /// Go on with the loop of this project, in the background.
     ResumeLoop,
+}
+
+/// What is done when a person has confirmed it.
+pub(super) enum Then {
+    /// A command of the program.
+    Do(Box<Command>),
+    /// Work in the background: the words of the command line.
+    Start(Vec<String>),
 }
 
 /// What a person is asked, made of the document of a preview.
@@ -227,7 +236,7 @@ const TOOLS: &[Spec] = &[
                     let (preview, apply) = (answer(&id, Vec::new()), answer(&id, vec![said.clone()]));
                     let instead = format!("segno answer {id}");
                     let ask = Box::new(move |question: &Value| confirm::answer(question, &said));
-                    Ok(Wanted::Confirm { preview, apply, ask, instead })
+                    Ok(Wanted::Confirm { preview, apply: Then::Do(apply), ask, instead })
                 }
                 (None, Some(_)) => Err("which question?".to_owned()),
             }
@@ -279,7 +288,7 @@ const TOOLS: &[Spec] = &[
         };
         let (preview, apply) = (restore(only_look()), restore(without_question()));
         let instead = format!("segno checkpoint restore {}", it.checkpoint);
-        Ok(Wanted::Confirm { preview, apply, ask: Box::new(confirm::files), instead })
+        Ok(Wanted::Confirm { preview, apply: Then::Do(apply), ask: Box::new(confirm::files), instead })
     }),
     tool!("rollback", "Put plan and files back to a checkpoint; the person is asked", Restore, |it| {
         let roll = |flags| {
@@ -288,7 +297,7 @@ const TOOLS: &[Spec] = &[
         };
         let (preview, apply) = (roll(only_look()), roll(without_question()));
         let instead = format!("segno rollback {}", it.checkpoint);
-        Ok(Wanted::Confirm { preview, apply, ask: Box::new(confirm::files), instead })
+        Ok(Wanted::Confirm { preview, apply: Then::Do(apply), ask: Box::new(confirm::files), instead })
     }),
     tool!(
         "run",
@@ -300,6 +309,20 @@ const TOOLS: &[Spec] = &[
             words.extend(it.model.map(|name| format!("--model={name}")));
             words.extend(it.budget.map(|tokens| format!("--budget={tokens}")));
             Ok(Wanted::Start(words))
+        },
+    ),
+    tool!(
+        "loop",
+        "Have an agent try again and again, in a durable session of its own, until these commands succeed",
+        Loop,
+        |it| {
+            if it.prompt.is_none() == it.file.is_none() {
+                return Err("say what is to be done: prompt or file, one of them".to_owned());
+            }
+            if it.until.is_empty() {
+                return Err("name at least one command that measures the work: until".to_owned());
+            }
+            Ok(loop_wanted(it))
         },
     ),
     tool!("pause-loop", "Pause the loop of this project", Reason, |it| Ok(Wanted::PauseLoop(it.reason))),
@@ -334,6 +357,40 @@ pub(super) fn list() -> Vec<Tool> {
 pub(super) fn wanted(tool: &str, arguments: JsonObject) -> Option<Result<Wanted, String>> {
     let Spec(.., make) = TOOLS.iter().find(|Spec(name, ..)| *name == tool)?;
     Some(make(arguments))
+}
+
+/// A loop in the background. Its commands run without the agent's own rules of permission: so a person sees them first.
+fn loop_wanted(it: Loop) -> Wanted {
+    let mut flags = Vec::new();
+    flags.extend(it.prompt.iter().map(|text| format!("--prompt={text}")));
+    flags.extend(it.until.iter().map(|command| format!("--until={command}")));
+    flags.extend(it.agent.iter().map(|name| format!("--agent={name}")));
+    flags.extend(it.workflow.iter().map(|name| format!("--workflow={name}")));
+    flags.extend(it.max_iterations.map(|most| format!("--max-iterations={most}")));
+    flags.extend(it.budget.map(|tokens| format!("--budget={tokens}")));
+    // A name that begins with a dash is a file too.
+    let file = it.file.map(|file| if file.starts_with('-') { format!("./{file}") } else { file });
+    flags.extend(file.clone());
+    let typed: Vec<String> = flags.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
+    let begin = looping::BeginArgs {
+        file: file.map(Into::into),
+        prompt: it.prompt,
+        until: it.until,
+        agent: it.agent.into_iter().collect(),
+        workflow: it.workflow.unwrap_or_else(|| "simple".to_owned()),
+        max_iterations: it.max_iterations,
+        budget: it.budget,
+        dry_run: true,
+        ..Default::default()
+    };
+    let preview = Command::Loop(looping::Args { command: None, begin: Box::new(begin) });
+    let words = ["loop", "--detach"].into_iter().map(ToOwned::to_owned).chain(flags).collect();
+    Wanted::Confirm {
+        preview: Box::new(preview),
+        apply: Then::Start(words),
+        ask: Box::new(confirm::looping),
+        instead: format!("segno loop {}", typed.join(" ")),
+    }
 }
 
 /// Where a session stands.

@@ -29,6 +29,7 @@ use super::confirm;
 use super::documents;
 use super::start;
 use super::tools;
+use super::tools::Then;
 use super::tools::Wanted;
 use crate::cli;
 use crate::command_context::CommandContext;
@@ -171,7 +172,7 @@ impl<'c> Worker<'c, '_> {
             Wanted::Resume(command) => self.resume(&command),
             Wanted::End(act, command) => self.end(*act, &command),
             Wanted::Confirm { preview, apply, ask, instead } => {
-                return self.confirm(&preview, &apply, &ask, instead, confirmed);
+                return self.confirm(&preview, apply, &ask, instead, confirmed);
             }
             Wanted::Start(arguments) => {
                 return match start::begin(self, &arguments) {
@@ -275,7 +276,7 @@ impl<'c> Worker<'c, '_> {
     fn confirm(
         &mut self,
         preview: &cli::Command,
-        apply: &cli::Command,
+        apply: Then,
         ask: &tools::Asks,
         instead: String,
         confirmed: Option<&str>,
@@ -294,10 +295,11 @@ impl<'c> Worker<'c, '_> {
             self.asked = Some(mark.clone());
             return Answer::Ask { question: ask(&plan), mark, instead };
         }
-        match self.perform_unheld(apply) {
-            Ok(value) => Answer::Done(value),
-            Err(error) => Answer::Failed(self.words(error)),
-        }
+        let done = match apply {
+            Then::Do(command) => self.perform_unheld(&command).map(Answer::Done),
+            Then::Start(words) => start::begin(self, &words).map(Answer::Started),
+        };
+        done.unwrap_or_else(|error| Answer::Failed(self.words(error)))
     }
 
     /// Files go nowhere while somebody drives in their tree, and who holds a session drives it. So what goes back lets go

@@ -23,6 +23,8 @@ struct Client {
     last: u64,
     /// What it says to a question of the server.
     answers: Value,
+    /// What the server asked.
+    questions: Vec<String>,
 }
 
 impl Client {
@@ -37,7 +39,7 @@ impl Client {
             .unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut client = Self { child, input, output, last: 0, answers: Value::Null };
+        let mut client = Self { child, input, output, last: 0, answers: Value::Null, questions: Vec::new() };
         let greeting = client.ask(
             "initialize",
             json!({
@@ -71,6 +73,7 @@ impl Client {
             let heard = self.hear();
             match heard["method"].as_str() {
                 Some("elicitation/create") => {
+                    self.questions.push(heard["params"]["message"].as_str().unwrap().to_owned());
                     let result = self.answers.clone();
                     self.send(&json!({ "jsonrpc": "2.0", "id": heard["id"], "result": result }));
                 }
@@ -238,6 +241,59 @@ fn files_go_back_only_if_a_person_confirms() {
     asked.leave();
 }
 
+/// The status of a loop that works in the background, when it has come to its end.
+fn ended(client: &mut Client, id: &str) -> Value {
+    let begun = std::time::Instant::now();
+    loop {
+        let shown = client.ok("status", json!({ "session": id }));
+        if shown["status"] != "active" {
+            return shown;
+        }
+        assert!(begun.elapsed().as_secs() < 120, "{shown}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_loop_begins_when_the_person_has_seen_its_commands() {
+    let mut env = TestEnv::new();
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let block = "---RALPH_STATUS---\\nSTATUS: COMPLETE\\nEXIT_SIGNAL: true\\n---END_RALPH_STATUS---\\n";
+    env.write("tick", &format!("cat > /dev/null\necho made > made\nprintf 'I made it.\\n{block}'\n"));
+    let script = env.path("tick").display().to_string();
+    env.write(
+        "config/segno/config.toml",
+        &format!("[agents.tick]\ncommand = [\"sh\", {script:?}]\nprompt = \"stdin\"\nformat = \"text\"\n"),
+    );
+    let wanted =
+        json!({ "prompt": "make it", "until": ["test -e made"], "agent": "tick", "max_iterations": 3 });
+    let mut mute = Client::start(&env, json!({}));
+    let words = mute.refused("loop", wanted.clone());
+    let typed = "segno loop '--prompt=make it' '--until=test -e made' '--agent=tick' '--max-iterations=3'";
+    assert!(words.ends_with(typed), "{words}");
+    assert!(mute.refused("loop", json!({ "prompt": "x", "until": [] })).contains("until"));
+    mute.leave();
+    assert!(!env.path("project/made").exists());
+
+    let mut asked = Client::start(&env, json!({ "elicitation": {} }));
+    let own = asked.ok("new", json!({ "topic": "shop" }))["session_id"].as_str().unwrap().to_owned();
+    asked.answers = json!({ "action": "decline" });
+    let words = asked.refused("loop", wanted.clone());
+    assert_eq!(words, "the person did not confirm it; nothing was changed");
+    asked.answers = json!({ "action": "accept", "content": { "confirm": true } });
+    let begun = asked.ok("loop", wanted);
+    let id = begun["session_id"].as_str().unwrap().to_owned();
+    assert_ne!(id, own, "it has a session of its own");
+    let question = asked.questions.last().unwrap();
+    assert!(question.contains("\n  test -e made\n") && question.contains("make it"), "{question}");
+    let end = ended(&mut asked, &id);
+    assert_eq!(end["status"], "completed", "{end}");
+    assert_eq!(env.read("project/made"), "made\n");
+    let state = env.json(&["show", &id])["state"].clone();
+    assert_eq!(state["run"]["below"], own.as_str(), "it is a child of the session that asked: {state:#}");
+    asked.leave();
+}
+
 #[test]
 fn only_a_person_answers() {
     let env = TestEnv::new();
@@ -347,6 +403,7 @@ fn the_list_of_tools_is_small_and_whole() {
         "restore",
         "rollback",
         "run",
+        "loop",
         "pause-loop",
         "resume-loop",
     ] {

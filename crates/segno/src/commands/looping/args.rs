@@ -139,6 +139,15 @@ pub struct BeginArgs {
     /// iteration may be tried
     #[arg(long)]
     pub stay: bool,
+    /// Work in the background, even after the terminal is closed
+    #[arg(long, conflicts_with = "dry_run")]
+    pub detach: bool,
+    /// Tell the session's id to this file, for --detach
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub tell: Option<PathBuf>,
+    /// The session of the agent that asked for this loop, where no variable tells
+    #[arg(long, hide = true, value_name = "ID")]
+    pub below: Option<segno_engine::core::SessionId>,
     /// Show the plan and the first prompt, and start nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -12,6 +12,7 @@ pub(super) mod status;
 mod watch;
 
 pub use args::Args;
+pub use args::BeginArgs;
 pub(super) use due::BY;
 pub(super) use init::run as init_workflow;
 
@@ -26,12 +27,12 @@ use segno_engine::core::looping::PhasePlan;
 use segno_engine::launch::Who;
 use segno_engine::looping::NewLoop;
 
-use self::args::BeginArgs;
 use self::args::Command;
 use self::args::WokenBy;
 use self::watch::Waits;
 use super::run::Next;
 use super::run::ask_about_waiting;
+use super::run::detach;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
 use crate::context::Context;
@@ -111,6 +112,11 @@ fn refuse_command(args: &BeginArgs) -> Outcome {
 
 fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     refuse_command(args)?;
+    if args.detach {
+        return detach::detach(context);
+    }
+    let tell = args.tell.as_deref();
+    detach::leave_terminal(tell);
     let plan = plan::plan(context, args)?;
     let settings = super::run::settings(context, None)?;
     for name in plan.phases.iter().filter_map(|phase| phase.agent.as_ref()).chain(&plan.limits.agents) {
@@ -126,7 +132,7 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     if plan.phases.iter().any(|phase| phase.agent.is_none()) {
         settings.choose(&Who::Usual)?;
     }
-    let ctx = CommandContext::open_to_stay(context)?;
+    let ctx = CommandContext::open_to_stay_below(context, args.below)?;
     if let Some(Next::Resume(id)) = ask_about_waiting(&ctx)? {
         return super::resume::take_up_session(&ctx, id);
     }
@@ -143,8 +149,13 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     };
     let settings = super::run::settings(context, Some(ctx.engine.store_id()))?;
     let state = ctx.engine.loop_begin(new, &settings)?;
+    detach::tell(tell, state.session_id);
     let waits = Waits { limits: !args.no_wait, halted: args.stay };
-    watch::drive(&ctx, state.session_id, WokenHow::Foreground, waits, args.no_hooks)
+    let driven = watch::drive(&ctx, state.session_id, WokenHow::Foreground, waits, args.no_hooks);
+    if driven.is_ok() {
+        detach::forget(tell);
+    }
+    driven
 }
 
 /// Whether the agent of a loop is there, before anything is done to the loop.

@@ -1,4 +1,4 @@
-//! `segno run --detach`: the same run in a process that outlives the terminal.
+//! `segno run --detach` and `segno loop --detach`: the same in a process that outlives the terminal.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -10,7 +10,6 @@ use segno_engine::core::SessionId;
 use segno_engine::run::start_background;
 use serde_json::json;
 
-use super::Args;
 use crate::command_context::BUSY;
 use crate::config::env::Environment;
 use crate::context::Context;
@@ -35,7 +34,7 @@ pub(crate) struct Begun {
 }
 
 /// Starts this program again in the background with the same command line, and says which session it runs.
-pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
+pub(crate) fn detach(context: &Context) -> Outcome {
     let arguments = std::env::args_os().skip(1).collect();
     let Begun { session, pid, log } = in_background(context, arguments, stdin())?;
     let printer = &context.printer;
@@ -49,7 +48,7 @@ pub(super) fn detach(context: &Context, _args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Starts this program in the background with a command line of `segno run --detach`, and waits until it says that its
+/// Starts this program in the background with a command line of `segno run` or `segno loop`, and waits until it says that its
 /// session is there.
 ///
 /// # Errors
@@ -138,16 +137,16 @@ fn stdin() -> Stdio {
 }
 
 /// In the background process, first of all: leaves the terminal, so that neither Ctrl-C nor a hang-up reaches it.
-pub(super) fn leave_terminal(args: &Args) {
-    if args.tell.is_some() {
+pub(crate) fn leave_terminal(tell: Option<&Path>) {
+    if tell.is_some() {
         // Only the leader of a group cannot; a closing terminal's signal then stops the run politely.
         let _ = rustix::process::setsid();
     }
 }
 
 /// In the background process, in the end: nothing need be kept of a run that is recorded.
-pub(super) fn forget(args: &Args) {
-    let Some(folder) = args.tell.as_deref().and_then(Path::parent) else { return };
+pub(crate) fn forget(tell: Option<&Path>) {
+    let Some(folder) = tell.and_then(Path::parent) else { return };
     let name = |path: Option<&Path>| {
         path.and_then(Path::file_name).and_then(|name| name.to_str().map(ToOwned::to_owned))
     };
@@ -162,8 +161,8 @@ pub(super) fn forget(args: &Args) {
 }
 
 /// In the background process: tells which session it runs.
-pub(super) fn tell(args: &Args, session: SessionId) {
-    if let Some(path) = &args.tell {
+pub(crate) fn tell(tell: Option<&Path>, session: SessionId) {
+    if let Some(path) = tell {
         // Whoever waits for it is there now or never.
         let _ = files::replace_lazily(path, session.to_string().as_bytes());
     }

@@ -2,7 +2,7 @@
 
 mod args;
 mod describe;
-mod detach;
+pub(super) mod detach;
 mod interactive;
 mod launch;
 mod permissions;
@@ -51,9 +51,9 @@ const TICK: Duration = Duration::from_millis(500);
 /// If the agent cannot be run; how a run ended is an exit code of its own.
 pub fn run(context: &Context, args: &Args) -> Outcome {
     if args.detach {
-        return detach::detach(context, args);
+        return detach::detach(context);
     }
-    detach::leave_terminal(args);
+    detach::leave_terminal(args.tell.as_deref());
     let ctx = CommandContext::open_to_stay_below(context, args.below)?;
     if let Next::Resume(id) = waiting::announce(&ctx, args)? {
         return super::resume::take_up_session(&ctx, id);
@@ -68,7 +68,7 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     let stop = Stop::default();
     let launch = launch::prepare(ctx, args, &feed, &stop)?;
     let session = launch.request.session;
-    detach::tell(args, session);
+    detach::tell(args.tell.as_deref(), session);
     if !context.printer.is_json() && !args.raw {
         view::banner(ctx, &launch.state, &launch.request);
     }
@@ -89,7 +89,7 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     let last = super::resume::again(ctx, args, session, followed??, &stop)?;
     let finished = report(ctx, session, args.raw, last);
     if finished.is_ok() {
-        detach::forget(args);
+        detach::forget(args.tell.as_deref());
     }
     finished
 }
