@@ -23,6 +23,7 @@ mod classify;
 pub mod claude;
 pub mod codex;
 mod conversation_log;
+pub mod drift;
 mod event;
 mod event_parts;
 pub mod gemini;

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::Engine;
 use crate::Error;
 use crate::StoreLocation;
+use crate::drift::Drift;
 use crate::left_alone::LeftAlone;
 use crate::spool;
 
@@ -43,6 +44,8 @@ pub struct Diagnosis {
     pub mended: Vec<String>,
     /// What cannot be mended, with what was saved.
     pub remains: Vec<String>,
+    /// Agents of the newest sessions: whether they are newer than tested, and what they said that is not known here.
+    pub agents: Vec<Drift>,
     /// Texts that nobody refers to any more and that were removed.
     pub garbage: Garbage,
 }
@@ -110,6 +113,7 @@ pub fn examine(
         }
     }
     diagnosis.quarantined = engine.store().quarantined()?;
+    diagnosis.agents = engine.drift()?;
     Ok(diagnosis)
 }
 

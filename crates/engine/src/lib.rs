@@ -26,6 +26,7 @@ pub mod clock;
 pub mod conversation;
 pub mod cost;
 pub mod doctor;
+pub mod drift;
 mod engine;
 mod error;
 mod fault;

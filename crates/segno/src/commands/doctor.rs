@@ -9,6 +9,7 @@ use segno_engine::StoreLocation;
 use segno_engine::doctor::Diagnosis;
 use segno_engine::doctor::Salvaged;
 use segno_engine::doctor::{self};
+use segno_engine::drift::Drift;
 use segno_engine::install::Health;
 use segno_engine::install::Scope;
 use serde_json::json;
@@ -111,6 +112,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     } else {
         show(context, &location, &examined, salvaged.as_ref())?;
         show_hooks(context, &hooks(context))?;
+        show_drift(context, &examined.agents)?;
     }
     if well {
         return Ok(());
@@ -136,6 +138,16 @@ fn show_hooks(context: &Context, hooks: &[Health]) -> Outcome {
         let what = if hook.problems.is_empty() { "installed".to_owned() } else { hook.problems.join("; ") };
         let text = Text::new().painted(meaning, palette.symbol(symbol));
         context.printer.data(text.plain(format!(" {:<12} {}: {what}", "hooks", hook.agent)))?;
+    }
+    Ok(())
+}
+
+/// Agents that are newer than tested, or say what this program does not know.
+fn show_drift(context: &Context, agents: &[Drift]) -> Outcome {
+    let palette = context.printer.palette();
+    for agent in agents.iter().filter(|agent| agent.is_news()) {
+        let text = Text::new().painted(Meaning::Waiting, palette.symbol(Symbol::Paused));
+        context.printer.data(text.plain(format!(" {:<12} {}: {}", "agents", agent.agent, agent.words())))?;
     }
     Ok(())
 }

@@ -130,6 +130,31 @@ fn lines_nobody_knows() {
 }
 
 #[test]
+fn an_agent_that_is_newer_than_tested() {
+    let mut lab = Lab::new();
+    let mut init = claude::init("${session}");
+    init["claude_code_version"] = "99.0.1".into();
+    let news = || Step::Json(json!({ "type": "brand_new", "session_id": "${session}" }));
+    let end = Step::Json(claude::result("${session}", "made it"));
+    let first = as_claude(&mut lab, &[Step::Stdin(0), Step::Json(init), news(), news(), end]);
+    // Its first run tells which version it is.
+    assert!(!first.stderr.contains("newer than tested"), "{}", first.stderr);
+    let second = lab.run(&["run", "--json", "--no-hooks", "--prompt", "again"]);
+    let tested = segno_engine::agents::drift::tested("claude").unwrap();
+    let said = format!("claude 99.0.1 is newer than tested ({tested})");
+    assert!(second.stderr.contains(&said), "{}", second.stderr);
+    let found = lab.json(&["doctor"])["diagnosis"]["agents"].take();
+    let wanted = json!([{
+        "agent": "claude", "version": "99.0.1", "tested": tested, "newer": true,
+        "unknown_kinds": { "brand_new": 4 }, "unknown_hooks": {},
+    }]);
+    assert_eq!(found, wanted);
+    let words = lab.run(&["doctor"]).text();
+    let line = format!("claude: 99.0.1 is newer than tested ({tested}); 1 unknown kind: brand_new ×4");
+    assert!(words.contains(&line), "{words}");
+}
+
+#[test]
 fn a_line_of_twenty_megabytes() {
     for shape in [Shape::Plain, Shape::Claude] {
         let mut lab = Lab::new();

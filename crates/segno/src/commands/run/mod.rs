@@ -29,6 +29,8 @@ use std::time::Duration;
 use segno_engine::Error;
 use segno_engine::EventRow;
 use segno_engine::agents::OutcomeKind;
+use segno_engine::agents::drift::is_newer;
+use segno_engine::agents::drift::tested;
 use segno_engine::core::SessionId;
 use segno_engine::run::Feed;
 use segno_engine::run::Heard;
@@ -76,6 +78,12 @@ pub(super) fn begin(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     let request = launch.request;
     let (program, unknown) = (request.program.clone(), request.version.is_none());
     let name = request.agent.name().to_owned();
+    if let Some(version) = request.version.as_deref().filter(|version| is_newer(&name, version)) {
+        let tested = tested(&name).unwrap_or_default();
+        let what =
+            format!("{name} {version} is newer than tested ({tested}): it may say what segno does not know");
+        context.printer.warn_with(what, &["segno doctor".to_owned()]);
+    }
     // A session that this run made is printed from its first event on.
     let first = if launch.state.counts.runs == 0 && launch.state.seq == 1 { 0 } else { launch.state.seq };
     let followed = match request.launch.interactive {
