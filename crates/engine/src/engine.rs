@@ -77,7 +77,7 @@ pub struct EngineOptions {
     /// What all sessions of a project may use in a day.
     pub day: DayCaps,
     /// The zone whose days they are.
-    pub zone: jiff::tz::TimeZone,
+    pub zone: crate::zones::LocalZone,
     /// Which tools ask memories.
     pub memory: crate::memory::MemoryTools,
     /// Until a run has begun, a store that somebody else writes to is waited for, and this says so.
@@ -102,7 +102,7 @@ impl EngineOptions {
             line_limit: segno_agents::DEFAULT_LINE_LIMIT,
             prices: Default::default(),
             day: DayCaps::default(),
-            zone: jiff::tz::TimeZone::UTC,
+            zone: jiff::tz::TimeZone::UTC.into(),
             memory: Default::default(),
             at_start: None,
             watching: false,

@@ -64,7 +64,7 @@ pub struct Setup {
     /// Which tools ask memories.
     pub memory: crate::memory::MemoryTools,
     /// The zone whose days they are.
-    pub zone: jiff::tz::TimeZone,
+    pub zone: crate::zones::LocalZone,
 }
 
 /// What a store is opened for, and by whom.

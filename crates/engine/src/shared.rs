@@ -63,7 +63,7 @@ impl Engine {
 
     /// When the user's day began, and when the next one does.
     fn today(&self) -> (Timestamp, Timestamp) {
-        day_of(self.now(), &self.options.zone)
+        day_of(self.now(), self.options.zone.get())
     }
 
     /// Why nothing may be started in a session, by the caps that it shares with others.

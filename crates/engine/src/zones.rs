@@ -1,6 +1,7 @@
 //! The time zones that this machine knows.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 use segno_files::Links;
@@ -14,6 +15,32 @@ const LOCAL: &str = "/etc/localtime";
 
 /// Larger than the file of any zone.
 const LARGEST: u64 = 1024 * 1024;
+
+/// The zone of whoever uses the program. It is read when somebody asks what day it is: most processes never do, and a hook
+/// has no time for it.
+#[derive(Clone, Debug, Default)]
+pub struct LocalZone {
+    tz: Option<String>,
+    zone: OnceLock<TimeZone>,
+}
+
+impl LocalZone {
+    /// That of programs with this value of `TZ`.
+    pub fn of(tz: Option<&str>) -> Self {
+        Self { tz: tz.map(ToOwned::to_owned), zone: OnceLock::new() }
+    }
+
+    /// The zone.
+    pub fn get(&self) -> &TimeZone {
+        self.zone.get_or_init(|| local(self.tz.as_deref()))
+    }
+}
+
+impl From<TimeZone> for LocalZone {
+    fn from(zone: TimeZone) -> Self {
+        Self { tz: None, zone: OnceLock::from(zone) }
+    }
+}
 
 /// The zone of this name, such as `Europe/Paris`.
 pub fn named(name: &str) -> Option<TimeZone> {

@@ -50,10 +50,12 @@ pub fn read_bounded(path: &Path, limit: u64, links: Links) -> Result<Option<Vec<
         }
         Err(error) => return Err(error.into()),
     };
-    if !file.metadata()?.is_file() {
+    let meta = file.metadata()?;
+    if !meta.is_file() {
         return Err(ReadError::NotRegular);
     }
-    let mut content = Vec::new();
+    // Room for all of it and one more: read in one go instead of in many small ones.
+    let mut content = Vec::with_capacity(usize::try_from(meta.len().min(limit) + 1).unwrap_or_default());
     file.take(limit + 1).read_to_end(&mut content)?;
     if content.len() as u64 > limit {
         return Err(ReadError::TooLarge(limit));
@@ -83,7 +85,7 @@ pub fn read_in(dir: &OwnedFd, name: &str, most: u64) -> io::Result<Option<Vec<u8
     if meta.len() > most {
         return Err(too_large(meta.len()));
     }
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len() + 1).unwrap_or_default());
     // It may have grown since.
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

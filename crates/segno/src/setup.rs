@@ -55,7 +55,7 @@ impl Context {
                 queries: config.memory.tools.clone(),
                 lookups: config.memory.lookups.clone(),
             },
-            zone: self.zone(),
+            zone: segno_engine::zones::LocalZone::of(self.environment.get("TZ")),
         })
     }
 

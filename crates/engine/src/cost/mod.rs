@@ -139,7 +139,7 @@ impl Engine {
         let before = self.spent_before(&state)?;
         state.cost.used_micros = state.cost.used_micros.saturating_sub(before);
         let runs = self.items(session, List::Runs)?;
-        Ok(used_in(&state, runs.iter().map(Item::row).collect(), prices, &self.options.zone))
+        Ok(used_in(&state, runs.iter().map(Item::row).collect(), prices, self.options.zone.get()))
     }
 
     /// What counts towards a session's cap and was spent by the one that it goes on from.

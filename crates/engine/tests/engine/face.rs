@@ -94,7 +94,7 @@ impl Face {
             prices: None,
             day: Default::default(),
             memory: Default::default(),
-            zone: jiff::tz::TimeZone::UTC,
+            zone: jiff::tz::TimeZone::UTC.into(),
         };
         let settings = launch_settings(&script(&room), room.path(), room.project(), state);
         Self { room, setup, settings, person: Person::default() }
