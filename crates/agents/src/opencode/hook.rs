@@ -35,6 +35,9 @@ struct Payload {
     tool_output: Option<Raw>,
     metadata: Metadata,
     error: Option<String>,
+    /// Only of a request that is tried again: which try it was, and how long it waits, in milliseconds.
+    attempt: Option<u64>,
+    delay_ms: Option<f64>,
     /// Only of an answer of the model that is whole.
     message_id: Option<String>,
     texts: Option<Vec<String>>,
@@ -105,6 +108,7 @@ impl Payload {
                 let message = self.error.clone().unwrap_or_default();
                 out.push(understand(None, None, &message).event(message, None));
             }
+            "session.status" => out.push(self.tries_again()),
             "session.compacted" => out.push(hook_events::compaction(CompactionPhase::Finished, &None)),
             "chat.message" => {
                 let source = if self.parent_id.is_some() { InputSource::SubAgent } else { InputSource::User };
@@ -123,6 +127,18 @@ impl Payload {
             _ => {}
         }
         Answers::default()
+    }
+
+    /// A request failed and is tried again, perhaps after hours.
+    fn tries_again(&self) -> AgentEvent {
+        let delay = self.delay_ms.filter(|delay| (0.0..1e12).contains(delay)).map(|delay| delay as u64);
+        AgentEvent::Retry {
+            attempt: self.attempt.unwrap_or_default(),
+            max: None,
+            delay_ms: delay,
+            api_status: None,
+            error: self.error.clone().unwrap_or_default(),
+        }
     }
 
     fn moment(&self) -> Option<Moment> {

@@ -82,6 +82,11 @@ export const Hooks = async ({ directory }) => {
         const { attempt, message, next } = properties.status;
         process.stderr.write(`\n${WAITS} ${JSON.stringify({ attempt, message, next })}\n`);
       }
+      if (WATCHING && type === "session.status" && properties.status?.type === "retry") {
+        const { attempt, message, next } = properties.status;
+        const rest = { attempt, error: message, delay_ms: Math.max(0, next - Date.now()) };
+        return tell(payload(type, properties.sessionID, rest));
+      }
       const part = properties.part;
       if (WATCHING && type === "message.part.updated" && part?.type === "text" && part.time?.end) {
         if (!texts.has(part.messageID)) texts.set(part.messageID, new Map());

@@ -50,6 +50,7 @@ fn payloads_of_gemini_and_opencode() {
         ("opencode", r#"{"hook_event_name":"tool.execute.after","session_id":"o","tool_name":"bash","call_id":"c1","tool_output":"no","metadata":{"exit":3}}"#),
         ("opencode", r#"{"hook_event_name":"tool.execute.error","session_id":"o","tool_name":"bash","call_id":"c1","error":"Error: refused by a hook: no"}"#),
         ("opencode", r#"{"hook_event_name":"session.error","session_id":"o","error":"Too many requests"}"#),
+        ("opencode", r#"{"hook_event_name":"session.status","session_id":"o","attempt":2,"error":"Too many requests","delay_ms":1500.5}"#),
         ("opencode", r#"{"hook_event_name":"session.idle","session_id":"o"}"#),
     ]
     .iter()

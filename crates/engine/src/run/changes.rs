@@ -6,19 +6,27 @@ use std::path::PathBuf;
 
 use segno_core::Fact;
 use segno_core::List;
+use segno_core::SessionId;
+use segno_core::State;
 use segno_core::Timestamp;
 use segno_core::event::Change;
 use segno_core::event::CheckpointReason;
 use segno_core::limits;
 use segno_core::rows::FileRow;
+use segno_core::state::RunMark;
+use segno_store::Item;
+use segno_store::Page;
 use segno_workspace::ChangeKind;
 
 use super::journal::Recorder;
 use super::translate::fit;
+use crate::Engine;
 use crate::Error;
+use crate::act::Acting;
 use crate::engine::fresh_key;
 use crate::inside::changed_after;
 use crate::inside::inside;
+use crate::tree::At;
 use crate::tree::Checkpoint;
 
 /// More changed files than this are not listed one by one; the checkpoints have them all.
@@ -56,19 +64,85 @@ fn newest(recorder: &Recorder<'_>, fits: impl Fn(&Checkpoint) -> bool) -> Result
 }
 
 fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Fact>, Error> {
-    let (engine, session) = (recorder.engine, recorder.session);
     let Some(run) = recorder.state.run.as_ref().filter(|run| run.id == recorder.run) else {
         return Ok(Vec::new());
     };
     let before = start_of_run(recorder)?;
     let after = newest(recorder, |found| found.seq > run.seq)?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(Vec::new()) };
-    let changed = engine.compare(session, &before, Some(&after), false)?.files;
-    let root = PathBuf::from(&recorder.state.project.path);
-    // What calls told since the run began, by its path in the project.
+    let span = Span { before: &before, after: Some(&after), since: run.seq, until };
+    recorder.engine.untold_in(&recorder.state, run, &span)
+}
+
+/// Two moments between which files are looked at.
+struct Span<'a> {
+    before: &'a Checkpoint,
+    /// Without one, the files as they are now.
+    after: Option<&'a Checkpoint>,
+    /// What was told from this event on counts as told.
+    since: u64,
+    /// What changed later was done by somebody else.
+    until: Option<Timestamp>,
+}
+
+impl Engine {
+    /// Records the files that a turn of a watched agent changed without telling: what its shells did. While somebody else
+    /// works in the same project nobody can tell whose a change is, and nothing is recorded.
+    pub(crate) fn record_untold_turn(&self, session: SessionId, at: &At) -> Result<(), Error> {
+        let state = self.load(session)?.state;
+        let Some(run) = state.run.as_ref().filter(|run| run.is_running()) else { return Ok(()) };
+        if self.options.tree.is_none() || self.is_driven_beside(&state)? {
+            return Ok(());
+        }
+        let before = self.newest_checkpoint(session, CHECKPOINTS, 100, |found| {
+            found.snapshot.is_some()
+                && !found.aside
+                && found.is_for(CheckpointReason::Turn)
+                && found.seq > run.seq
+        })?;
+        let Some(before) = before else { return Ok(()) };
+        let calls = self.store().page(session, List::Tools, &Page::newest(1))?;
+        if calls.first().is_none_or(|call| call.seq < before.seq) {
+            return Ok(());
+        }
+        let span = Span { before: &before, after: None, since: before.seq, until: None };
+        let facts = self.untold_in(&state, run, &span)?;
+        if !facts.is_empty() {
+            self.act_as(session, facts, Acting::step(at))?;
+        }
+        Ok(())
+    }
+
+    /// Whether somebody drives another session of the same project.
+    fn is_driven_beside(&self, state: &State) -> Result<bool, Error> {
+        let others = self.store().leases()?.into_iter().map(|(session, _)| session);
+        let mut others = others.filter(|session| *session != state.session_id);
+        let here = |session: SessionId| {
+            self.load(session).is_ok_and(|other| other.state.project.path == state.project.path)
+        };
+        Ok(others.any(here))
+    }
+
+    fn untold_in(&self, state: &State, run: &RunMark, span: &Span<'_>) -> Result<Vec<Fact>, Error> {
+        let changed = self.compare(state.session_id, span.before, span.after, false)?.files;
+        let told = self.items(state.session_id, List::Files)?;
+        let told = told.iter().filter(|row| row.seq >= span.since).map(Item::row).collect();
+        Ok(untold_of(&changed, told, state, run, span.until))
+    }
+}
+
+/// The changes that no row tells of.
+fn untold_of(
+    changed: &[segno_workspace::Change],
+    rows: Vec<FileRow>,
+    state: &State,
+    run: &RunMark,
+    until: Option<Timestamp>,
+) -> Vec<Fact> {
+    let root = PathBuf::from(&state.project.path);
+    // What calls told since then, by its path in the project.
     let mut told: HashMap<PathBuf, FileRow> = HashMap::new();
-    for row in engine.items(session, List::Files)?.iter().filter(|row| row.seq >= run.seq) {
-        let row: FileRow = row.row();
+    for row in rows {
         if row.path.is_empty() || row.change.is_empty() {
             continue;
         }
@@ -111,5 +185,5 @@ fn untold(recorder: &Recorder<'_>, until: Option<Timestamp>) -> Result<Vec<Fact>
             record(&row.path, Change::Deleted, None);
         }
     }
-    Ok(facts)
+    facts
 }

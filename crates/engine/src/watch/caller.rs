@@ -54,6 +54,17 @@ pub(super) fn holder(agent: Member, name: &str) -> Holder {
     }
 }
 
+/// The words that an agent was started with; of one that has a name (`--resume=ID`), what it is set to.
+pub(super) fn caller_words(agent: Member) -> Vec<String> {
+    let line = std::fs::read(format!("/proc/{}/cmdline", agent.pid)).unwrap_or_default();
+    let words = line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+    let value = |word: String| match word.split_once('=') {
+        Some((flag, value)) if flag.starts_with('-') => value.to_owned(),
+        _ => word,
+    };
+    words.map(value).collect()
+}
+
 fn runs_hook(pid: u32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

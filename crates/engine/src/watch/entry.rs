@@ -101,11 +101,16 @@ impl Entries {
 
     /// What is known of the conversation. If nothing is, its session gets a name and an identity now, from whoever comes
     /// first: a hook that makes it, or one that can only keep in the spool what it was told.
-    pub(super) fn claim(&self, native_id: &str, at: Timestamp) -> std::io::Result<Entry> {
+    pub(super) fn claim(
+        &self,
+        native_id: &str,
+        at: Timestamp,
+        continues: impl FnOnce() -> Option<SessionId>,
+    ) -> std::io::Result<Entry> {
         if let Some(known) = self.read(native_id) {
             return Ok(known);
         }
-        let entry = Entry::beginning(native_id, at);
+        let entry = Entry { continues: continues(), ..Entry::beginning(native_id, at) };
         self.make_folder()?;
         if segno_files::create_lazily(&self.path, &serde_json::to_vec(&entry)?)? {
             return Ok(entry);

@@ -5,6 +5,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::Maker;
+use segno_core::state::RunMark;
 use segno_store::Filter;
 
 use super::Entries;
@@ -12,6 +13,7 @@ use super::Entry;
 use super::WatchVisit;
 use super::begin::Conversation;
 use super::begin::logs_of;
+use super::caller::caller_words;
 use super::caller::holder;
 use super::caller::is_interactive;
 use crate::Actor;
@@ -22,6 +24,9 @@ use crate::tree::At;
 
 /// How many of the newest sessions of a project are looked through for a conversation that nobody remembers.
 const LOOKED_AT: usize = 50;
+
+/// What an agent calls the beginning of a conversation that is a copy of another one.
+const FORK: &str = "fork";
 
 /// A conversation and where it is recorded.
 pub(super) struct Joined {
@@ -135,13 +140,14 @@ impl WatchVisit {
         if let Some(session) = self.remembered(engine, native_id) {
             return Ok(Entry::new(native_id, session));
         }
-        let named = entries.claim(native_id, engine.now());
+        let named = entries.claim(native_id, engine.now(), || self.forked_from(engine));
         let named = named.map_err(|why| Error::file(&self.setup.state, why))?;
         if named.store.is_none_or(|known| known == engine.store_id()) {
             return Ok(named);
         }
         // The note of another store's session: from now on it is about one of this store.
-        let named = Entry::beginning(native_id, engine.now());
+        let named =
+            Entry { continues: self.forked_from(engine), ..Entry::beginning(native_id, engine.now()) };
         self.note(entries, &named)?;
         Ok(named)
     }
@@ -152,12 +158,31 @@ impl WatchVisit {
 
     /// A session of this project that had the conversation last, for one of which no note is left.
     fn remembered(&self, engine: &Engine, native_id: &str) -> Option<SessionId> {
+        self.newest_run(engine, |run| run.conversation() == Some(native_id))
+    }
+
+    /// The session of the conversation that a new one was copied from: the agent was started with its name, or says that it
+    /// made a copy of what this process had.
+    fn forked_from(&self, engine: &Engine) -> Option<SessionId> {
+        let caller = self.caller?;
+        let words = caller_words(caller);
+        let copies = self.report.events.iter().any(
+            |event| matches!(event, segno_agents::AgentEvent::Hook { name: Some(name), .. } if name == FORK),
+        );
+        self.newest_run(engine, |run| {
+            let named = run.conversation().is_some_and(|known| words.iter().any(|word| word == known));
+            named || (copies && (run.pid, run.process_start) == (caller.pid, caller.start))
+        })
+    }
+
+    /// The newest session of this project with such a run of this agent.
+    fn newest_run(&self, engine: &Engine, is_it: impl Fn(&RunMark) -> bool) -> Option<SessionId> {
         let project = Some(self.new.project.path.clone());
         let filter = Filter { project, limit: Some(LOOKED_AT), ..Filter::default() };
         let sessions = engine.list(&filter).ok()?;
         sessions.into_iter().map(|summary| summary.session_id).find(|session| {
             let run = engine.load(*session).ok().and_then(|loaded| loaded.state.run);
-            run.is_some_and(|run| run.agent == self.agent.name() && run.conversation() == Some(native_id))
+            run.is_some_and(|run| run.agent == self.agent.name() && is_it(&run))
         })
     }
 

@@ -201,7 +201,8 @@ impl WatchVisit {
             }
             Moment::Waits | Moment::Left => {
                 self.note_standing(engine, joined);
-                self.follow(engine, joined, entries, epoch)
+                self.follow(engine, joined, entries, epoch)?;
+                engine.record_untold_turn(joined.session, &joined.at())
             }
         }
     }
@@ -312,7 +313,8 @@ impl WatchVisit {
     /// Keeps it for later. Only a hard cap that is known denies a call whose session nobody can read now.
     fn spool(&self, entries: &Entries, native_id: &str) -> Result<HookAnswer, Error> {
         let at = crate::Clock::now(&crate::SystemClock);
-        let entry = entries.claim(native_id, at).map_err(|why| Error::file(&self.setup.state, why))?;
+        let entry =
+            entries.claim(native_id, at, || None).map_err(|why| Error::file(&self.setup.state, why))?;
         let beside = if self.has_log() { Beside::Told } else { Beside::Untold };
         let call = HookCall::of(self.report.clone(), entry.run.as_deref(), beside, fresh_key());
         let actor = Actor { run: entry.run.clone(), epoch: None, ..Actor::default() };

@@ -34,11 +34,16 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn start(lab: &Lab, native: &str) -> Self {
+        Self::start_with(lab, native, &[])
+    }
+
+    /// The same, started with these words.
+    fn start_with(lab: &Lab, native: &str, words: &[&str]) -> Self {
         let script = lab.path("agent.sh");
         std::fs::write(&script, STAND_IN).unwrap();
         let answer = lab.path(&format!("answer-{native}-{}", std::process::id()));
         let mut command = program("sh");
-        command.arg(&script).env_clear().envs(&lab.env).current_dir(lab.home.work());
+        command.arg(&script).args(words).env_clear().envs(&lab.env).current_dir(lab.home.work());
         command.env("SEGNO_PROGRAM", &lab.segno).env("ANSWER", &answer);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
@@ -182,6 +187,69 @@ fn a_conversation_that_is_taken_up_again_goes_on_in_its_session() {
     agent.hook("SessionStart", json!({ "source": "resume" }));
     let state = lab.state();
     assert_eq!((&state["continues"], &state["status"]), (&id, &"active".into()), "{state:#}");
+}
+
+#[test]
+fn what_a_shell_did_to_files_is_known_when_the_turn_ends() {
+    let lab = Lab::new();
+    lab.write(lab.home.work().join("old.txt"), "old\n");
+    lab.write(lab.home.work().join("kept.txt"), "kept\n");
+    let mut agent = Agent::start(&lab, "c-1");
+    agent.hook("UserPromptSubmit", json!({ "prompt": "mend the door" }));
+    assert_eq!(agent.begins("t1", "./build"), Value::Null);
+    lab.write(lab.home.work().join("made.txt"), "made\n");
+    std::fs::remove_file(lab.home.work().join("old.txt")).unwrap();
+    agent.ends("t1");
+    agent.hook("Stop", json!({}));
+    let files = lab.json(&["show", "last", "--files"]);
+    let mut files: Vec<(&str, &str)> = files["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| (file["path"].as_str().unwrap(), file["change"].as_str().unwrap()))
+        .collect();
+    files.sort_unstable();
+    assert_eq!(files, [("made.txt", "created"), ("old.txt", "deleted")]);
+    // A turn without a call changed nothing, whatever a person does meanwhile.
+    agent.hook("UserPromptSubmit", json!({ "prompt": "thanks" }));
+    lab.write(lab.home.work().join("mine.txt"), "mine\n");
+    agent.hook("Stop", json!({}));
+    assert_eq!(lab.json(&["show", "last", "--files"])["items"].as_array().unwrap().len(), 2);
+}
+
+/// The state of the one session that has a conversation.
+fn of_conversation(lab: &Lab, native: &str) -> Value {
+    let listed = lab.json(&["ls", "--all"]);
+    let ids = listed["sessions"].as_array().unwrap().iter().map(|one| one["session_id"].as_str().unwrap());
+    let mut states = ids.map(|id| lab.json(&["show", id])["state"].take());
+    states.find(|state| state["run"]["native_id"] == native).unwrap_or_else(|| panic!("{native}: {listed:#}"))
+}
+
+#[test]
+fn a_copy_of_a_conversation_knows_where_it_comes_from() {
+    let lab = Lab::new();
+    let begin = |native: &str, words: &[&str], source: &str| {
+        let mut agent = Agent::start_with(&lab, native, words);
+        agent.hook("SessionStart", json!({ "source": source }));
+        agent.hook("UserPromptSubmit", json!({ "prompt": "mend the door" }));
+        (agent, of_conversation(&lab, native))
+    };
+    let (mut agent, first) = begin("c-1", &[], "startup");
+    assert_eq!(first["continues"], Value::Null);
+    // Made by the same process.
+    agent.native = "c-2".to_owned();
+    agent.hook("SessionStart", json!({ "source": "fork" }));
+    assert_eq!(of_conversation(&lab, "c-2")["continues"], first["session_id"]);
+    drop(agent);
+    // Asked for on the command line.
+    for (native, words) in [("c-3", &["--resume", "c-1", "--fork-session"][..]), ("c-4", &["--resume=c-1"])] {
+        let (agent, copy) = begin(native, words, "startup");
+        assert_eq!(copy["continues"], first["session_id"]);
+        drop(agent);
+    }
+    // Another one only speaks of it.
+    let (_agent, other) = begin("c-5", &["what was c-1 about?"], "startup");
+    assert_eq!(other["continues"], Value::Null);
 }
 
 #[test]

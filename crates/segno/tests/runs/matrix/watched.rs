@@ -187,8 +187,10 @@ fn a_run_with_a_driver_is_recorded_once(#[case] agent: &'static str) {
     assert_eq!(real.texts("text"), ["all is done"]);
 }
 
-#[test]
-fn eight_in_one_project_are_not_mixed_up() {
+#[rstest]
+#[case::claude("claude")]
+#[case::codex("codex")]
+fn eight_in_one_project_are_not_mixed_up(#[case] agent: &'static str) {
     let mut script = Script::new([Turn::text("nobody asked for this")]);
     for number in 1..=AT_ONCE {
         let write = Turn::ops([Op::write(&format!("file-{number}.txt"), "mine\n")]);
@@ -196,7 +198,7 @@ fn eight_in_one_project_are_not_mixed_up() {
         script =
             script.track(&format!("t{number}"), When::first_user(&format!("task number {number}")), turns);
     }
-    let Some(real) = Real::watched("claude", script) else { return };
+    let Some(real) = Real::watched(agent, script) else { return };
     let live: Vec<_> = (1..=AT_ONCE)
         .map(|number| real.lab.start_command(&mut real.by_hand(&format!("task number {number}"), None), None))
         .collect();
