@@ -26,6 +26,8 @@ pub struct Capabilities {
     pub tells_usage: bool,
     /// It says itself what it costs in a run without a person, at its end at the latest.
     pub tells_cost: bool,
+    /// The tokens that it tells are those of the whole conversation so far, over all its runs.
+    pub counts_conversation: bool,
     /// It keeps a cap on turns itself, in a run without a person.
     pub caps_turns: bool,
     /// Models that everybody who has it can choose by these names, so that one may judge what another wrote.

@@ -186,13 +186,14 @@ pub struct Engine {
     redactor: RwLock<Arc<Redactor>>,
     pub(crate) options: EngineOptions,
     pub(crate) views: view::pace::ViewPace,
+    pub(crate) trees: crate::tree::TreeMemory,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
         let redactor = RwLock::new(Arc::clone(&options.redactor));
-        Self { store, redactor, options, views: Default::default() }
+        Self { store, redactor, options, views: Default::default(), trees: Default::default() }
     }
 
     /// The store.

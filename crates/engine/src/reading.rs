@@ -17,6 +17,9 @@ use segno_store::Standing;
 use crate::Engine;
 use crate::Error;
 
+/// How many rows are read at once from the end of a list.
+const NEWEST: usize = 100;
+
 impl Engine {
     /// Up to `limit` events after the one with this number, in order. Damaged ones are told apart, never left out.
     ///
@@ -40,6 +43,28 @@ impl Engine {
     /// If there is no such session, or it cannot be read.
     pub fn page(&self, session: SessionId, list: List, page: &Page) -> Result<Items, Error> {
         Ok(self.store().items(session, list, page)?)
+    }
+
+    /// The rows of a list from the newest backwards, up to the first that is not wanted, read page by page: what is asked of
+    /// the end of a list must not cost more the longer the list is.
+    pub(crate) fn newest_while(
+        &self,
+        session: SessionId,
+        list: List,
+        wanted: impl Fn(&Item) -> bool,
+    ) -> Result<Vec<Item>, Error> {
+        let mut all: Vec<Item> = Vec::new();
+        loop {
+            let after =
+                all.last().map(|item| segno_store::ItemPosition { seq: item.seq, key: item.key.clone() });
+            let page = Page { after, limit: NEWEST, newest_first: true };
+            let items = self.store().page(session, list, &page)?;
+            let (read, before) = (items.len(), all.len());
+            all.extend(items.into_iter().take_while(&wanted));
+            if read < NEWEST || all.len() - before < read {
+                return Ok(all);
+            }
+        }
     }
 
     /// The row of the newest run of a session.

@@ -56,6 +56,7 @@ impl Agent for Codex {
             call_ids_recur: true,
             log_beside_output: true,
             tells_usage: true,
+            counts_conversation: true,
             ..Capabilities::default()
         }
     }

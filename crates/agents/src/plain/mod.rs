@@ -59,6 +59,7 @@ impl Agent for Plain {
             chooses_id,
             chooses_id_at_terminal: chooses_id,
             tells_cost: self.config.rules.iter().any(|rule| rule.kind == RuleKind::Cost),
+            counts_conversation: true,
             ..Capabilities::default()
         }
     }

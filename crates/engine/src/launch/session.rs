@@ -15,6 +15,7 @@ use segno_core::UserKey;
 use segno_core::event::Maker;
 use segno_core::event::Project;
 use segno_core::rows::RunRow;
+use segno_store::Page;
 
 use super::FreshSession;
 use super::Intent;
@@ -25,6 +26,9 @@ use crate::Error;
 use crate::NewSession;
 use crate::frontend::Frontend;
 use crate::resume::BranchWish;
+
+/// How many of the newest runs are looked through before all of them are.
+const NEWEST_RUNS: usize = 20;
 
 /// A conversation to go on with.
 pub(super) struct From {
@@ -67,8 +71,8 @@ impl Engine {
         if !fork && let Some(alive) = crate::run::living_agent(&state) {
             return Err(Error::ConversationBusy { session, pid: alive.pid });
         }
-        let rows: Vec<RunRow> = self.items(session, List::Runs)?.iter().map(segno_store::Item::row).collect();
-        let last = rows.iter().rev().find(|row| row.agent == agent);
+        let rows = self.runs_before(session, agent)?;
+        let last = rows.iter().find(|row| row.agent == agent);
         let native_id = last
             .and_then(|row| row.native_id.clone())
             .filter(|id| id != "?")
@@ -88,6 +92,20 @@ impl Engine {
                 })
             });
         Ok(From { native_id, baseline: Baseline::Known(used) })
+    }
+
+    /// The runs of a session from the newest backwards, as far as they tell how its newest conversation with an agent
+    /// stands: all of them only where the agent counts all that the conversation used.
+    fn runs_before(&self, session: SessionId, agent: &str) -> Result<Vec<RunRow>, Error> {
+        let counts = segno_agents::by_name(agent).is_none_or(|it| it.capabilities().counts_conversation);
+        if !counts {
+            let newest = self.store().page(session, List::Runs, &Page::newest(NEWEST_RUNS))?;
+            let newest: Vec<RunRow> = newest.iter().map(segno_store::Item::row).collect();
+            if newest.iter().any(|row| row.agent == agent) {
+                return Ok(newest);
+            }
+        }
+        Ok(self.items(session, List::Runs)?.iter().rev().map(segno_store::Item::row).collect())
     }
 
     /// The same, or the conversation of the session that this one goes on from, if it has none of its own yet.

@@ -58,7 +58,7 @@ pub(super) fn start_of_run(recorder: &Recorder<'_>) -> Result<Option<Checkpoint>
 
 /// The newest checkpoint with files that fits.
 fn newest(recorder: &Recorder<'_>, fits: impl Fn(&Checkpoint) -> bool) -> Result<Option<Checkpoint>, Error> {
-    recorder.engine.newest_checkpoint(recorder.session, CHECKPOINTS, 100, |checkpoint| {
+    recorder.engine.newest_checkpoint(recorder.session, CHECKPOINTS, 20, |checkpoint| {
         checkpoint.snapshot.is_some() && !checkpoint.aside && fits(checkpoint)
     })
 }
@@ -124,9 +124,12 @@ impl Engine {
     }
 
     fn untold_in(&self, state: &State, run: &RunMark, span: &Span<'_>) -> Result<Vec<Fact>, Error> {
-        let changed = self.compare(state.session_id, span.before, span.after, false)?.files;
-        let told = self.items(state.session_id, List::Files)?;
-        let told = told.iter().filter(|row| row.seq >= span.since).map(Item::row).collect();
+        let changed = match span.after {
+            Some(after) => self.files_between(state, span.before, after)?,
+            None => self.changed_files(state, span.before)?,
+        };
+        let told = self.newest_while(state.session_id, List::Files, |row| row.seq >= span.since)?;
+        let told = told.iter().rev().map(Item::row).collect();
         Ok(untold_of(&changed, told, state, run, span.until))
     }
 }

@@ -197,9 +197,14 @@ fn leave_out_ended(recorder: &Recorder<'_>, calls: &mut Vec<OpenCall>) {
         return;
     }
     // What cannot be read is not known to have ended.
-    let rows = recorder.engine.items(recorder.session, List::Tools).unwrap_or_default();
-    let rows =
-        rows.iter().map(|row| row.row::<ToolRow>()).filter(|row| row.run.as_deref() == Some(&recorder.run));
+    let began = recorder.state.run.as_ref().filter(|run| run.id == recorder.run).map_or(0, |run| run.seq);
+    let rows = recorder.engine.newest_while(recorder.session, List::Tools, |row| row.seq >= began);
+    let rows = rows.unwrap_or_default();
+    let rows = rows
+        .iter()
+        .rev()
+        .map(|row| row.row::<ToolRow>())
+        .filter(|row| row.run.as_deref() == Some(&recorder.run));
     let last: HashMap<String, ToolRow> = rows.map(|row| (row.call.clone(), row)).collect();
     calls.retain(|call| {
         last.get(&call.call_id).is_none_or(|row| ["open", "in_doubt"].contains(&row.state.as_str()))

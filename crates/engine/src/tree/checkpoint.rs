@@ -16,8 +16,13 @@ const NEWEST: usize = 1_000;
 const PAGE: usize = 20;
 
 /// A row as a checkpoint. Numbers begin at 1: a row without one is damaged.
-fn read_row(body: &serde_json::Value) -> Option<Checkpoint> {
+pub(super) fn read_row(body: &serde_json::Value) -> Option<Checkpoint> {
     Checkpoint::read(body).filter(|checkpoint| checkpoint.ordinal > 0)
+}
+
+/// The key of a checkpoint's row, as the list keeps it.
+pub(super) fn row_key(ordinal: u64) -> String {
+    format!("{ordinal:020}")
 }
 
 impl Engine {
@@ -87,8 +92,7 @@ impl Engine {
     }
 
     pub(crate) fn checkpoint_number(&self, session: SessionId, ordinal: u64) -> Result<Checkpoint, Error> {
-        // As the list keeps them.
-        let rows = self.store().rows(session, List::Checkpoints, &[format!("{ordinal:020}")])?;
+        let rows = self.store().rows(session, List::Checkpoints, &[row_key(ordinal)])?;
         let found = rows.first().and_then(|row| read_row(&row.body));
         found.ok_or_else(|| {
             Error::Refused(segno_core::Refusal::Unknown { what: "checkpoint", id: ordinal.to_string() })

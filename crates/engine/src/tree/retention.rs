@@ -58,7 +58,7 @@ impl Engine {
         if most == 0 || state.counts.checkpoints <= most {
             return Ok(());
         }
-        let all = self.checkpoints(state.session_id)?;
+        let all = self.kept_checkpoints(state.session_id)?;
         let ready: Vec<&Checkpoint> =
             all.iter().filter(|checkpoint| checkpoint.ready && checkpoint.snapshot.is_some()).collect();
         let surplus = ready.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));

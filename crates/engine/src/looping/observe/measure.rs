@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use segno_core::State;
-use segno_workspace::Side;
 
 use crate::Engine;
 use crate::Error;
@@ -89,16 +88,13 @@ impl Engine {
         let mut delta = TreeDelta { before: tree_of(&first), ..TreeDelta::default() };
         let Some(last) = last else { return Ok(delta) };
         delta.after = tree_of(&last);
-        let workspace = self.workspace(state)?;
         if delta.before != delta.after {
-            let (before, after) =
-                (self.snapshot_of(&workspace, &first)?, self.snapshot_of(&workspace, &last)?);
-            let changes = workspace.diff(&before, Side::Snapshot(&after), false)?;
+            let changes = self.files_between(state, &first, &last)?;
             delta.files = changes.iter().filter(|change| !change.directory).count() as u64;
         }
         let commit = |checkpoint: &Checkpoint| checkpoint.head.as_ref().and_then(|head| head.commit.clone());
         if let Some(to) = commit(&last).filter(|to| Some(to) != commit(&first).as_ref()) {
-            delta.commits = workspace.commits_between(commit(&first).as_deref(), &to)?;
+            delta.commits = self.workspace(state)?.commits_between(commit(&first).as_deref(), &to)?;
         }
         Ok(delta)
     }

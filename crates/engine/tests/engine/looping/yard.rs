@@ -33,6 +33,8 @@ use segno_engine::run::Feed;
 use segno_engine::run::Stop;
 use segno_engine::tree::TreeOptions;
 use segno_engine::view;
+use segno_store::Store;
+use segno_store::sqlite::SqliteStore;
 
 use crate::common::PATH;
 use crate::common::Room;
@@ -122,11 +124,20 @@ impl Yard {
         }
     }
 
-    fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.base.join("harbour")
     }
 
     pub(crate) fn engine(&self) -> Engine {
+        self.engine_on(Box::new(self.store()))
+    }
+
+    pub(crate) fn store(&self) -> SqliteStore {
+        store_at(&self.base.join("data").join("segno.db"), Duration::from_secs(20))
+    }
+
+    /// An engine on a store that stands before that of the yard.
+    pub(crate) fn engine_on(&self, store: Box<dyn Store>) -> Engine {
         let git = segno_workspace::git::find(std::ffi::OsStr::new(PATH));
         let state = self.base.join("state");
         let options = EngineOptions {
@@ -138,8 +149,7 @@ impl Yard {
             day: self.day,
             ..EngineOptions::default()
         };
-        let store = store_at(&self.base.join("data").join("segno.db"), Duration::from_secs(20));
-        Engine::new(Box::new(store), options)
+        Engine::new(store, options)
     }
 
     pub(crate) fn clock(&self) -> Arc<FixedClock> {
@@ -346,7 +356,7 @@ impl Yard {
         self.engine().loop_drive(session, &self.host(&(), woken, waits, stop, sleeper))
     }
 
-    fn host<'a>(
+    pub(crate) fn host<'a>(
         &'a self,
         listener: &'a dyn LoopListener,
         woken: WokenHow,
