@@ -268,7 +268,9 @@ impl Breaker {
         ];
         let (count, _, cause, words) = rest.into_iter().find(|(count, limit, ..)| reached(*count, *limit))?;
         let words = if words.is_empty() { String::new() } else { format!(" {words}") };
-        Some((cause, format!("{count} iterations without progress{words}")))
+        // Who may not do what the work needs does something else, and gets nowhere.
+        let denied = seen.denied_in_words().map_or(String::new(), |denied| format!("; denied: {denied}"));
+        Some((cause, format!("{count} iterations without progress{words}{denied}")))
     }
 
     fn open(&mut self, cause: BreakerCause, reason: String, opens: u32, at: Timestamp) {

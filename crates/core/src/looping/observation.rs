@@ -435,6 +435,17 @@ impl Observation {
     pub fn spend(&self) -> u64 {
         self.micros.unwrap_or(self.tokens)
     }
+
+    /// The first thing that was denied, and what would allow all of it; none if nothing was denied.
+    pub fn denied_in_words(&self) -> Option<String> {
+        let first = self.denied.first()?;
+        let rules = self.allow.join(", ");
+        Some(if rules.is_empty() {
+            first.clone()
+        } else {
+            format!("{first}; it would be allowed by {rules}")
+        })
+    }
 }
 
 impl Claims {

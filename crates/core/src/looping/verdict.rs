@@ -322,13 +322,8 @@ fn stuck(state: &LoopState, seen: &Observation, breaker: &Breaker) -> Option<Loo
     }
     let most = state.phase_plan().map_or(0, |plan| plan.thresholds.denials);
     (most > 0 && breaker.denials >= most).then(|| {
-        let mut why = format!("all that the agent tried was denied, {} times", breaker.denials);
-        if let Some(first) = seen.denied.first() {
-            why.push_str(&format!(": {first}"));
-        }
-        if !seen.allow.is_empty() {
-            why.push_str(&format!("; it would be allowed by {}", seen.allow.join(", ")));
-        }
+        let denied = seen.denied_in_words().map_or(String::new(), |denied| format!(": {denied}"));
+        let why = format!("all that the agent tried was denied, {} times{denied}", breaker.denials);
         LoopVerdict::NeedsPerson { need: PersonNeed::CannotAct, why }
     })
 }

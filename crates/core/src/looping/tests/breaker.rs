@@ -135,6 +135,26 @@ fn cannot_act_asks_a_person() {
     assert!(goes_on(iterate(&mut story, seen('d', 4))));
 }
 
+/// An agent that may look but not do what the work needs gets nowhere; whoever comes is told what would help.
+#[test]
+fn who_halts_after_denials_is_told_the_rule_that_would_help() {
+    let mut story = begun(simple());
+    let some = Observation {
+        calls: 4,
+        denials: 1,
+        denied: vec!["Bash cargo test".into()],
+        allow: vec!["Bash(cargo test *)".into()],
+        ..idle()
+    };
+    let mut verdict = iterate(&mut story, some.clone());
+    while story.state.status == crate::status::Status::Active {
+        verdict = iterate(&mut story, some.clone());
+    }
+    let why =
+        "3 iterations without progress; denied: Bash cargo test; it would be allowed by Bash(cargo test *)";
+    assert_eq!(verdict, LoopVerdict::Halt { why: why.to_owned() });
+}
+
 #[test]
 fn it_halts_the_session_and_says_why() {
     let mut story = begun(simple());
