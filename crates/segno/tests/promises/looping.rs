@@ -258,6 +258,19 @@ fn a_long_loop_takes_no_more_than_a_short_one() {
 }
 
 /// What scrolls by tells things in the order in which they happened: a phase begins after the one before it has ended.
+/// What is said at the end says why, and does not say the last iteration's line once more.
+#[test]
+fn a_loop_that_stands_still_says_why_once() {
+    let lab = agent("true");
+    let said = lab.run(UNTIL);
+    assert_eq!(said.code, Some(28), "{}", said.stderr);
+    let error = said.stderr.lines().find(|line| line.contains("stands still")).unwrap();
+    assert_eq!(error, "error: the loop stands still: halted: 3 iterations without progress");
+    let at = |words: &str| said.stderr.find(words).unwrap_or_else(|| panic!("{words}: {}", said.stderr));
+    assert!(at("phase WORK (1 of 1)") < at("cp-01-run-start"), "{}", said.stderr);
+    assert_eq!(said.stderr.matches("phase WORK (1 of 1)").count(), 1, "{}", said.stderr);
+}
+
 #[test]
 fn a_phase_is_said_to_begin_after_the_one_before_it_has_ended() {
     let lab =

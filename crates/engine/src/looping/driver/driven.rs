@@ -48,8 +48,7 @@ impl Driven<'_> {
 
     /// It ends here for now, because of how the session stands.
     pub(crate) fn ended_as(&self, state: &State) -> Result<Stretch, Error> {
-        let why = state.reason.as_ref().map_or_else(|| state.status.to_string(), |it| it.what.clone());
-        self.ended(None, why)
+        self.ended(None, why_it_stands(state))
     }
 
     /// The session is paused, and the loop stands still.
@@ -75,6 +74,15 @@ impl Driven<'_> {
     /// matters here.
     pub(crate) fn stops(&self) -> bool {
         self.host.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
+    }
+}
+
+/// Why a session stands where it does, in words.
+pub(crate) fn why_it_stands(state: &State) -> String {
+    match &state.reason {
+        Some(reason) if reason.what == PauseReason::Asked.as_str() => "somebody asked for it".to_owned(),
+        Some(reason) => reason.what.clone(),
+        None => state.status.to_string(),
     }
 }
 

@@ -251,9 +251,7 @@ impl Turning<'_> {
         }
         if state.status != Status::Active {
             // Somebody paused or ended it while the agent ran; the iteration stays open, and is done again or finished.
-            let why =
-                state.reason.as_ref().map_or_else(|| state.status.to_string(), |reason| reason.what.clone());
-            return self.ended(None, why).map(Some);
+            return self.ended_as(&state).map(Some);
         }
         self.decide(&state, phase, seen)
     }

@@ -6,6 +6,7 @@ use segno_engine::core::looping::CapKind;
 use segno_engine::core::looping::LoopVerdict;
 use segno_engine::core::looping::PersonNeed;
 use segno_engine::core::looping::queue_status;
+use segno_engine::core::looping::why;
 use segno_engine::looping::LoopEnded;
 use serde_json::Value;
 use serde_json::json;
@@ -37,8 +38,18 @@ pub(super) fn report(ctx: &CommandContext<'_>, ended: &LoopEnded) -> Outcome {
         ));
         return Ok(());
     }
-    let why = format!("the loop stands still: {}: {}", word.replace('_', " "), ended.why);
+    let why = format!("the loop stands still: {}: {}", word.replace('_', " "), why_alone(ended));
     Err(CommandError::new(exit, word, why).hint(hint(ctx, ended)))
+}
+
+/// Why it stands still, without the line of its last iteration: that was said when it ended.
+fn why_alone(ended: &LoopEnded) -> String {
+    let line = ended.state.looping.as_ref().and_then(|looping| looping.line.as_ref());
+    let more = line.and_then(|line| ended.why.strip_prefix(line.as_str()));
+    match (&ended.verdict, more) {
+        (Some(verdict), Some(more)) => format!("{}{more}", why(verdict)),
+        _ => ended.why.clone(),
+    }
 }
 
 fn exit_of(ended: &LoopEnded) -> (ExitCode, &'static str) {

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use segno_engine::core::Refusal;
 use segno_engine::core::SessionId;
+use segno_engine::core::State;
+use segno_engine::core::Status;
 use segno_engine::core::event::WokenHow;
 use segno_engine::core::looping::NOT_SAID;
 use segno_engine::core::looping::loop_status;
@@ -80,11 +82,23 @@ pub(super) fn drive(
     let (feed, stop) = (Feed::default(), Stop::default());
     let (sender, news) = mpsc::channel();
     let (ear, voice) = (Ear(sender.clone()), Voice(sender));
-    let first = ctx.load(session)?.seq;
+    let state = ctx.load(session)?;
+    let first = state.seq;
     let (wakes, items) = (wakes(ctx, waits.limits), super::queue::Followed::new(ctx));
     let bell = super::notify::bell(context)?;
-    let mut printed =
-        Printed { ctx, session, waiting: None, wakes, items, doing: None, drawn: None, bell, unsaid: false };
+    let begins = say_first_phase(ctx, &state);
+    let mut printed = Printed {
+        ctx,
+        session,
+        waiting: None,
+        wakes,
+        items,
+        doing: None,
+        drawn: None,
+        bell,
+        unsaid: false,
+        begins,
+    };
     let beside = || printed.print(&news);
     let ended = follow(ctx, (session, first), &feed, false, &stop, beside, |engine| {
         let host = LoopHost {
@@ -153,6 +167,22 @@ struct Printed<'a> {
     bell: Bell,
     /// Whether it was told what to do about an agent that does not say that it is done.
     unsaid: bool,
+    /// The phase that was said to begin before anything of it is in the journal.
+    begins: Option<String>,
+}
+
+/// Says which phase a new loop begins with: news are printed after what is in the journal by then, and the first checkpoint of a
+/// phase would stand before its name.
+fn say_first_phase(ctx: &CommandContext<'_>, state: &State) -> Option<String> {
+    let looping = state.looping.as_ref().filter(|_| state.status == Status::Active)?;
+    let looping = Some(looping).filter(|it| it.baseline.is_none() && it.plan.queue.is_none())?;
+    let at = looping.plan.phases.iter().position(|phase| phase.name == looping.phase)?;
+    ctx.context.printer.talk(phase_begins(&looping.phase, at + 1, looping.plan.phases.len()));
+    Some(looping.phase.clone())
+}
+
+fn phase_begins(phase: &str, number: usize, of: usize) -> String {
+    format!("phase {phase} ({number} of {of})")
 }
 
 /// What wakes a loop that is parked: it is said, so that nobody waits for something that is not there.
@@ -199,7 +229,9 @@ impl Printed<'_> {
                 }
                 LoopNews::Parked { until: Some(_), .. } => printer.talk(format!("  {}", self.wakes)),
                 LoopNews::PhaseBegan { phase, number, of } => {
-                    printer.talk(format!("phase {phase} ({number} of {of})"));
+                    if self.begins.take().as_ref() != Some(&phase) {
+                        printer.talk(phase_begins(&phase, number, of));
+                    }
                 }
                 LoopNews::Decided { line } => {
                     self.doing = None;

@@ -93,7 +93,7 @@ fn lines(ctx: &CommandContext<'_>, state: &State, looping: &LoopState, may_skip:
         panel.row("tests", &format!("{} pass", tests.fraction()), Meaning::Plain);
     }
     if let Some(error) = looping.last.as_ref().and_then(|last| last.error.as_ref()) {
-        panel.row("last error", &error.text, Meaning::Plain);
+        panel.row("error", &error.text, Meaning::Plain);
     }
     if let Some(compared) = &breaker.compared {
         panel.row("compared", compared, Meaning::Dim);

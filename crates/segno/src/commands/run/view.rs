@@ -30,6 +30,8 @@ const LONG: Duration = Duration::from_secs(3);
 const WIDTH: usize = 48;
 /// How many calls are remembered at once.
 const CALLS: usize = 1_000;
+/// What a line that goes on below leaves free beside it.
+const MARGIN: usize = 5;
 
 /// Shows events as they come.
 pub struct View<'a> {
@@ -120,16 +122,23 @@ impl<'a> View<'a> {
             }
             Event::Reported(e) => self.report(at, &e.what, &e.body),
             Event::IterationEnded(e) => {
-                let words = crate::output::loop_words::verdict_meaning(&e.verdict);
-                self.context.printer.talk(Text::new().painted(words, format!("  {}", e.line)));
+                self.wrapped(crate::output::loop_words::verdict_meaning(&e.verdict), &e.line);
             }
             Event::LoopParked(e) => {
-                self.context
-                    .printer
-                    .talk(Text::new().painted(Meaning::Waiting, format!("  parked: {}", e.words)));
+                self.wrapped(Meaning::Waiting, &format!("parked: {}", e.words));
             }
             Event::SessionInterrupted(_) | Event::SessionPaused(_) | Event::RunAdopted(_) => {}
             _ => {}
+        }
+    }
+
+    /// Says something that matters whole: on a narrow terminal it goes on below, cut between words.
+    fn wrapped(&self, meaning: Meaning, words: &str) {
+        let printer = &self.context.printer;
+        let room = printer.talks_to_terminal().then(|| printer.size().0.saturating_sub(MARGIN));
+        for (number, line) in crate::output::text::wrap(words, room).iter().enumerate() {
+            let margin = if number == 0 { 2 } else { MARGIN - 1 };
+            printer.talk(Text::new().painted(meaning, format!("{:margin$}{line}", "")));
         }
     }
 
