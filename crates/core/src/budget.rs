@@ -5,6 +5,8 @@ use serde::Serialize;
 
 /// What a session may use if nobody says otherwise.
 pub const DEFAULT_TOKENS: u64 = 100_000;
+/// So many that nobody can use them: the budget of a session that has none, such as one of a history.
+pub const UNLIMITED_TOKENS: u64 = i64::MAX as u64;
 /// At how many percent of a budget the warning comes if nobody says otherwise.
 pub const DEFAULT_WARN_PERCENT: u8 = 80;
 
@@ -134,6 +136,11 @@ impl Default for TokenBudget {
 }
 
 impl TokenBudget {
+    /// Whether there is no budget.
+    pub fn is_unlimited(&self) -> bool {
+        self.total_budget >= UNLIMITED_TOKENS
+    }
+
     /// What is left; 0 when the budget is used up or passed.
     pub fn tokens_remaining(&self) -> u64 {
         self.total_budget.saturating_sub(self.tokens_used)

@@ -239,6 +239,11 @@ impl<'a> Taker<'a> {
     fn record(&mut self, at: Timestamp, key: &str, event: AgentEvent) -> Result<(), Error> {
         self.begin(at, key, &event)?;
         self.last_key = key.to_owned();
+        let is_open = match &event {
+            AgentEvent::TaskStopped { call_id: Some(call), .. }
+            | AgentEvent::SubAgentStopped { call_id: Some(call), .. } => self.open.contains_key(call),
+            _ => false,
+        };
         self.follow(at, key, &event)?;
         let Some(stretch) = &self.stretch else { return Ok(()) };
         let run = stretch.run.to_string();
@@ -256,7 +261,16 @@ impl<'a> Taker<'a> {
             }
             other => {
                 let mut events = Vec::new();
-                for fact in crate::run::facts_of(other, &run) {
+                let end = match other {
+                    AgentEvent::TaskStopped { call_id: Some(call), status, summary, .. }
+                    | AgentEvent::SubAgentStopped { call_id: Some(call), status, summary, .. }
+                        if is_open =>
+                    {
+                        Some(crate::run::task_ended(call, status, summary.as_deref()))
+                    }
+                    _ => None,
+                };
+                for fact in crate::run::facts_of(other, &run).into_iter().chain(end) {
                     if let Ok(made) = segno_core::decide::events_of_fact(None, fact) {
                         events.extend(made.into_iter().map(ev::FactEvent::into_event));
                     }
@@ -322,7 +336,7 @@ impl<'a> Taker<'a> {
             created.project = Project { path: path.clone(), name: name.clone(), kind: None };
             created.continues = continues;
             // It is over: what it used is no budget's affair.
-            created.budget.total_budget = i64::MAX as u64;
+            created.budget.total_budget = segno_core::budget::UNLIMITED_TOKENS;
             Ok(vec![record(&redactor, created.into())?])
         };
         let create = Create {
@@ -372,7 +386,11 @@ impl<'a> Taker<'a> {
             AgentEvent::ToolStarted { call_id, tool, .. } if self.open.len() < OPEN_CALLS => {
                 self.open.insert(call_id.clone(), tool.clone());
             }
-            AgentEvent::ToolFinished { call_id, .. }
+            // Answered, and what it began goes on.
+            AgentEvent::ToolFinished { background: Some(_), .. } => {}
+            AgentEvent::TaskStopped { call_id: Some(call_id), .. }
+            | AgentEvent::SubAgentStopped { call_id: Some(call_id), .. }
+            | AgentEvent::ToolFinished { call_id, .. }
             | AgentEvent::ToolFailed { call_id, .. }
             | AgentEvent::ToolDenied { call_id, .. } => drop(self.open.remove(call_id)),
             AgentEvent::Input { source: InputSource::User, text, .. } if !self.has_topic => {

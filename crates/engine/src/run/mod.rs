@@ -77,6 +77,7 @@ pub use stop::Ask;
 pub use stop::Stop;
 pub use translate::facts_of;
 pub(crate) use translate::fit;
+pub(crate) use translate::task_ended;
 pub(crate) use watch::REST;
 pub(crate) use watched::WatchedRun;
 pub(crate) use watched::WatchedStanding;

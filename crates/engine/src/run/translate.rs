@@ -17,7 +17,7 @@ use serde_json::Value;
 pub(super) const LAUNCHED: &str = "launched";
 
 /// The end of something that went on after its call was answered.
-pub(super) fn task_ended(call: &str, status: &str, summary: Option<&str>) -> Fact {
+pub(crate) fn task_ended(call: &str, status: &str, summary: Option<&str>) -> Fact {
     let end = if status == "completed" { CallEnd::Completed } else { CallEnd::Failed };
     let output = Some(summary.unwrap_or(status).into());
     Fact::ToolEnded { call: name(call), tool: None, end, output, source: Source::Stream }

@@ -43,15 +43,18 @@ pub(super) fn report(engine: &Engine, state: &State) -> Result<String, Error> {
     fact("created", state.created_at.to_string());
     fact("updated", state.updated_at.to_string());
     fact("ended", state.completed_at.map_or(String::new(), |at| at.to_string()));
+    let used = state.budget.tokens_used;
     fact(
         "tokens",
-        format!(
-            "{} of {} ({:.1} %){}",
-            state.budget.tokens_used,
-            state.budget.total_budget,
-            state.budget.utilization_percent(),
-            if state.budget.is_over() { ", over budget" } else { "" }
-        ),
+        match state.budget.is_unlimited() {
+            true => used.to_string(),
+            false => format!(
+                "{used} of {} ({:.1} %){}",
+                state.budget.total_budget,
+                state.budget.utilization_percent(),
+                if state.budget.is_over() { ", over budget" } else { "" }
+            ),
+        },
     );
     fact("cost", format!("${:.2}", state.cost.used_micros as f64 / 1e6));
     if let Some(intent) = &state.intent {

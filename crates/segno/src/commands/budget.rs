@@ -226,13 +226,16 @@ pub(super) fn tokens_used(state: &State) -> String {
         _ => "",
     };
     let stops = if budget.hard { ", stops there" } else { ", warns only" };
-    let mut text = format!(
-        "{} of {} used ({:.0} %), {} left{low}{stops}",
-        units::about(budget.tokens_used, state.tokens_estimated),
-        units::tokens(budget.total_budget),
-        budget.utilization_percent(),
-        units::count(budget.tokens_remaining()),
-    );
+    let used = units::about(budget.tokens_used, state.tokens_estimated);
+    let mut text = match budget.is_unlimited() {
+        true => format!("{used} tok used, no budget"),
+        false => format!(
+            "{used} of {} used ({:.0} %), {} left{low}{stops}",
+            units::tokens(budget.total_budget),
+            budget.utilization_percent(),
+            units::count(budget.tokens_remaining()),
+        ),
+    };
     let cached = state.tokens.cache_read;
     if cached > 0 {
         let counted = match budget.count {

@@ -122,6 +122,8 @@ fn a_history_is_taken_in_once() {
     assert_eq!((&state["status"], &state["topic"]), (&"paused".into(), &"shall we drop redis?".into()));
     assert_eq!(state["run"]["native_id"], id);
     assert_eq!(state["project"]["path"], "/work/shop");
+    let shown = env.ok(&["show", &session]).stdout;
+    assert!(shown.contains("17 tok used, no budget"), "{shown}");
     assert_eq!(
         hits(&env.json(&["search", "login"])).len(),
         2,

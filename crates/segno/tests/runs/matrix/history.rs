@@ -9,6 +9,7 @@ use segno_testkit::model::Op;
 use segno_testkit::model::Script;
 use segno_testkit::model::Turn;
 use segno_testkit::model::Usage;
+use segno_testkit::model::When;
 use segno_testkit::recipe::Patience;
 use serde_json::Value;
 
@@ -129,6 +130,37 @@ fn every_token_counts_once(#[values("claude", "codex", "gemini", "opencode")] ag
     for original in real.transcripts() {
         assert!(std::fs::metadata(original).unwrap().len() > 0);
     }
+}
+
+/// What a sub-agent does is part of the session that started it, and its call ends when it does.
+#[test]
+fn a_sub_agent_is_part_of_its_session() {
+    let main = [
+        Turn::ops([Op::task("helper-task: look around")]),
+        Turn::text("it is on its way"),
+        Turn::text("it came back"),
+        Turn::text("and that is all"),
+    ];
+    let sub = [Turn::sh("echo from-the-helper"), Turn::text("the helper is done")];
+    let counted = |first: u64, turns: Vec<Turn>| -> Vec<Turn> {
+        (first..).zip(turns).map(|(index, turn)| turn.usage(usage(index))).collect()
+    };
+    let script = Script::new(counted(0, main.to_vec()));
+    let script = script.track("sub", When::first_user("helper-task"), counted(10, sub.to_vec()));
+    let Some(real) = Real::new("claude", script, Patience::default()) else { return };
+    real.hand("make it", None);
+    real.conversation();
+    let requests = real.model.requests().into_iter().filter(|request| request.track != "side");
+    let asked = requests.fold((0, 0, 0), |sum, request| {
+        let first = if request.track == "sub" { 10 } else { 0 };
+        let used = usage(first + u64::try_from(request.turn.unwrap()).unwrap());
+        (sum.0 + used.input, sum.1 + used.output, sum.2 + used.cache_read)
+    });
+    assert_eq!(real.counted(), asked);
+    let calls = real.lab.tools();
+    let states: Vec<&str> = calls.iter().map(|call| call["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["completed", "completed"], "{calls:#?}");
+    assert_eq!(real.sessions().len(), 1);
 }
 
 /// What segno ran itself is not there twice; what somebody did in that conversation by hand is a session that goes on.
