@@ -286,7 +286,7 @@ impl<'a> Taker<'a> {
         if self.session.is_none() {
             self.create(at)?;
         }
-        let day = crate::cost::day(at, &self.engine.options.zone);
+        let day = crate::cost::day(at, self.engine.options.zone.get());
         let asks = matches!(event, AgentEvent::Input { source: InputSource::User, .. });
         let model = match event {
             AgentEvent::Tokens { model, .. } => model.clone(),
