@@ -1,5 +1,6 @@
 //! Gemini CLI's hook payloads.
 
+use segno_core::fnv;
 use serde::Deserialize;
 
 use super::transcript::exit_code;
@@ -152,9 +153,6 @@ impl Payload {
 /// The id under which hooks report a call. They do not name the one that the stream and the record use, so what ties
 /// the hook before a call to the one after it is what is called: the same call again has the same id.
 pub fn hook_call_id(tool: &str, input: &str) -> String {
-    // FNV-1a: small, and the same on every machine and in every version.
-    let hash = tool.bytes().chain([0]).chain(input.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = fnv::hash_from(fnv::hash_from(fnv::hash(tool.as_bytes()), &[0]), input.as_bytes());
     format!("hook_{hash:016x}")
 }
