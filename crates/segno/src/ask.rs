@@ -20,6 +20,9 @@ use crate::exit::ExitCode;
 /// How often it is looked whether somebody pressed Ctrl-C, in nanoseconds.
 const LOOK: i64 = 200_000_000;
 
+/// How often somebody may type what is no answer.
+const TRIES: usize = 3;
+
 /// The person at the terminal, if there is one.
 pub(crate) struct Terminal<'a> {
     context: &'a Context,
@@ -42,10 +45,19 @@ impl Frontend for Terminal<'_> {
         let words: Vec<&str> = question.answers.iter().map(|(word, _)| word.as_str()).collect();
         let offered = if words == ["n", "y"] { "y/N".to_owned() } else { words.join("/") };
         self.context.printer.talk(format!("{} [{offered}]", question.text));
-        let answer = line().ok()?;
-        // Whatever is no answer changes nothing.
-        let fits = |word: &str| word == answer || (word == "y" && answer == "yes");
-        question.answers.iter().position(|(word, _)| fits(word)).or(Some(0))
+        for _ in 0..TRIES {
+            let answer = line().ok()?;
+            let fits = |word: &str| word == answer || (word == "y" && answer == "yes");
+            if let Some(chosen) = question.answers.iter().position(|(word, _)| fits(word)) {
+                return Some(chosen);
+            }
+            // The first answer is the one that changes nothing: whoever only presses Enter, or does not say yes, means it.
+            if answer.is_empty() || words == ["n", "y"] {
+                return Some(0);
+            }
+            self.context.printer.talk(format!("that is not one of the answers [{offered}]"));
+        }
+        None
     }
 
     fn notice(&self, text: &str) {

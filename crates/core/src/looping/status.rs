@@ -271,7 +271,7 @@ fn next_words(session: &State, state: &LoopState, at: Timestamp) -> String {
         NextStep::Held => "waits until you say so".to_owned(),
         NextStep::Wake => "is due".to_owned(),
         NextStep::Halted { probe_at: Some(when) } => {
-            format!("halted; tries one iteration in {}", until(when))
+            format!("halted; one iteration may be tried in {}", until(when))
         }
         NextStep::Halted { probe_at: None } => "halted; only you can reset the breaker".to_owned(),
         NextStep::Probe => "tries one iteration".to_owned(),

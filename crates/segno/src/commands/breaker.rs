@@ -115,7 +115,7 @@ fn status(context: &Context, id: Option<&SessionRef>) -> Outcome {
     if let Some(at) = breaker.probe_at {
         let left = std::time::Duration::from_micros(at.micros_since(now));
         let left = units::duration(left);
-        printer.data(format!("  segno resume tries one more iteration in {left}; --stay waits for it"))?;
+        printer.data(format!("  segno loop resume --stay   waits {left} and tries one more iteration"))?;
     }
     for change in breaker.changes.iter().rev().take(10) {
         let ago = std::time::Duration::from_micros(now.micros_since(change.at));

@@ -108,7 +108,14 @@ pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
         context.refuse_below_run("complete a loop: only its gate does")?;
     }
     let command = Command::Complete { summary: text(args.summary.as_deref()) };
-    let acted = ctx.act(id, vec![command]).map_err(|error| explain(&ctx, id, error))?;
+    let acted = ctx.act(id, vec![command]).map_err(|error| {
+        // Resuming a session that had an agent would start it again.
+        if matches!(before.status, Status::Paused | Status::Interrupted) && before.run.is_some() {
+            let tail = ctx.engine.ending(id);
+            return error.hint(format!("segno resume {tail} --no-run   then: segno complete {tail}"));
+        }
+        explain(&ctx, id, error)
+    })?;
     let state = &acted.state;
     let mut line = Text::new().plain("completed ").then(title(state));
     if let Some(ended) = state.completed_at {

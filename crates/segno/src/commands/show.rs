@@ -326,7 +326,7 @@ fn next(state: &State, id: &str) -> String {
         Status::Paused | Status::Interrupted => format!("segno resume {id}   segno abort {id}"),
         Status::Halted => format!("segno resume {id} --reset-breaker   segno abort {id}"),
         Status::Completed | Status::Aborted | Status::Failed => {
-            format!("segno export {id}   segno history {id}")
+            format!("segno export {id} -o FILE   segno history {id}")
         }
     }
 }

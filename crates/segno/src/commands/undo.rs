@@ -253,7 +253,8 @@ pub(super) fn preview_and_confirm(
     for notice in &gone.notices {
         printer.warn(notice.clone());
     }
-    arrived(ctx, session, &target, &gone)
+    let is_undo = matches!(request.target, RestoreTarget::Undo(_) | RestoreTarget::UndoTo(_));
+    arrived(ctx, session, &target, &gone, is_undo)
 }
 
 /// Only shows what would be done.
@@ -286,7 +287,13 @@ fn look(ctx: &CommandContext<'_>, session: SessionId, request: RestoreRequest) -
     shown
 }
 
-fn arrived(ctx: &CommandContext<'_>, session: SessionId, target: &Checkpoint, gone: &Restored) -> Outcome {
+fn arrived(
+    ctx: &CommandContext<'_>,
+    session: SessionId,
+    target: &Checkpoint,
+    gone: &Restored,
+    is_undo: bool,
+) -> Outcome {
     let printer = &ctx.context.printer;
     let applied = &gone.applied;
     if printer.is_json() {
@@ -310,7 +317,13 @@ fn arrived(ctx: &CommandContext<'_>, session: SessionId, target: &Checkpoint, go
     }
     if let Some(safety) = gone.safety {
         let tail = ctx.engine.ending(session);
-        printer.hint(format!("what was there before: segno checkpoint restore {safety} --session {tail}"));
+        let before = format!("segno checkpoint restore {safety} --session {tail}");
+        printer.hint(match is_undo {
+            true => {
+                format!("segno redo --session {tail}   takes it back   (all that was there before: {before})")
+            }
+            false => format!("what was there before: {before}"),
+        });
     }
     ctx.finish();
     Ok(())

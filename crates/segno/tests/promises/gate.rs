@@ -182,7 +182,7 @@ fn a_halted_loop_can_be_given_up_at_the_panel_and_is_asked_about_before_somethin
     let terminal = Terminal::open(&lab);
     let place = terminal.place();
     terminal.type_keys(&format!("$SEGNO loop --no-hooks --prompt y --until true --no-signal{ENTER}"));
-    terminal.wait_for(place, "is halted since");
+    terminal.wait_for(place, "was halted");
     terminal.type_keys(&format!("r{ENTER}"));
     terminal.wait_for(place, "[a] abort");
     terminal.type_keys(&format!("a{ENTER}"));

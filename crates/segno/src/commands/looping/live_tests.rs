@@ -119,8 +119,9 @@ fn a_loop_that_needs_a_person_says_so_and_not_what_was_done_last() {
         "cost": { "limit_micros": null, "used_micros": 0, "warn_percent": 80, "hard": false },
     }))
     .unwrap();
-    let status = LoopStatus { next: "halted; tries one iteration in 29m".to_owned(), ..live.status.clone() };
-    assert_eq!(doing_now(&state, &status, None), "halted; tries one iteration in 29m");
+    let status =
+        LoopStatus { next: "halted; one iteration may be tried in 29m".to_owned(), ..live.status.clone() };
+    assert_eq!(doing_now(&state, &status, None), "halted; one iteration may be tried in 29m");
     state.status = segno_engine::core::Status::Paused;
     assert_eq!(doing_now(&state, &status, None), "created a");
 }

@@ -89,11 +89,7 @@ fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
     }
     match exit_of(ended).0 {
         ExitCode::LoopHalted => {
-            // The last phase cannot be skipped.
-            let looping = ended.state.looping.as_deref();
-            let more = looping.is_some_and(|looping| looping.plan.after(&looping.phase).is_some());
-            let verbs = if more { "status|reset|skip-phase" } else { "status|reset" };
-            format!("segno resume {id}   shows the ways out   (or: segno breaker {verbs} {id})")
+            format!("segno resume {id}   shows the ways out   (or: segno breaker status {id}, and why)")
         }
         ExitCode::NeedsPerson if cannot_act(ended) => {
             let seen = ended.state.looping.as_ref().and_then(|looping| looping.last.as_ref());

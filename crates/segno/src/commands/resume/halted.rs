@@ -100,8 +100,8 @@ fn lines(ctx: &CommandContext<'_>, state: &State, looping: &LoopState, may_skip:
     }
     if let Some(at) = breaker.probe_at {
         let left = std::time::Duration::from_micros(at.micros_since(ctx.engine.now()));
-        let words = format!("one iteration may be tried in {} without any of these", units::duration(left));
-        panel.row("by itself", &words, Meaning::Dim);
+        let words = format!("segno loop resume --stay tries one iteration in {}", units::duration(left));
+        panel.row("or wait", &words, Meaning::Dim);
     }
     panel.framed("", "", Meaning::Plain);
     let mut keys = vec!["[r] reset and go on", "[m] change the approach", "[a] abort", "[q] nothing"];

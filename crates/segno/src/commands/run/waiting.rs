@@ -92,7 +92,7 @@ fn question(ctx: &CommandContext<'_>, waits: &Summary) -> Question {
         ("n", "begin what you asked for beside it"),
         ("a", "archive it, and begin what you asked for"),
     ];
-    let what = if waits.status == Status::Halted { "is halted since" } else { "was interrupted" };
+    let what = if waits.status == Status::Halted { "was halted" } else { "was interrupted" };
     let mut about = vec![format!("session {id} of this project {what} {when}: {topic}")];
     about
         .extend(answers.iter().skip(1).chain(&answers[..1]).map(|(key, means)| format!("  [{key}] {means}")));
