@@ -39,6 +39,8 @@ pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<
     }
     let details = Some(Text::from(end.reason));
     let pause = |reason: PauseReason| Some(Command::Pause { reason, details: details.clone() });
+    // That the agent came to its end meanwhile is no reason why the session is paused.
+    let otherwise = details.clone().filter(|_| end.outcome != OutcomeKind::Completed);
     // Whoever asked for an end gets that end, whatever the agent made of it, and their own words are its reason.
     // One who asked while the run was being stopped for another cause hears no less.
     let ends = |open: &&OpenRequest| open.request.leads_to() != Status::Paused;
@@ -52,7 +54,7 @@ pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<
             Asked::Complete => return Some(Command::Complete { summary: words }),
             Asked::Abort => return Some(Command::Abort { reason: words }),
             Asked::Pause => {
-                return Some(Command::Pause { reason: PauseReason::Asked, details: words.or(details) });
+                return Some(Command::Pause { reason: PauseReason::Asked, details: words.or(otherwise) });
             }
             Asked::Stop | Asked::Kill => {}
         }
@@ -60,7 +62,7 @@ pub(in crate::run) fn session_after(status: Status, end: &RunEnd<'_>) -> Option<
     // The agent ended by itself before it could be stopped: the loop goes no further all the same.
     if let Some(open) = end.asked.filter(|_| end.in_loop) {
         let words = open.details.as_deref().map(Text::from);
-        return Some(Command::Pause { reason: PauseReason::Asked, details: words.or(details) });
+        return Some(Command::Pause { reason: PauseReason::Asked, details: words.or(otherwise) });
     }
     if end.in_loop && !matches!((end.outcome, end.cause), (OutcomeKind::Stopped, Some(_))) {
         return None;
@@ -205,7 +207,7 @@ mod tests {
     #[case(Asked::Pause, Some("tea"), OutcomeKind::Stopped, "paused asked tea")]
     #[case(Asked::Pause, None, OutcomeKind::Stopped, "paused asked why")]
     #[case(Asked::Pause, Some("tea"), OutcomeKind::Completed, "paused asked tea")]
-    #[case(Asked::Pause, None, OutcomeKind::Completed, "paused asked why")]
+    #[case(Asked::Pause, None, OutcomeKind::Completed, "paused asked ")]
     #[case(Asked::Stop, None, OutcomeKind::Completed, "completed")]
     #[case(Asked::Abort, Some("tea"), OutcomeKind::Completed, "aborted tea")]
     #[case(Asked::Complete, None, OutcomeKind::Failed, "completed")]
