@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::path::PathBuf;
 
 use crate::Workspace;
 use crate::batch::Batch;
@@ -77,7 +78,7 @@ impl Workspace {
         if self.shadow.read_ref(name)?.is_some() {
             return Err(Error::NameTaken(name.to_owned()));
         }
-        let whole = std::path::absolute(from).context("cannot read", from)?;
+        let whole = bundle_at(from)?;
         let said = self.git.run(&["bundle".as_ref(), "unbundle".as_ref(), whole.as_os_str()])?;
         let said = String::from_utf8_lossy(&said);
         let mut commits = said.lines().filter_map(|line| ObjectId::parse(line.split_once(' ')?.0));
@@ -101,7 +102,7 @@ impl Workspace {
         wanted: &[(String, ObjectId)],
     ) -> Result<Vec<(String, Error)>, Error> {
         let _lock = self.shadow.lock(self.options.patience)?;
-        let whole = std::path::absolute(from).context("cannot read", from)?;
+        let whole = bundle_at(from)?;
         self.git.run(&["bundle".as_ref(), "unbundle".as_ref(), whole.as_os_str()])?;
         crate::durable::sync_dir(&self.shadow.packs())?;
         let taken = wanted.iter().map(|(name, commit)| (name, self.take_in(name, *commit)));
@@ -142,5 +143,14 @@ impl Workspace {
         snapshot.commit = sink.put(Kind::Commit, &snapshot.encode(tree))?;
         sink.finish()?;
         Ok(snapshot)
+    }
+}
+
+/// The whole path of a bundle. Whoever would read a pipe or a device would wait, or never come to an end.
+fn bundle_at(from: &Path) -> Result<PathBuf, Error> {
+    let whole = std::path::absolute(from).context("cannot read", from)?;
+    match std::fs::metadata(&whole).context("cannot read", from)?.is_file() {
+        true => Ok(whole),
+        false => Err(Error::damaged(from.display().to_string(), "it is no file")),
     }
 }

@@ -4,6 +4,7 @@
 //! put in its place, that is another one, and what was kept of the first is left alone. One that was copied back from a
 //! backup, or lies on a file system that numbers directories anew, is told by the mark that lies in `.segno`.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
@@ -20,8 +21,13 @@ use crate::Error;
 
 /// Where it is noted in a shadow directory.
 const NOTE: &str = "project.json";
+/// The folder of ours in a project, and the folder in it that only we make.
+const FOLDER: &str = ".segno";
+const SESSIONS: &str = "sessions";
 /// Where a project carries its mark, beside the views of its sessions.
-const MARK: &str = ".segno/project";
+const MARK: &str = "project";
+/// A mark is shorter; whatever is longer is none.
+const MOST_MARK: u64 = 100;
 /// Most projects that were at one path, one after the other.
 const MOST: usize = 64;
 
@@ -62,10 +68,14 @@ impl Directory {
 
     /// Gives the directory its mark, where there is already something of ours. Without one it is known all the same.
     fn mark(&self, root: &Path) {
-        let is_ours = root.join(".segno/sessions").symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        if is_ours && mark_of(root) != Some(self.mark) {
+        let Some(dir) = folder_of(root) else { return };
+        let is_ours = segno_files::dir_below(&dir, &[SESSIONS]).is_ok_and(|found| found.is_some());
+        let Ok(present) = segno_files::read_in(&dir, MARK, MOST_MARK) else { return };
+        let known = present.as_deref().map(parse);
+        // What is there and is no mark is somebody's, and stays.
+        if is_ours && known != Some(None) && known != Some(Some(self.mark)) {
             let text = format!("{}\n", self.mark);
-            let _ = segno_files::replace(&root.join(MARK), text.as_bytes(), segno_files::Access::Private);
+            let _ = segno_files::replace_known(&dir, MARK, text.as_bytes(), 0o600, present.as_deref());
         }
     }
 }
@@ -77,8 +87,16 @@ fn of_session(shadow: &Path, session: &str) -> PathBuf {
 
 /// The mark that a project carries: it goes with the directory, however it is moved or copied.
 fn mark_of(root: &Path) -> Option<Uuid> {
-    let text = std::fs::read(root.join(MARK)).ok().filter(|text| text.len() < 100)?;
-    String::from_utf8(text).ok()?.trim().parse().ok()
+    parse(&segno_files::read_in(&folder_of(root)?, MARK, MOST_MARK).ok()??)
+}
+
+/// The folder of ours in a project. A project comes from anywhere: a link in its place leads nowhere.
+fn folder_of(root: &Path) -> Option<OwnedFd> {
+    segno_files::dir_below(&segno_files::open_dir(root).ok()?, &[FOLDER]).ok()?
+}
+
+fn parse(text: &[u8]) -> Option<Uuid> {
+    std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
 impl TreeOptions {
@@ -176,5 +194,57 @@ mod tests {
         assert!(!one.is(&Directory { born: Some(2), ..unmarked }));
         assert!(!one.is(&Directory { inode: 8, ..unmarked }));
         assert!(one.is(&Directory { inode: 8, born: Some(2), ..one }), "it carries the mark");
+    }
+
+    #[test]
+    fn a_project_gets_its_mark_and_keeps_it() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join(".segno/sessions")).unwrap();
+        let directory = Directory::of(root.path()).unwrap();
+        directory.mark(root.path());
+        assert_eq!(mark_of(root.path()), Some(directory.mark));
+        // One that was copied gets the mark of the project that it is taken for.
+        let other = Directory { mark: Uuid::max(), ..directory };
+        other.mark(root.path());
+        assert_eq!(mark_of(root.path()), Some(Uuid::max()));
+    }
+
+    #[test]
+    fn what_lies_in_the_place_of_a_mark_is_neither_followed_nor_waited_for_nor_replaced() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::create_dir(outside.path().join("sessions")).unwrap();
+        std::fs::write(outside.path().join("project"), "a person's words").unwrap();
+        let marked = |root: &Path| {
+            let directory = Directory::of(root).unwrap();
+            directory.mark(root);
+            mark_of(root)
+        };
+
+        // The folder is a link to a folder of somebody else's.
+        let linked = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), linked.path().join(".segno")).unwrap();
+        assert_eq!(marked(linked.path()), None);
+        assert_eq!(std::fs::read(outside.path().join("project")).unwrap(), b"a person's words");
+
+        let ours = || {
+            let root = tempfile::tempdir().unwrap();
+            std::fs::create_dir_all(root.path().join(".segno/sessions")).unwrap();
+            let mark = root.path().join(".segno/project");
+            (root, mark)
+        };
+        // A text of somebody's.
+        let (root, mark) = ours();
+        std::fs::write(&mark, "a person's words").unwrap();
+        assert_eq!(marked(root.path()), None);
+        assert_eq!(std::fs::read(&mark).unwrap(), b"a person's words");
+        // A file without an end, and a pipe that nobody writes into.
+        let (root, mark) = ours();
+        std::os::unix::fs::symlink("/dev/zero", &mark).unwrap();
+        assert_eq!(marked(root.path()), None);
+        assert!(mark.symlink_metadata().unwrap().is_symlink());
+        let (root, mark) = ours();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &mark, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+            .unwrap();
+        assert_eq!(marked(root.path()), None);
     }
 }
