@@ -74,6 +74,7 @@ impl Running<'_> {
                 // The word of whoever ended it from elsewhere may not be known yet.
                 self.look(&mut inputs);
             }
+            self.open.recorder.look_at_shared_caps();
             inputs.push(self.journal());
             inputs.push(if exit.is_some() { Input::Exited } else { Input::Tick });
             let mut more = Vec::new();

@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct SharedCaps {
     looked: Option<Instant>,
+    /// What this session had used then: tokens and money.
+    used: (u64, u64),
     reached: Option<String>,
     warned: bool,
 }
@@ -27,12 +29,16 @@ impl Recorder<'_> {
         self.shared.reached.clone()
     }
 
-    /// Looks at the caps that are shared, now and then. What cannot be read now is looked at again soon.
-    pub(super) fn look_at_shared_caps(&mut self) {
-        if self.shared.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+    /// Looks at the caps that are shared: at once when this session used more, and now and then for what others use. What
+    /// cannot be read now is looked at again soon.
+    pub(in crate::run) fn look_at_shared_caps(&mut self) {
+        let used = (self.state.tokens.total(), self.state.cost.used_micros);
+        let is_fresh = self.shared.looked.is_some_and(|looked| looked.elapsed() < LOOK);
+        if is_fresh && self.shared.used == used {
             return;
         }
         self.shared.looked = Some(Instant::now());
+        self.shared.used = used;
         match self.engine.check_shared(&self.state) {
             Ok(()) => self.shared.reached = None,
             Err(crate::Error::DayCapReached { unit, used, total, .. }) => {
