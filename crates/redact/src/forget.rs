@@ -255,13 +255,19 @@ impl Forget {
             Self::Secret(secret) => take_secret(secret, &mut after),
             Self::Texts => {
                 put_names(kind, &mut after, &instead.names);
+                // An event that we know has to stay one: a word of ours that we do not know makes it a newer program's.
+                let known = |body: &str| {
+                    Event::decode(kind, version, body).map(|event| !matches!(event, Event::Unknown(_)))
+                };
+                let was_known = known(body).unwrap_or(false);
                 for path in texts_of(kind, &after) {
                     let Some(text) = path.iter().try_fold(&mut after, |value, step| value.pointer_mut(step))
                     else {
                         continue;
                     };
                     let was = std::mem::replace(text, Value::from(FORGOTTEN));
-                    if Event::decode(kind, version, &after.to_string()).is_err()
+                    let is_event = known(&after.to_string()).is_ok_and(|known| known || !was_known);
+                    if !is_event
                         && let Some(text) =
                             path.iter().try_fold(&mut after, |value, step| value.pointer_mut(step))
                     {
