@@ -290,7 +290,8 @@ impl Engine {
             self.thin_out(&mut state, &crate::tree::At::default());
         }
         if changed {
-            self.refresh_view(&state, &mut notices);
+            let at_once = appended.events.iter().any(is_turn);
+            self.refresh_view_as(&state, at_once, &mut notices);
         }
         let uses = |event: &Event| matches!(event, Event::TokensRecorded(_) | Event::CostRecorded(_));
         if state.cap_from.is_some() && appended.events.iter().any(uses) {
@@ -455,4 +456,23 @@ fn decide_all(
         }
     }
     Ok(recorded)
+}
+
+/// Whether an event changes the phase, the iteration or the standing of a session.
+fn is_turn(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PhaseAdvanced(_)
+            | Event::StateRestored(_)
+            | Event::IterationStarted(_)
+            | Event::IterationEnded(_)
+            | Event::SessionPaused(_)
+            | Event::SessionResumed(_)
+            | Event::SessionHalted(_)
+            | Event::SessionCompleted(_)
+            | Event::SessionAborted(_)
+            | Event::SessionFailed(_)
+            | Event::LoopParked(_)
+            | Event::LoopWoken(_)
+    )
 }

@@ -187,13 +187,15 @@ pub struct Engine {
     pub(crate) options: EngineOptions,
     pub(crate) views: view::pace::ViewPace,
     pub(crate) trees: crate::tree::TreeMemory,
+    pub(crate) records: crate::layout::Records,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
         let redactor = RwLock::new(Arc::clone(&options.redactor));
-        Self { store, redactor, options, views: Default::default(), trees: Default::default() }
+        let (views, trees, records) = Default::default();
+        Self { store, redactor, options, views, trees, records }
     }
 
     /// The store.
@@ -416,10 +418,15 @@ impl Engine {
     }
 
     pub(crate) fn refresh_view(&self, state: &State, notices: &mut Vec<String>) {
+        self.refresh_view_as(state, false, notices);
+    }
+
+    /// The same; whether what happened must be seen by those who follow the copies for other tools.
+    pub(crate) fn refresh_view_as(&self, state: &State, at_once: bool, notices: &mut Vec<String>) {
         if let Some(spool) = &self.options.spool {
             crate::capped::note(spool, state);
         }
-        self.write_view_in_turn(state, notices);
+        self.write_view_in_turn(state, at_once, notices);
     }
 
     /// The view, and the copies for other tools.

@@ -92,7 +92,11 @@ impl Engine {
             let came_with = |family| segno_layouts::foreign_name(family, &loaded.as_ref()?.state);
             let came_with: Vec<&str> = Family::ALL.into_iter().filter_map(came_with).collect();
             // The end of a name that nobody gave is an accident, and must not pass for what somebody meant.
-            let ours = |family| segno_layouts::own_name(family, one.session_id, one.uid) == name;
+            let ours = |family| {
+                let own = segno_layouts::own_name(family, one.session_id, one.uid);
+                // The documents of go-team leave out how every name begins.
+                own == name || (family == Family::GoTeam && own.strip_prefix("session-") == Some(name))
+            };
             if came_with.contains(&name) || Family::ALL.into_iter().any(ours) {
                 whole.push(one.session_id);
             } else if came_with.iter().any(|known| known.ends_with(name)) {

@@ -1,9 +1,11 @@
 //! Whether a file that we wrote is as we wrote it, and if not, what somebody else changed.
 //!
 //! The main file of each family has two hashes in its extension member: one over all of it, one over all but the members
-//! that the documents let other tools change. So no record beside the files is needed, and a file that was only laid out anew
-//! is still ours.
+//! that the documents let other tools change. Every other file has such a member too, with its session and the hashes. So no
+//! record beside the files is needed, a set that is half written is no change by others, and a file that was only laid out
+//! anew is still ours.
 
+use segno_core::SessionId;
 use sha2::Digest as _;
 use sha2::Sha256;
 
@@ -106,6 +108,53 @@ pub(crate) fn seal(family: Family, node: &mut Node) {
 /// The same for an entry of a registry.
 pub(crate) fn seal_entry(node: &mut Node) {
     seal_with(OBEYED_IN_ENTRY, node);
+}
+
+/// Puts the name of the session and the hashes into a file that is not the main one.
+pub(crate) fn mark(node: &mut Node, session: SessionId) {
+    let Node::Map(members) = node else { return };
+    members.retain(|(name, _)| name != EXTENSION);
+    let own = Node::Map(vec![("session_id".to_owned(), Node::Text(session.to_string()))]);
+    members.push((EXTENSION.to_owned(), own));
+    seal_with(&[], node);
+}
+
+/// Whether somebody else wrote to a file of a set that is not its main one. `wanted` is what we would write now: a log is
+/// only ever added to, so what is there is its beginning.
+pub fn is_touched(name: &str, present: &[u8], wanted: Option<&[u8]>) -> bool {
+    if wanted == Some(present) {
+        return false;
+    }
+    if name.ends_with(".log") {
+        return wanted.is_some_and(|wanted| !wanted.starts_with(present) && !is_cut(wanted, present));
+    }
+    let unpacked;
+    let bytes = match name.ends_with(".gz").then(|| crate::packed::gunzip(name, present)) {
+        None => present,
+        Some(Ok(bytes)) => {
+            unpacked = bytes;
+            unpacked.as_slice()
+        }
+        Some(Err(_)) => return true,
+    };
+    let Ok(node) = Node::read_json(bytes) else { return true };
+    let base = name.rsplit('/').next().unwrap_or(name);
+    if base.starts_with("cp-") {
+        return !crate::go_team::is_whole(bytes);
+    }
+    edit(&[], &node) != ForeignEdit::None
+}
+
+/// Whether the oldest part of a long log is gone, and nothing else.
+fn is_cut(wanted: &[u8], present: &[u8]) -> bool {
+    let tail = &present[present.len().saturating_sub(2_000)..];
+    present.len() > wanted.len() && wanted.windows(tail.len().max(1)).any(|window| window == tail)
+}
+
+/// The session that a file is of, by our own member in it.
+pub fn session_of(bytes: &[u8]) -> Option<String> {
+    let node = Node::read_json(bytes).ok()?;
+    text(node.member(EXTENSION)?.member("session_id"))
 }
 
 fn seal_with(obeyed: &[&str], node: &mut Node) {

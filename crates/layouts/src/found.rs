@@ -111,6 +111,8 @@ pub(crate) struct Found {
     pub kept: Map<String, Value>,
     pub extension: Option<Value>,
     pub missing: Vec<String>,
+    /// Checkpoints that are listed somewhere, by their ids.
+    pub listed: Vec<String>,
     pub warnings: Vec<String>,
 }
 
@@ -178,14 +180,17 @@ impl Found {
             Some(other) => Map::from_iter([("value".to_owned(), other)]),
             None => Map::new(),
         };
-        all.insert(family.as_str().to_owned(), carried);
-        let whole = Value::Object(all.clone());
-        state.workflow_state = Some(match limits::json("workflow state", &whole) {
-            Ok(()) => whole,
-            Err(why) => {
-                self.warnings.push(format!("members that segno does not know were left out: {why}"));
-                all.insert(family.as_str().to_owned(), json!({ "id": self.id }));
-                Value::Object(all)
+        let mut carried = carried;
+        state.workflow_state = Some(loop {
+            all.insert(family.as_str().to_owned(), carried.clone());
+            let whole = Value::Object(all.clone());
+            match limits::json("workflow state", &whole) {
+                Ok(()) => break whole,
+                // What is largest goes first.
+                Err(why) => match drop_largest(&mut carried) {
+                    Some(file) => self.warnings.push(format!("{file} was not kept with the session: {why}")),
+                    None => break Value::Null,
+                },
             }
         });
     }
@@ -304,6 +309,14 @@ impl Found {
             attempts: 0,
         }
     }
+}
+
+/// Drops the largest of the files that were kept; answers which.
+fn drop_largest(carried: &mut Value) -> Option<String> {
+    let files = carried.get_mut("files")?.as_object_mut()?;
+    let largest = files.iter().max_by_key(|(_, content)| content.to_string().len())?.0.clone();
+    files.remove(&largest);
+    Some(largest)
 }
 
 /// The state in an extension member.

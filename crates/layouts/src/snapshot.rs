@@ -25,6 +25,8 @@ pub struct Snapshot<'a> {
     pub lists: BTreeMap<List, Vec<Value>>,
     /// What it is written for, such as `auto`, `action` or `checkpoint`.
     pub save_trigger: String,
+    /// What its journal says of its past, for the files of a PRP loop; none is what its state says.
+    pub record: Option<std::sync::Arc<crate::prp::Record>>,
     /// How often others changed its files.
     pub changed: u32,
     /// What ultra-create is told about its files.
@@ -88,14 +90,17 @@ impl Snapshot<'_> {
         inner: &[&str],
     ) -> Node {
         let mut node = Node::of(ours);
+        let is_main = node.member(crate::EXTENSION).is_some();
         if let Some(present) = present {
             node.adopt(present, inner);
         }
         if let Some(carried) = self.carried_file(family, file) {
             node.adopt(&Node::of(carried), inner);
         }
-        if node.member(crate::EXTENSION).is_some() {
+        if is_main {
             crate::foreign_edit::seal(family, &mut node);
+        } else {
+            crate::foreign_edit::mark(&mut node, self.state.session_id);
         }
         node
     }

@@ -14,9 +14,10 @@ use segno_layouts::MOST_FILE;
 use segno_layouts::ultra_create::CURRENT;
 use serde_json::Value;
 
+use super::below::remove_below;
 use super::gather;
 use super::write::Planned;
-use super::write::remove_below;
+
 use crate::Engine;
 use crate::files;
 use crate::looping::EvidenceCommand;
@@ -73,6 +74,13 @@ impl Engine {
             if is_old && !is_wanted(name) {
                 remove(name);
                 remove(&format!("{name}.gz"));
+                let gone = name.strip_prefix("session_").and_then(|name| name.strip_suffix(".json"));
+                for checkpoint in names.iter().filter(is_checkpoint) {
+                    let whose = read(checkpoint).and_then(|bytes| member(&bytes, "session_id"));
+                    if whose.is_some() && whose.as_deref() == gone {
+                        remove(checkpoint);
+                    }
+                }
             }
         }
     }

@@ -17,9 +17,11 @@ use segno_layouts::go_team::REGISTRY;
 use segno_store::Filter;
 use serde_json::Value;
 
+use super::below::read_below;
 use super::folder;
+use super::gather;
+use super::write::Planned;
 use crate::Engine;
-use crate::files;
 
 /// After so many changes by another program its files are left to it.
 const MOST: u32 = 3;
@@ -35,25 +37,22 @@ pub(super) enum Answer {
     /// Do what was asked for; in words.
     Obey(Box<Command>, String),
     /// Put ours back, and keep theirs.
-    PutBack { name: String, changed: u32 },
+    PutBack { names: Vec<String>, changed: u32 },
     /// Leave them alone from now on.
     Stop(String),
 }
 
 impl Engine {
     /// What to do about what another program changed. `anew` is for somebody who asks for our files whatever happened.
-    pub(super) fn answer_to(
-        &self,
-        family: Family,
-        state: &State,
-        present: &FileSet,
-        main: Option<&(String, Looked)>,
-        anew: bool,
-    ) -> Answer {
+    pub(super) fn answer_to(&self, family: Family, state: &State, planned: &Planned, anew: bool) -> Answer {
+        let present = &planned.present;
         let Some((name, looked)) =
-            main.filter(|(_, looked)| looked.session_id == state.session_id.to_string())
+            planned.main.as_ref().filter(|(_, looked)| looked.session_id == state.session_id.to_string())
         else {
-            return Answer::Write;
+            // A main file of ours that is damaged is put right; theirs were told apart before.
+            let damaged = planned.damaged_main.clone().into_iter().collect::<Vec<_>>();
+            let is_damaged = !damaged.is_empty();
+            return if is_damaged { Answer::PutBack { names: damaged, changed: 0 } } else { Answer::Write };
         };
         if family == Family::Prp && is_reset(state, looked, present) {
             let words = format!("another program closed the breaker in the files of {family}");
@@ -76,15 +75,15 @@ impl Engine {
             }
         }
         // Anything else is nothing that the documents let other tools ask for.
-        match looked.edit {
-            ForeignEdit::None => Answer::Write,
-            _ if anew => Answer::PutBack { name: name.clone(), changed: 0 },
-            _ if looked.changed + 1 >= MOST => Answer::Stop(format!(
+        let edited = (looked.edit != ForeignEdit::None).then(|| name.clone());
+        let names: Vec<String> = edited.into_iter().chain(planned.touched(name)).collect();
+        match looked.changed {
+            _ if names.is_empty() => Answer::Write,
+            _ if anew => Answer::PutBack { names, changed: 0 },
+            times if times + 1 >= MOST => Answer::Stop(format!(
                 "another program changed them {MOST} times (segno layout write brings ours back)"
             )),
-            ForeignEdit::Status(_) | ForeignEdit::Other => {
-                Answer::PutBack { name: name.clone(), changed: looked.changed + 1 }
-            }
+            times => Answer::PutBack { names, changed: times + 1 },
         }
     }
 
@@ -123,30 +122,44 @@ impl Engine {
             state,
             lists: Default::default(),
             save_trigger: String::new(),
+            record: None,
             changed: 0,
             ultra_create: Default::default(),
         };
         let name = segno_layouts::main_file(family, &snapshot);
-        let read = |name: &str| match name.split_once('/') {
-            Some((folder, file)) => {
-                let inner = files::dir_below(&dir, &[folder]).ok()??;
-                files::read_in(&inner, file, segno_layouts::MOST_FILE).ok()?
-            }
-            None => files::read_in(&dir, name, segno_layouts::MOST_FILE).ok()?,
+        let read = |name: &str| read_below(&dir, name).ok().flatten();
+        let (session, _) = name.split_once('/').unwrap_or_default();
+        let is_known = |file: &&String| match family {
+            Family::Prp => BESIDE.contains(&file.as_str()),
+            Family::GoTeam => !file.contains(".edited-"),
+            Family::UltraCreate => file.starts_with("current-session.json"),
+            _ => false,
         };
-        let beside = match family {
-            Family::Prp => Some(BREAKER),
-            Family::GoTeam => Some(REGISTRY),
-            _ => None,
-        };
-        let names = [Some(name.as_str()), beside];
+        let path = parts.iter().fold(base, |path, part| path.join(part)).join(session);
+        let beside = gather::names(&path);
+        let beside = beside.iter().filter(is_known);
+        let beside =
+            beside.map(|file| if session.is_empty() { file.clone() } else { format!("{session}/{file}") });
+        let registry = (family == Family::GoTeam).then(|| REGISTRY.to_owned());
+        let names: Vec<String> = [name.clone()].into_iter().chain(registry).chain(beside).collect();
         let present: FileSet =
-            names.into_iter().flatten().filter_map(|name| Some((name, read(name)?))).collect();
-        let Some((_, looked)) = look_at(family, name, &present) else { return false };
+            names.into_iter().filter_map(|name| Some((name.clone(), read(&name)?))).collect();
+        let main = name.clone();
+        let Some((_, looked)) = look_at(family, name, &present) else {
+            // One that cannot be read may be ours all the same.
+            return present.get(&main).is_some() && present.iter().any(|(_, bytes)| is_of(state, bytes));
+        };
+        let others = || present.iter().filter(|(name, _)| *name != main && *name != REGISTRY);
         looked.session_id == state.session_id.to_string()
             && (looked.edit != ForeignEdit::None
-                || (family == Family::Prp && is_reset(state, &looked, &present)))
+                || (family == Family::Prp && is_reset(state, &looked, &present))
+                || others().any(|(name, bytes)| segno_layouts::is_touched(name, bytes, None)))
     }
+}
+
+/// Whether a file has our member, and is of this session.
+pub(super) fn is_of(state: &State, bytes: &[u8]) -> bool {
+    segno_layouts::session_of(bytes) == Some(state.session_id.to_string())
 }
 
 /// Looks at the file that shows where a session stands, and at its entry in the registry if it has one: whichever of both
@@ -162,6 +175,9 @@ pub(super) fn look_at(family: Family, name: String, present: &FileSet) -> Option
         Some(edit) => (REGISTRY.to_owned(), Looked { edit, ..looked }),
     })
 }
+
+/// The files of a PRP session beside its main one.
+const BESIDE: [&str; 5] = ["metrics.json", BREAKER, "rate-limit.json", "dual-gate.json", "qa-state.json"];
 
 /// The breaker of a PRP session.
 const BREAKER: &str = "circuit-breaker.json";

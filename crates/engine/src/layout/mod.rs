@@ -2,10 +2,12 @@
 //! record. What the files say is the crate `segno_layouts`; here they are read and written.
 
 mod after;
+mod below;
 mod folder;
 mod foreign_edits;
 mod gather;
 mod import;
+mod record;
 mod write;
 
 pub use folder::Options;
@@ -15,6 +17,7 @@ pub use import::TakenOver;
 pub use import::import;
 pub use import::is_agentforge;
 pub use import::is_foreign;
+pub(crate) use record::Records;
 pub use segno_layouts::Family;
 pub use segno_layouts::prp::Detected;
 pub use write::Checked;

@@ -5,17 +5,15 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::fs::AtFlags;
 use segno_core::List;
 use segno_core::State;
-use segno_core::Timestamp;
+use segno_core::Status;
 use segno_core::limits;
 use segno_core::text::shorten as fit;
 use segno_files::Replaced;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
 use segno_layouts::Looked;
-use segno_layouts::MOST_FILE;
 use segno_layouts::Snapshot;
 use segno_layouts::go_team::REGISTRY;
 use segno_layouts::ultra_create::CURRENT;
@@ -23,6 +21,12 @@ use segno_store::Page;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::below::is_below;
+use super::below::keep_beside;
+use super::below::read_below;
+use super::below::remove_below;
+use super::below::sweep_below;
+use super::below::write_known;
 use super::folder;
 use super::foreign_edits::Answer;
 use crate::Engine;
@@ -49,6 +53,8 @@ pub enum Standing {
     NotOurs(String),
     /// The family has no words for the session.
     Unfit(String),
+    /// Another program changes them again and again.
+    LeftAlone(String),
 }
 
 /// A family for one session.
@@ -69,10 +75,12 @@ pub(super) struct Planned {
     pub(super) folder: PathBuf,
     base: PathBuf,
     parts: Vec<String>,
-    present: FileSet,
+    pub(super) present: FileSet,
     pub(super) wanted: Vec<(String, Vec<u8>)>,
     /// The main file, if it is one of ours.
-    main: Option<(String, Looked)>,
+    pub(super) main: Option<(String, Looked)>,
+    /// The main file, if it cannot be read.
+    pub(super) damaged_main: Option<String>,
 }
 
 /// The members of a file that say whose it is. A file may be large, so the rest of it is not kept.
@@ -157,7 +165,7 @@ impl Engine {
                 Err(_) => return Ok(written),
             };
             if changed.is_none() {
-                match self.answer_to(family, state, &planned.present, planned.main.as_ref(), anew) {
+                match self.answer_to(family, state, &planned, anew) {
                     Answer::Write => {}
                     Answer::Wait => return Ok(written),
                     Answer::Obey(command, what) => {
@@ -172,12 +180,14 @@ impl Engine {
                         written.notices.push(left_alone(family, &why));
                         return Ok(written);
                     }
-                    Answer::PutBack { name, changed: times } => {
-                        let kept = keep_beside(&dir, &name, self.now()).map_err(fail)?;
-                        written.notices.push(format!(
-                            "another program changed {}; its text is kept beside it as {kept} and changes nothing",
-                            planned.folder.join(&name).display()
-                        ));
+                    Answer::PutBack { names, changed: times } => {
+                        for name in names {
+                            let kept = keep_beside(&dir, &name, self.now()).map_err(fail)?;
+                            written.notices.push(format!(
+                                "another program changed {}; its text is kept beside it as {kept} and changes nothing",
+                                planned.folder.join(&name).display()
+                            ));
+                        }
                         changed = Some(times);
                         continue;
                     }
@@ -187,6 +197,9 @@ impl Engine {
                 sweep_below(&dir, &planned.wanted);
             }
             if planned.write(&dir, &mut written.changed)? {
+                if family == Family::GoTeam {
+                    planned.drop_recovery(&dir, state);
+                }
                 if family == Family::UltraCreate && !written.changed.is_empty() {
                     let before = planned.main.as_ref().and_then(|(_, looked)| looked.status.clone());
                     self.prune_ultra_create(&dir, state, &planned);
@@ -214,6 +227,9 @@ impl Engine {
             Ok(planned) => planned,
             Err(standing) => return Ok(Checked { family, folder, standing, changes: Vec::new() }),
         };
+        if let Answer::Stop(why) = self.answer_to(family, state, &planned, false) {
+            return Ok(Checked { family, folder, standing: Standing::LeftAlone(why), changes: Vec::new() });
+        }
         let mut changes = Vec::new();
         for (name, bytes) in planned.wanted {
             let there = planned.present.get(&name);
@@ -295,18 +311,31 @@ impl Engine {
             return Ok(Err(Standing::NotOurs(whose)));
         }
         let name = segno_layouts::main_file(family, &snapshot);
-        let main = super::foreign_edits::look_at(family, name, &present);
+        let main = super::foreign_edits::look_at(family, name.clone(), &present);
+        let is_damaged = main.is_none() && present.get(&name).is_some_and(|bytes| !is_readable(&name, bytes));
+        let damaged_main = is_damaged.then_some(name);
         snapshot.changed = changed.or(main.as_ref().map(|(_, looked)| looked.changed)).unwrap_or(0);
-        let wanted = match segno_layouts::write(family, &snapshot, &present) {
+        // What a session before this one left in the same folder says nothing of this one.
+        let own = state.session_id.to_string();
+        let of_another = main.as_ref().is_some_and(|(_, looked)| looked.session_id != own);
+        let nothing = FileSet::default();
+        let before = if of_another { &nothing } else { &present };
+        let wanted = match segno_layouts::write(family, &snapshot, before) {
             Ok(files) => files,
             Err(why) => return Ok(Err(Standing::Unfit(why))),
         };
-        Ok(Ok(Planned { folder, base, parts, present, wanted, main }))
+        Ok(Ok(Planned { folder, base, parts, present, wanted, main, damaged_main }))
     }
 
     /// A folder of one session that has another one's files in it.
     fn somebody_elses(&self, family: Family, state: &State, present: &FileSet) -> Option<String> {
         let read = |name: &str| present.get(name).map(Whose::of);
+        if present.iter().any(|(_, bytes)| super::foreign_edits::is_of(state, bytes))
+            && !is_told(family, present)
+        {
+            // Its main file cannot be read, and the others say that it is ours.
+            return None;
+        }
         let file = match family {
             // Without its main file the first one that we write tells: a set of ours may be half written.
             Family::Prp => read("loop-state.json")
@@ -369,13 +398,63 @@ impl Engine {
             state,
             lists: rows,
             save_trigger: trigger.as_str().unwrap_or("auto").to_owned(),
+            record: match family {
+                Family::Prp => self.layout_record(state)?,
+                _ => None,
+            },
             changed: 0,
             ultra_create: self.options.layout.ultra_create.config.clone(),
         })
     }
 }
 
+/// Whether the main file of a folder with room for one session says whose it is.
+fn is_told(family: Family, present: &FileSet) -> bool {
+    let main = match family {
+        Family::Prp => "loop-state.json",
+        Family::UltraCreate => CURRENT,
+        _ => return true,
+    };
+    present.get(main).is_none_or(|bytes| is_readable(main, bytes))
+}
+
+/// Whether a main file can be read at all.
+fn is_readable(name: &str, bytes: &[u8]) -> bool {
+    if name.ends_with(".yaml") {
+        return segno_layouts::is_mapping(bytes);
+    }
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
 impl Planned {
+    /// Removes what told how a session stopped that goes on or has ended. What cannot be removed now goes the next time.
+    fn drop_recovery(&self, dir: &OwnedFd, state: &State) {
+        let folder = self.wanted.iter().find_map(|(name, _)| Some(name.split_once('/')?.0));
+        let Some(name) = folder.map(|folder| format!("{folder}/recovery.json")) else { return };
+        let is_ours = |bytes: Vec<u8>| super::foreign_edits::is_of(state, &bytes);
+        if !self.wanted.iter().any(|(wanted, _)| *wanted == name)
+            && read_below(dir, &name).ok().flatten().is_some_and(is_ours)
+        {
+            let _ = remove_below(dir, &name);
+        }
+    }
+
+    /// Files other than the main one that somebody else wrote to.
+    pub(super) fn touched(&self, main: &str) -> Vec<String> {
+        let others = self.present.iter().filter(|(name, _)| *name != main && *name != REGISTRY);
+        let before = self.main.as_ref().and_then(|(_, looked)| looked.status.as_deref());
+        let was_halted = before == Some(Status::Halted.as_str());
+        let touched = others.filter(|(name, bytes)| {
+            let wanted =
+                self.wanted.iter().find(|(wanted, _)| wanted == name).map(|(_, bytes)| bytes.as_slice());
+            // A copy of the main file was changed with it.
+            !name.starts_with("session_")
+                && segno_layouts::is_touched(name, bytes, wanted)
+                && !(was_halted && is_obeyed(name, bytes, wanted))
+        });
+        touched.map(|(name, _)| name.to_owned()).collect()
+    }
+
     /// Writes what is not as it is wanted, each file only if it still is as it was read. False if another program was
     /// quicker: then what was made here is taken back, so that theirs does not stand among files of ours.
     fn write(&self, dir: &OwnedFd, changed: &mut Vec<String>) -> Result<bool, Error> {
@@ -404,97 +483,19 @@ impl Planned {
     }
 }
 
+/// Whether a breaker that somebody changed says what ours says by now: they were obeyed.
+fn is_obeyed(name: &str, present: &[u8], wanted: Option<&[u8]>) -> bool {
+    let said = |bytes: &[u8]| {
+        let file: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        file.get("state").cloned()
+    };
+    name == "circuit-breaker.json" && said(present).is_some() && said(present) == wanted.and_then(said)
+}
+
 fn left_alone(family: Family, why: &str) -> String {
     format!("the files of {family} were left alone: {why}")
 }
 
-/// Keeps what somebody else wrote under another name, and tells which.
-fn keep_beside(dir: &OwnedFd, name: &str, now: Timestamp) -> std::io::Result<String> {
-    let (stem, end) = name.rsplit_once('.').unwrap_or((name, "txt"));
-    for attempt in 0_i64.. {
-        let kept = format!("{stem}.edited-{}.{end}", now.as_micros() + attempt);
-        if read_below(dir, &kept)?.is_none() {
-            let theirs = read_below(dir, name)?.unwrap_or_default();
-            write_below(dir, &kept, &theirs)?;
-            return Ok(kept);
-        }
-    }
-    Ok(name.to_owned())
-}
-
-/// Whether a file is in the folder of its family, or in a folder right in it.
-fn is_below(name: &str) -> bool {
-    let parts: Vec<&str> = name.split('/').collect();
-    let is_plain =
-        |part: &&str| !part.is_empty() && !part.starts_with('.') && !part.chars().any(char::is_control);
-    parts.len() <= 2 && parts.iter().all(is_plain)
-}
-
 fn unfit(family: Family, why: &str) -> Error {
     Error::file(std::path::Path::new(family.as_str()), why)
-}
-
-fn write_below(dir: &OwnedFd, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-    match name.split_once('/') {
-        Some((folder, file)) => {
-            let inner = files::dir_in(dir, folder, 0o755)?;
-            files::replace_in(&inner, file, bytes, 0o600)
-        }
-        None => files::replace_in(dir, name, bytes, 0o600),
-    }
-}
-
-fn write_known(dir: &OwnedFd, name: &str, bytes: &[u8], known: Option<&[u8]>) -> std::io::Result<Replaced> {
-    match name.split_once('/') {
-        Some((folder, file)) => {
-            let inner = files::dir_in(dir, folder, 0o755)?;
-            files::replace_known(&inner, file, bytes, 0o600, known)
-        }
-        None => files::replace_known(dir, name, bytes, 0o600, known),
-    }
-}
-
-/// Removes what a writer left that was killed. Only for who holds the lock.
-fn sweep_below(dir: &OwnedFd, wanted: &[(String, Vec<u8>)]) {
-    let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, _) in wanted {
-        let (folder, file) = name.split_once('/').unwrap_or(("", name));
-        folders.entry(folder).or_default().push(file);
-    }
-    for (folder, names) in folders {
-        if folder.is_empty() {
-            files::sweep_of(dir, &names);
-        } else if let Ok(Some(inner)) = files::dir_below(dir, &[folder]) {
-            files::sweep_of(&inner, &names);
-        }
-    }
-}
-
-fn read_below(dir: &OwnedFd, name: &str) -> std::io::Result<Option<Vec<u8>>> {
-    match name.split_once('/') {
-        Some((folder, file)) => match files::dir_below(dir, &[folder])? {
-            Some(inner) => files::read_in(&inner, file, MOST_FILE),
-            None => Ok(None),
-        },
-        None => files::read_in(dir, name, MOST_FILE),
-    }
-}
-
-pub(super) fn remove_below(dir: &OwnedFd, name: &str) -> std::io::Result<bool> {
-    let gone = |result: rustix::io::Result<()>| match result {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::NOENT) => Ok(false),
-        Err(why) => Err(why.into()),
-    };
-    match name.split_once('/') {
-        Some((folder, file)) => {
-            let Some(inner) = files::dir_below(dir, &[folder])? else { return Ok(false) };
-            let removed = gone(rustix::fs::unlinkat(&inner, file, AtFlags::empty()))?;
-            drop(inner);
-            // It goes with its last file.
-            let _ = rustix::fs::unlinkat(dir, folder, AtFlags::REMOVEDIR);
-            Ok(removed)
-        }
-        None => gone(rustix::fs::unlinkat(dir, name, AtFlags::empty())),
-    }
 }

@@ -62,9 +62,13 @@ impl Engine {
         PacedView { engine: self, session }
     }
 
-    /// Writes the view, unless it rests.
-    pub(crate) fn write_view_in_turn(&self, state: &State, notices: &mut Vec<String>) {
+    /// Writes the view, unless it rests. The copies for other tools do not rest where a phase, an iteration or the
+    /// standing of a session changed: who follows them sees each of these.
+    pub(crate) fn write_view_in_turn(&self, state: &State, at_once: bool, notices: &mut Vec<String>) {
         if self.views.rests(state.session_id) {
+            if at_once {
+                self.refresh_layouts(state, notices);
+            }
             return;
         }
         let begun = Instant::now();

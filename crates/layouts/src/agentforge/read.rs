@@ -124,6 +124,8 @@ fn fields(found: &mut Found, file: &str, members: Map<String, Value>, now: Times
         return Err(wrong("Invalid token_budget.total_budget: it is not positive".to_owned()));
     }
     found.tokens_used = budget.number("tokens_used").unwrap_or(0);
+    // It follows from the other two.
+    let _ = (budget.value("tokens_remaining"), budget.value("remaining"));
     fields.put_back("token_budget", budget);
     for mut artifact in fields.objects("artifacts") {
         let change = artifact.text("artifact_type").unwrap_or_default();

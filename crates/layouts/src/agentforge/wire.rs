@@ -25,6 +25,7 @@ pub(super) struct Session {
 pub(super) struct TokenBudget {
     pub total_budget: u64,
     pub tokens_used: u64,
+    pub tokens_remaining: u64,
 }
 
 #[derive(Serialize)]

@@ -23,6 +23,50 @@ fn id(snapshot: &Snapshot<'_>) -> String {
     snapshot.name(Family::AgentForge)
 }
 
+/// The document's word for what happened, where it has one: its history ends with how the session stands.
+fn action(ours: String) -> String {
+    match ours.as_str() {
+        "session_halted" | "session_interrupted" => "session_paused".to_owned(),
+        "session_failed" => "session_aborted".to_owned(),
+        _ => ours,
+    }
+}
+
+/// What happened. The document's history says of every phase where it was come from, also of one that was gone back to.
+fn history(snapshot: &Snapshot<'_>) -> Vec<wire::History> {
+    let mut all: Vec<wire::History> = Vec::new();
+    let mut phase: Option<String> = None;
+    for row in snapshot.rows::<HistoryRow>() {
+        let timestamp = row.timestamp.unwrap_or(snapshot.state.created_at);
+        let moved = row.phase.is_some() && row.phase != phase;
+        let before = phase.replace(row.phase.clone().unwrap_or_default()).filter(|phase| !phase.is_empty());
+        let way = || {
+            format!(
+                "from {} to {}",
+                before.as_deref().unwrap_or("none"),
+                row.phase.as_deref().unwrap_or("none")
+            )
+        };
+        let advanced = row.action == "phase_advanced";
+        let back = row.action == "state_restored" && moved;
+        let details = row.details.as_ref().map(|details| details.short(DETAILS));
+        // The first phase of a loop comes from none.
+        let details = details.map(|said| if advanced && said.starts_with("to ") { way() } else { said });
+        let action = action(row.action.clone());
+        all.push(wire::History { timestamp, action, phase: row.phase.clone(), details });
+        if back {
+            let details = Some(way());
+            all.push(wire::History {
+                timestamp,
+                action: "phase_advanced".to_owned(),
+                phase: row.phase,
+                details,
+            });
+        }
+    }
+    all
+}
+
 /// The one file.
 pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8>)> {
     let state = snapshot.state;
@@ -32,16 +76,7 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
         timestamp: row.timestamp.unwrap_or(state.created_at),
         phase: row.phase,
     });
-    let mut history: Vec<wire::History> = snapshot
-        .rows::<HistoryRow>()
-        .into_iter()
-        .map(|row| wire::History {
-            timestamp: row.timestamp.unwrap_or(state.created_at),
-            action: row.action,
-            phase: row.phase,
-            details: row.details.map(|details| details.short(DETAILS)),
-        })
-        .collect();
+    let mut history = history(snapshot);
     if history.is_empty() {
         // The document's history is never empty.
         history.push(wire::History {
@@ -63,6 +98,7 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
         token_budget: wire::TokenBudget {
             total_budget: state.budget.total_budget,
             tokens_used: state.budget.tokens_used,
+            tokens_remaining: state.budget.total_budget.saturating_sub(state.budget.tokens_used),
         },
         artifacts: artifacts.collect(),
         history,

@@ -18,6 +18,12 @@ pub const SHORT_FOLDER: &str = "checkpoints";
 /// The registry.
 pub const REGISTRY: &str = "sessions.json";
 
+/// Whether a checkpoint file is as it was written: its checksum is over itself.
+pub(crate) fn is_whole(bytes: &[u8]) -> bool {
+    let file: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(bytes).unwrap_or_default();
+    file.get("checksum").and_then(|said| said.as_str()) == Some(checkpoint::checksum(&file).as_str())
+}
+
 /// What the document calls where a session of ours stands.
 pub(crate) fn word(status: Status) -> &'static str {
     match status {

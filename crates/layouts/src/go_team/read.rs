@@ -154,6 +154,15 @@ fn session(
         found.status = Some(("interrupted".to_owned(), Status::Interrupted));
     }
     checkpoints(&mut found, files, &folder, now)?;
+    let current = found.kept.get(REGISTRY).and_then(|entry| entry.get("current_checkpoint")?.as_str());
+    let listed: BTreeSet<String> =
+        found.listed.iter().cloned().chain(current.map(ToOwned::to_owned)).collect();
+    for id in listed.iter().filter(|id| is_name(id)) {
+        let file = path(&folder, &format!("{id}.json"));
+        if files.get(&file).is_none() {
+            found.missing.push(file);
+        }
+    }
     if found.id.is_empty() {
         found.id = "session".to_owned();
     }
@@ -180,6 +189,8 @@ fn status(file: &str, said: &str) -> Result<Status, Damage> {
 }
 
 fn registry_entry(found: &mut Found, entry: Map<String, Value>, now: Timestamp) -> Result<(), Damage> {
+    let ours = entry.contains_key(crate::EXTENSION);
+    let told = entry.clone();
     for field in ["topic", "status", "created_at", "current_step"] {
         if !entry.contains_key(field) {
             return Err(Damage::new(REGISTRY, format!("Missing required field: {field} of {}", found.id)));
@@ -196,7 +207,8 @@ fn registry_entry(found: &mut Found, entry: Map<String, Value>, now: Timestamp) 
     found.created_at = fields.moment("created_at")?;
     found.updated_at = fields.moment("updated_at")?;
     found.completed_at = fields.moment("completed_at")?;
-    found.step = step(REGISTRY, fields.number("current_step"))?;
+    let at = fields.number("current_step");
+    found.step = step(REGISTRY, at)?;
     if let Some(mut progress) = fields.object("progress") {
         found.of = progress.number("total_steps").and_then(|of| u32::try_from(of).ok()).filter(|of| *of > 0);
         found.progress =
@@ -204,12 +216,21 @@ fn registry_entry(found: &mut Found, entry: Map<String, Value>, now: Timestamp) 
         let _ = progress.number("steps_completed");
         fields.put_back("progress", progress);
     }
+    let most = found.of.unwrap_or(STEPS.len() as u32);
+    if let Some(at) = found.step.filter(|at| *at > most && !ours) {
+        return Err(Damage::new(REGISTRY, format!("Invalid current_step: {at} is not 1 to {most}")));
+    }
     found.branch = fields.text("git_branch");
     for known in ["resumable", "current_checkpoint", "recovery_type", crate::EXTENSION] {
         let _ = fields.value(known);
     }
-    let (left, warnings) = fields.rest();
+    let (mut left, warnings) = fields.rest();
     found.warnings.extend(warnings);
+    if !ours {
+        // They count until the session has checkpoints and steps of its own.
+        let told = |name: &&str| Some(((*name).to_owned(), told.get(*name)?.clone()));
+        left.extend(["current_step", "current_checkpoint", "progress"].iter().filter_map(told));
+    }
     found.kept.insert(REGISTRY.to_owned(), Value::Object(left));
     Ok(())
 }
@@ -239,8 +260,12 @@ fn manifest(
     if !known {
         (found.topic, found.created_at, found.updated_at, found.step) = (topic, created, updated, at);
     }
-    let _ =
-        (fields.value("checkpoints"), fields.value("current_checkpoint"), fields.value("rollback_history"));
+    for listed in fields.list("checkpoints") {
+        found.listed.extend(listed.get("id").and_then(Value::as_str).map(ToOwned::to_owned));
+    }
+    for known in ["current_checkpoint", "rollback_history", crate::EXTENSION] {
+        let _ = fields.value(known);
+    }
     let (left, warnings) = fields.rest();
     found.warnings.extend(warnings);
     found.kept.insert("manifest.json".to_owned(), Value::Object(left));
@@ -307,15 +332,20 @@ fn live(found: &mut Found, file: &str, content: Map<String, Value>, now: Timesta
         output_rows(found, &mut outputs, saved);
         fields.put_back("outputs", outputs);
     }
+    let mut checkpoint = None;
     if let Some(mut point) = fields.object("recovery_point") {
         found.actions_since_checkpoint = point.number("actions_since_checkpoint").unwrap_or(0);
-        let _ = (point.value("checkpoint"), point.value("can_resume_from_action"));
+        checkpoint = point.value("checkpoint");
+        let _ = point.value("can_resume_from_action");
         fields.put_back("recovery_point", point);
     }
     let _ = fields.value("session");
     found.extension = fields.value(crate::EXTENSION);
-    let (left, warnings) = fields.rest();
+    let (mut left, warnings) = fields.rest();
     found.warnings.extend(warnings);
+    if let Some(checkpoint) = checkpoint.filter(|_| found.extension.is_none()) {
+        left.insert("recovery_point".to_owned(), json!({ "checkpoint": checkpoint }));
+    }
     found.kept.insert("state.json".to_owned(), Value::Object(left));
     Ok(())
 }
@@ -375,7 +405,7 @@ fn recovery(
         let _ = (git.value("last_commit"), git.value("uncommitted_changes"));
         fields.put_back("git_state", git);
     }
-    for known in ["recovery_options", "recommended", "auto_resume_enabled"] {
+    for known in ["recovery_options", "recommended", "auto_resume_enabled", crate::EXTENSION] {
         let _ = fields.value(known);
     }
     let (left, warnings) = fields.rest();

@@ -3,6 +3,7 @@
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::HeadMark;
+use segno_core::event::Metric;
 use segno_core::event::RestoreKind;
 use segno_core::rows::CheckpointRow;
 use segno_core::rows::FileRow;
@@ -25,6 +26,13 @@ use crate::snapshot::Snapshot;
 const STEPS: u32 = 9;
 const ITERATIONS: u64 = 3;
 const AUTO_SAVE_SECONDS: u64 = 30;
+/// The document's metrics, and what they are until somebody has measured them.
+const METRICS: [(&str, Metric); 4] = [
+    ("build_pass", Metric::Flag(false)),
+    ("test_coverage", Metric::Number(0.0)),
+    ("lint_clean", Metric::Flag(false)),
+    ("race_free", Metric::Flag(false)),
+];
 /// How much of an output is shown.
 const OUTPUT: usize = 20_000;
 
@@ -90,12 +98,63 @@ impl Writer<'_> {
     }
 
     fn step(&self) -> u32 {
-        self.state().step.unwrap_or(1)
+        self.rolled_back_to().map_or(self.state().step.unwrap_or(1), |row| self.step_of(row).0)
+    }
+
+    /// The step's name; before the first phase of a loop that is the one that it begins with.
+    fn phase(&self) -> Option<String> {
+        let state = self.state();
+        let back = self.rolled_back_to().map(|row| self.step_of(row).1);
+        let first = || Some(state.workflow.as_ref()?.phases.first()?.clone());
+        back.or_else(|| state.phase.clone()).or_else(first).or_else(|| Some("init".to_owned()))
+    }
+
+    /// The checkpoint that the session was taken back to, until it moves on: it stands at the step of that, as the
+    /// document wants it.
+    fn rolled_back_to(&self) -> Option<&CheckpointRow> {
+        let state = self.state();
+        let mark =
+            state.tree.restored.back().filter(|mark| mark.kind == RestoreKind::Rollback && mark.whole)?;
+        let row = self.checkpoints.iter().find(|row| row.ordinal == mark.to)?;
+        let moved = self.checkpoints.iter().any(|later| later.seq > mark.seq);
+        (!moved && row.phase == state.phase && row.step == state.step).then_some(row)
+    }
+
+    /// What an import kept of a file: it is shown until the session has something of its own to say there.
+    fn came(&self, file: &str, path: &[&str]) -> Option<&Value> {
+        let kept = self.snapshot.carried_file(Family::GoTeam, file)?;
+        path.iter().try_fold(kept, |value, name| value.get(name))
     }
 
     fn current_checkpoint(&self) -> Option<String> {
         let newest = self.checkpoints.iter().rev().find(|row| row.valid);
-        newest.map(|row| row.id.clone())
+        let came = || self.came(REGISTRY, &["current_checkpoint"])?.as_str().map(ToOwned::to_owned);
+        newest.map(|row| row.id.clone()).or_else(came)
+    }
+
+    /// The checkpoint that can be gone back to.
+    fn recovery_checkpoint(&self) -> Option<String> {
+        let came = self.came("state.json", &["recovery_point", "checkpoint"]).and_then(Value::as_str);
+        let came = came.filter(|_| !self.checkpoints.iter().any(|row| row.valid));
+        came.map(ToOwned::to_owned).or_else(|| self.current_checkpoint())
+    }
+
+    /// How many steps are done. What came with the session holds as long as it is at that step.
+    fn steps_done(&self, total: u32) -> u32 {
+        if self.state().status == Status::Completed {
+            return total;
+        }
+        let came = |name: &str| self.came(REGISTRY, &[name])?.as_u64();
+        let done = self.came(REGISTRY, &["progress", "steps_completed"]).and_then(Value::as_u64);
+        let done = done.filter(|_| came("current_step") == Some(u64::from(self.step())));
+        let done = done.and_then(|done| u32::try_from(done).ok());
+        done.unwrap_or_else(|| self.step().saturating_sub(1)).min(total)
+    }
+
+    /// The branch of the newest checkpoint, if the session has none of its own.
+    fn branch(&self) -> Option<String> {
+        let head = || self.checkpoints.iter().rev().find_map(|row| branch(row.head.as_ref()?));
+        self.state().branch.clone().or_else(head)
     }
 
     /// The id of the checkpoint with a number, also of one that is not listed any more.
@@ -107,8 +166,7 @@ impl Writer<'_> {
     fn entry(&self) -> wire::Entry {
         let state = self.state();
         let total_steps = state.of.unwrap_or(STEPS);
-        let done =
-            if state.status == Status::Completed { total_steps } else { self.step().saturating_sub(1) };
+        let steps_completed = self.steps_done(total_steps);
         wire::Entry {
             id: self.id.clone(),
             topic: self.topic(),
@@ -118,11 +176,11 @@ impl Writer<'_> {
             current_step: self.step(),
             current_checkpoint: self.current_checkpoint(),
             progress: wire::Progress {
-                steps_completed: done.min(total_steps),
+                steps_completed,
                 total_steps,
-                percentage: state.progress().unwrap_or(0),
+                percentage: (steps_completed * 100 / total_steps.max(1)).min(100) as u8,
             },
-            git_branch: state.branch.clone(),
+            git_branch: self.branch(),
             resumable: state.is_resumable(),
             completed_at: state.completed_at,
             segno: wire::EntryExtension { session_id: state.session_id.to_string(), seq: state.seq },
@@ -204,8 +262,9 @@ impl Writer<'_> {
         let rolled_back = restored.iter().filter(|mark| mark.kind == RestoreKind::Rollback);
         rolled_back
             .map(|mark| {
-                let from =
-                    self.checkpoints.iter().rev().find(|row| row.seq < mark.seq && row.ordinal > mark.to);
+                // The newest one then; one that is gone back to may be the newest itself.
+                let before = || self.checkpoints.iter().rev().filter(|row| row.seq < mark.seq);
+                let from = before().find(|row| row.ordinal > mark.to).or_else(|| before().next());
                 let to = of(mark.to);
                 wire::Rollback {
                     id: format!("rb-{}", mark.seq),
@@ -226,13 +285,17 @@ impl Writer<'_> {
         wire::TeamState {
             topic: self.topic(),
             date: state.created_at.to_string()[..10].to_owned(),
-            phase: state.phase.clone(),
+            phase: self.phase(),
             current_step: self.step(),
             current_agent: state.agent.clone().or_else(|| state.run.as_ref().map(|run| run.agent.clone())),
             iteration_count: state.iteration,
             max_iterations: limit.unwrap_or(ITERATIONS),
             breakpoint_active: state.breakpoint.is_some(),
-            metrics: state.metrics.clone(),
+            metrics: METRICS
+                .into_iter()
+                .map(|(name, unknown)| (name.to_owned(), unknown))
+                .chain(state.metrics.clone())
+                .collect(),
         }
     }
 
@@ -263,7 +326,7 @@ impl Writer<'_> {
 
     fn live(&self) -> wire::Live {
         let state = self.state();
-        let checkpoint = self.current_checkpoint();
+        let checkpoint = self.recovery_checkpoint();
         wire::Live {
             session_id: self.id.clone(),
             saved_at: state.updated_at,
@@ -300,12 +363,11 @@ impl Writer<'_> {
         }
     }
 
-    /// How to go on, for a session that stopped; for one that goes on again, how it stopped the last time.
+    /// How to go on, for a session that was interrupted. One that somebody paused was not.
     fn recovery(&self) -> Option<wire::Recovery> {
         let state = self.state();
         let mark = state.recovery.as_ref();
-        let stopped = matches!(state.status, Status::Interrupted | Status::Paused | Status::Halted);
-        if mark.is_none() && !stopped {
+        if !matches!(state.status, Status::Interrupted | Status::Halted) {
             return None;
         }
         let reason = state.reason.as_ref().map(|reason| reason.what.clone());
@@ -321,7 +383,7 @@ impl Writer<'_> {
         } else {
             "crash"
         };
-        let checkpoint = self.current_checkpoint();
+        let checkpoint = self.recovery_checkpoint();
         let recommended = if checkpoint.is_some() { "checkpoint" } else { "live_state" };
         let mut options = Vec::new();
         let mut offer = |kind, target, description, data_loss| {
@@ -366,7 +428,7 @@ impl Writer<'_> {
             recommended,
             auto_resume_enabled: state.is_resumable(),
             git_state: wire::GitState {
-                branch: state.branch.clone().or_else(|| head.and_then(branch)),
+                branch: self.branch(),
                 last_commit: head.and_then(|head| head.commit.clone()),
                 uncommitted_changes: None,
             },
@@ -395,9 +457,10 @@ impl Writer<'_> {
                 .collect()
         };
         let mut state = self.team_state();
-        state.phase.clone_from(&row.phase);
-        state.current_step = row.step.unwrap_or(state.current_step);
         let (step_number, step_name) = self.step_of(row);
+        // One at the end of a step is of that step, though the next one has begun.
+        state.phase = Some(step_name.clone());
+        state.current_step = step_number;
         let checkpoint = wire::Checkpoint {
             id: row.id.clone(),
             session_id: self.id.clone(),

@@ -1,7 +1,9 @@
 //! `.prp-session/`: the loop of the PRP document and of its siblings.
 
 mod detect;
+mod moment;
 mod read;
+mod record;
 mod status_log;
 mod wire;
 mod write;
@@ -11,6 +13,7 @@ use segno_core::Status;
 pub use detect::Detected;
 pub use detect::detect;
 pub use read::read;
+pub use record::Record;
 pub use write::write;
 
 /// The folder in a project.

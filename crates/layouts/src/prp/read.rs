@@ -33,6 +33,11 @@ use crate::found::Imported;
 use crate::found::line;
 use crate::found::metrics;
 
+/// The document's iterations end here.
+const MOST_ITERATIONS: u64 = 100;
+/// How much of a log is kept with a session.
+const MOST_LOG: usize = 16 * 1024;
+
 /// Reads the session of such a folder.
 ///
 /// # Errors
@@ -63,6 +68,10 @@ pub fn read(files: &FileSet, now: Timestamp) -> Result<Imported, Damage> {
     if let Some(log) = files.get(STATUS_LOG) {
         let text = String::from_utf8_lossy(log);
         let (blocks, warnings) = super::status_log::blocks(&text);
+        if found.extension.is_none() {
+            let newest = super::status_log::newest(&text, MOST_LOG);
+            found.kept.insert(STATUS_LOG.to_owned(), json!(newest));
+        }
         found.warnings.extend(warnings);
         for block in blocks {
             let details = format!("{} iteration {}, {} %", block.status, block.iteration, block.progress);
@@ -106,6 +115,8 @@ fn loop_state(
         Err(why) if why == "Invalid status: aborted" => {}
         Err(why) => return Err(Damage::new(file, why)),
     }
+    // What a session of ours says of its past is in its record, and need not be kept twice.
+    let past = if state.contains_key(crate::EXTENSION) { Map::new() } else { past(&state) };
     let mut fields = Fields::new(file, state, now);
     found.id = fields.text("session_id").unwrap_or_default();
     found.file = fields.text("prp_file").filter(|file| !file.is_empty());
@@ -121,6 +132,10 @@ fn loop_state(
     found.workflow = Some(Workflow { name: "prp".to_owned(), phases });
     found.phase = phase;
     found.iteration = fields.number("current_iteration").unwrap_or(0);
+    if found.iteration > MOST_ITERATIONS {
+        let why = format!("Invalid current_iteration: {} is not 0 to {MOST_ITERATIONS}", found.iteration);
+        return Err(Damage::new(file, why));
+    }
     let said = fields.text("status").unwrap_or_default();
     found.status = status(&said).map(|status| (said, status));
     let halt = fields.text("halt_reason");
@@ -168,17 +183,25 @@ fn loop_state(
         }
         fields.hear(history);
     }
-    // What is written anew from the session itself is not kept twice.
-    for known in ["total_agent_calls", "paused_at", "resumed_at", "qa_attempts"] {
+    for known in PAST.into_iter().chain(["paused_at"]) {
         let _ = fields.value(known);
     }
     found.extension = fields.value(crate::EXTENSION);
-    let (left, warnings) = fields.rest();
+    let (mut left, warnings) = fields.rest();
     found.warnings.extend(warnings);
     if whole {
+        left.extend(past);
         found.kept.insert(LOOP_STATE.to_owned(), Value::Object(left));
     }
     Ok(())
+}
+
+/// Members of the main file that tell of the session's past: they count until it has one of its own.
+const PAST: [&str; 4] = ["total_agent_calls", "resumed_at", "qa_attempts", "phase_history"];
+
+fn past(state: &Map<String, Value>) -> Map<String, Value> {
+    let told = PAST.into_iter().filter_map(|name| Some((name.to_owned(), state.get(name)?.clone())));
+    told.collect()
 }
 
 fn breaker(found: &mut Found, files: &FileSet) -> Result<(), Damage> {
@@ -205,6 +228,7 @@ fn breaker(found: &mut Found, files: &FileSet) -> Result<(), Damage> {
 
 /// Keeps a file for when the session is written back. Of one that we wrote, only what somebody else put into it is kept.
 fn keep(found: &mut Found, file: &str, mut content: Map<String, Value>) {
+    content.remove(crate::EXTENSION);
     if found.extension.is_some() {
         content.retain(|name, _| !members(file).contains(&name.as_str()));
     }
@@ -213,7 +237,15 @@ fn keep(found: &mut Found, file: &str, mut content: Map<String, Value>) {
 
 fn phase_metrics(found: &mut Found, files: &FileSet) -> Result<(), Damage> {
     let Some(mut content) = files.object(METRICS)? else { return Ok(()) };
+    if let Some(other) = content.get("session_id").and_then(Value::as_str).filter(|id| *id != found.id) {
+        let other = crate::found::name(other.to_owned());
+        found
+            .warnings
+            .push(format!("{METRICS}: Session mismatch: it is about {other}, not {}; left out", found.id));
+        return Ok(());
+    }
     let Some(Value::Object(phases)) = content.remove("phases") else { return Ok(()) };
+    let told = phases.clone();
     for (phase, stand) in phases.into_iter().take(limits::PHASES) {
         let Value::Object(mut stand) = stand else { continue };
         let mut all = BTreeMap::new();
@@ -229,8 +261,11 @@ fn phase_metrics(found: &mut Found, files: &FileSet) -> Result<(), Damage> {
             found.phase_metrics.insert(phase, all);
         }
     }
-    for known in ["session_id", "prp_file", "started_at", "current_phase"] {
+    for known in ["session_id", "prp_file", "started_at", "current_phase", crate::EXTENSION] {
         content.remove(known);
+    }
+    if found.extension.is_none() {
+        content.insert("phases".to_owned(), Value::Object(told));
     }
     found.kept.insert(METRICS.to_owned(), Value::Object(content));
     Ok(())

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use segno_core::Timestamp;
+use serde_json::Value;
 
 use crate::fields::moment;
 
@@ -23,9 +24,9 @@ pub(super) struct Block {
 }
 
 /// One block to be written.
-pub(super) struct Entry<'a> {
+pub(super) struct Entry {
     pub at: Timestamp,
-    pub phase: &'a str,
+    pub phase: &'static str,
     pub status: &'static str,
     pub iteration: u64,
     pub progress: u8,
@@ -38,8 +39,22 @@ pub(super) struct Entry<'a> {
     pub gate: [bool; 3],
     pub hourly: (u64, u64),
     pub at_limit: bool,
+    /// What the review found; only in its phase.
+    pub review: Option<Review>,
+    /// Which review it is; only in its phase.
+    pub attempt: Option<u64>,
     pub blockers: Vec<String>,
     pub recommendation: String,
+}
+
+/// What a review found, as far as it said so.
+#[derive(Default)]
+pub(super) struct Review {
+    pub total: usize,
+    pub passing: usize,
+    pub blocking: Option<Value>,
+    pub warnings: Option<Value>,
+    pub verdict: Option<String>,
 }
 
 /// The blocks of a log, and what is wrong with others.
@@ -77,43 +92,48 @@ fn block(text: &str) -> Option<Block> {
     })
 }
 
-/// The log with one more block, unless its last one says the same already: the same phase, status and iteration, and, of
-/// an iteration that was measured, the same results.
-pub(super) fn with(log: &str, entry: &Entry<'_>, measured: bool) -> String {
+/// Adds a block to a log, unless its last one says the same already.
+pub(super) fn add(log: &mut String, entry: &Entry) {
     // Only the end of a long log needs to be looked at.
     let tail = log.rfind(BEGIN).map_or("", |at| &log[at..]);
-    let same = blocks(tail).0.last().is_some_and(|block| block.is(entry));
-    if same && (!measured || results(tail) == results(&entry.text())) {
-        return log.to_owned();
+    let text = entry.text();
+    if results(tail) == results(&text) {
+        return;
     }
-    added(log, entry)
-}
-
-/// The log with a block about a phase that was left, unless it is there already.
-pub(super) fn with_left(log: &str, entry: &Entry<'_>) -> String {
-    match blocks(log).0.iter().any(|block| block.is(entry)) {
-        true => log.to_owned(),
-        false => added(log, entry),
-    }
-}
-
-fn added(log: &str, entry: &Entry<'_>) -> String {
-    let mut log = log.to_owned();
     if log.len() > MOST {
         let half = log.len() / 2;
         let cut = log.as_bytes()[half..].windows(BEGIN.len()).position(|window| window == BEGIN.as_bytes());
         log.drain(..cut.map_or(log.len(), |cut| half + cut));
     }
-    if !log.is_empty() {
-        log.push_str(if log.ends_with('\n') { "\n" } else { "\n\n" });
-    }
-    log.push_str(&entry.text());
-    log
+    join(log, &text);
 }
 
-/// The lines of a block that say how an iteration came out.
+/// Puts one log behind another.
+pub(super) fn join(log: &mut String, more: &str) {
+    if !log.is_empty() && !more.is_empty() {
+        log.push_str(if log.ends_with('\n') { "\n" } else { "\n\n" });
+    }
+    log.push_str(more);
+}
+
+/// The newest blocks of a log that are no longer than this together.
+pub(super) fn newest(log: &str, most: usize) -> &str {
+    let mut from = log.len().saturating_sub(most);
+    while !log.is_char_boundary(from) {
+        from += 1;
+    }
+    let cut = if from == 0 { Some(0) } else { log[from..].find(BEGIN).map(|at| from + at) };
+    cut.map_or("", |cut| &log[cut..])
+}
+
+/// The lines of a block that say which iteration it is and how it came out.
 fn results(block: &str) -> Vec<&str> {
-    const THEIRS: [&str; 10] = [
+    const THEIRS: [&str; 15] = [
+        "PHASE:",
+        "STATUS:",
+        "ITERATION:",
+        "VERDICT:",
+        "ATTEMPT:",
         "  TOTAL:",
         "  PASSING:",
         "  FAILING:",
@@ -128,14 +148,7 @@ fn results(block: &str) -> Vec<&str> {
     block.lines().filter(|line| THEIRS.iter().any(|name| line.starts_with(name))).collect()
 }
 
-impl Block {
-    fn is(&self, entry: &Entry<'_>) -> bool {
-        (self.phase.as_str(), self.status.as_str(), self.iteration)
-            == (entry.phase, entry.status, entry.iteration)
-    }
-}
-
-impl Entry<'_> {
+impl Entry {
     fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -155,6 +168,17 @@ impl Entry<'_> {
             out,
             "TESTS:\n  TOTAL: {total}\n  PASSING: {passing}\n  FAILING: {failing}\n  SKIPPED: {skipped}"
         )?;
+        if let Some(review) = &self.review {
+            let shown = |number: &Option<Value>| number.as_ref().map_or("0".to_owned(), Value::to_string);
+            writeln!(
+                out,
+                "QA_METRICS:\n  CHECKS_TOTAL: {}\n  CHECKS_PASSING: {}",
+                review.total, review.passing
+            )?;
+            writeln!(out, "  CHECKS_FAILING: {}", review.total - review.passing)?;
+            writeln!(out, "  BLOCKING_ISSUES: {}", shown(&review.blocking))?;
+            writeln!(out, "  WARNING_ISSUES: {}", shown(&review.warnings))?;
+        }
         let [created, modified, deleted] = self.files;
         writeln!(out, "FILES:\n  CREATED: {created}\n  MODIFIED: {modified}\n  DELETED: {deleted}")?;
         let (state, count) = &self.breaker;
@@ -164,6 +188,12 @@ impl Entry<'_> {
         let (made, limit) = self.hourly;
         let five = if self.at_limit { "DETECTED" } else { "OK" };
         writeln!(out, "RATE_LIMIT:\n  HOURLY: {made}/{limit}\n  5H_LIMIT: {five}")?;
+        if let Some(review) = &self.review {
+            writeln!(out, "VERDICT: {}", one_line(review.verdict.as_deref().unwrap_or("none")))?;
+        }
+        if let Some(attempt) = self.attempt {
+            writeln!(out, "ATTEMPT: {attempt}")?;
+        }
         writeln!(out, "BLOCKERS:")?;
         if self.blockers.is_empty() {
             writeln!(out, "  - none")?;

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use segno_core::Timestamp;
-use segno_core::event::Metric;
 use serde::Serialize;
 use serde::Serializer;
 use serde_json::Value;
@@ -68,6 +67,7 @@ pub(super) struct LoopState {
     pub total_agent_calls: u64,
     pub pause_reason: Option<String>,
     pub paused_at: Option<Timestamp>,
+    pub resumed_at: Value,
     pub completed_at: Option<Timestamp>,
     pub qa_attempts: u64,
     pub segno: Extension,
@@ -82,12 +82,13 @@ pub(super) struct ErrorEntry {
     pub hash: String,
 }
 
+/// What came with the session is written as it came.
 #[derive(Serialize)]
 pub(super) struct PhaseEntry {
-    pub started_at: Option<Timestamp>,
-    pub completed_at: Option<Timestamp>,
+    pub started_at: Value,
+    pub completed_at: Value,
     pub iterations: u64,
-    pub exit_reason: Option<&'static str>,
+    pub exit_reason: Value,
 }
 
 #[derive(Serialize)]
@@ -128,15 +129,16 @@ fn in_order<S: Serializer>(
     serializer.collect_map(phases.iter().map(|(name, stand)| (name, stand)))
 }
 
+/// What came with the session is written as it came.
 #[derive(Serialize)]
 pub(super) struct PhaseMetrics {
-    pub started_at: Option<Timestamp>,
-    pub completed_at: Option<Timestamp>,
+    pub started_at: Value,
+    pub completed_at: Value,
     pub iterations: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub current_metrics: Option<BTreeMap<String, Metric>>,
+    pub current_metrics: Option<BTreeMap<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub final_metrics: Option<BTreeMap<String, Metric>>,
+    pub final_metrics: Option<BTreeMap<String, Value>>,
     pub history: Vec<Value>,
 }
 
@@ -179,7 +181,7 @@ pub(super) struct DualGate {
 pub(super) struct FirstGate {
     pub satisfied: bool,
     pub condition: String,
-    pub values: BTreeMap<String, String>,
+    pub values: BTreeMap<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -191,7 +193,7 @@ pub(super) struct SecondGate {
 #[derive(Serialize)]
 pub(super) struct QaState {
     pub attempt: u64,
-    pub last_verdict: Option<&'static str>,
-    pub report_path: Option<String>,
+    pub last_verdict: Value,
+    pub report_path: Value,
     pub memory_context: Value,
 }

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use segno_core::State;
 use segno_core::Status;
-use segno_core::Timestamp;
-use segno_core::event::Metric;
 use segno_core::looping::BreakerState;
 use segno_core::looping::LoopState as Looping;
 use segno_core::looping::ParkReason;
@@ -15,6 +13,9 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use super::moment::Moment;
+use super::moment::condition;
+use super::record::Record;
 use super::status_log;
 use super::wire;
 use super::wire::BREAKER;
@@ -28,6 +29,7 @@ use super::wire::STATUS_LOG;
 use super::word;
 use crate::family::Family;
 use crate::files::FileSet;
+use crate::node::Node;
 use crate::packed::sha256;
 use crate::snapshot::Snapshot;
 
@@ -36,10 +38,6 @@ const ERRORS: usize = 50;
 const ERROR: usize = 500;
 /// The document's iterations end here.
 const MOST_ITERATIONS: u64 = 100;
-/// The newest numbers of a phase that are kept.
-const HISTORY: usize = 100;
-/// Calls in an hour, if nobody said otherwise.
-const CALLS_PER_HOUR: u64 = 100;
 
 /// The files, the main state last: a set that is half written is either the old one or one that is not found yet.
 ///
@@ -59,7 +57,16 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Result<Vec<(String,
             )
         })?,
     };
-    let writer = Writer { snapshot, existing, phase, looping: state.looping.as_deref() };
+    let of_state;
+    let record = match &snapshot.record {
+        Some(record) => record.as_ref(),
+        None => {
+            of_state = Record::of_state(state.clone());
+            &of_state
+        }
+    };
+    let looping = state.looping.as_deref();
+    let writer = Writer { snapshot, record, phase, looping, moment: Moment { state, phase, looping } };
     let family = Family::Prp;
     let mut files = vec![
         snapshot.json((family, METRICS), &writer.metrics(), existing, &[]),
@@ -70,14 +77,15 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Result<Vec<(String,
     if writer.has_qa() {
         files.push(snapshot.json((family, QA), &writer.qa(), existing, &["memory_context"]));
     }
-    files.push((STATUS_LOG.to_owned(), writer.status_log().into_bytes()));
+    files.push((STATUS_LOG.to_owned(), writer.status_log(existing).into_bytes()));
     files.push(snapshot.json((family, LOOP_STATE), &writer.loop_state(), existing, &[]));
     Ok(files)
 }
 
 struct Writer<'a> {
     snapshot: &'a Snapshot<'a>,
-    existing: &'a FileSet,
+    record: &'a Record,
+    moment: Moment<'a>,
     phase: &'static str,
     looping: Option<&'a Looping>,
 }
@@ -85,6 +93,11 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn state(&self) -> &State {
         self.snapshot.state
+    }
+
+    /// What an import kept of a file: it is shown until the session has something of its own to say there.
+    fn carried(&self, file: &str) -> Option<&Map<String, Value>> {
+        self.snapshot.carried_file(Family::Prp, file)?.as_object()
     }
 
     fn session_id(&self) -> String {
@@ -108,7 +121,14 @@ impl Writer<'_> {
             None => reason.what.clone(),
         });
         let of = |status: Status| reason.clone().filter(|_| state.status == status);
-        let known = |phase: &&String| PHASES.contains(&phase.as_str());
+        let done = |phase: &&&str| self.is_done(phase);
+        let came = self.carried(LOOP_STATE);
+        let came = |name: &str| came.and_then(|file| file.get(name)).cloned();
+        let calls = came("total_agent_calls").and_then(|calls| calls.as_u64()).unwrap_or(0);
+        let reviews = came("qa_attempts").and_then(|reviews| reviews.as_u64()).unwrap_or(0);
+        let stop = state.recovery.as_ref();
+        let stopped_at = stop.map_or(state.updated_at, |stop| stop.interrupted_at);
+        let resumed_at = stop.and_then(|stop| stop.recovered_at).map(|at| json!(at));
         let errors: Vec<ErrorRow> = self.snapshot.rows();
         let newest = errors.len().saturating_sub(ERRORS);
         wire::LoopState {
@@ -120,14 +140,15 @@ impl Writer<'_> {
             last_activity: state.updated_at,
             status: word(state.status),
             halt_reason: of(Status::Halted),
-            phases_completed: state.phases_completed.iter().filter(known).cloned().collect(),
+            phases_completed: PHASES.iter().filter(done).map(|phase| (*phase).to_owned()).collect(),
             error_history: errors[newest..].iter().map(|row| self.error(row)).collect(),
             phase_history: self.phase_history(),
-            total_agent_calls: state.counts.runs,
+            total_agent_calls: calls.saturating_add(state.counts.runs),
             pause_reason: of(Status::Paused),
-            paused_at: (state.status == Status::Paused).then_some(state.updated_at),
+            paused_at: (state.status == Status::Paused).then_some(stopped_at),
+            resumed_at: resumed_at.or_else(|| came("resumed_at")).unwrap_or_default(),
             completed_at: state.completed_at,
-            qa_attempts: self.stand("QA").map_or(0, |stand| stand.iterations),
+            qa_attempts: self.moment.stand("QA").map_or(reviews, |stand| stand.iterations.max(reviews)),
             segno: self.snapshot.extension(),
         }
     }
@@ -144,111 +165,90 @@ impl Writer<'_> {
         }
     }
 
-    fn stand(&self, phase: &str) -> Option<&segno_core::looping::PhaseStand> {
-        self.looping?.phases.iter().find(|stand| stand.name == phase)
+    /// Whether a phase is done. A session that is completed has done the one that it is in.
+    fn is_done(&self, phase: &str) -> bool {
+        let state = self.state();
+        state.phases_completed.iter().any(|done| done == phase)
+            || (phase == self.phase && state.status == Status::Completed)
+    }
+
+    /// What came with the session about a phase: in the main file, and with the numbers.
+    fn came(&self, phase: &str) -> [Option<&Map<String, Value>>; 2] {
+        let of = |file: &str, member: &str| self.carried(file)?.get(member)?.get(phase)?.as_object();
+        [of(LOOP_STATE, "phase_history"), of(METRICS, "phases")]
+    }
+
+    /// When a phase began and ended, how many iterations it had, and how it was left.
+    fn phase(&self, phase: &str) -> Option<wire::PhaseEntry> {
+        let came = self.came(phase);
+        let visit = self.record.visit(phase);
+        if visit.is_none() && came == [None, None] && !self.is_done(phase) {
+            return None;
+        }
+        let foreign = |name: &str| {
+            let known =
+                |file: Option<&Map<String, Value>>| file?.get(name).filter(|value| !value.is_null()).cloned();
+            came.into_iter().find_map(known)
+        };
+        let before = foreign("iterations").and_then(|count| count.as_u64());
+        let before = before.unwrap_or_else(|| visit.map_or(0, |visit| visit.before));
+        let state = self.state();
+        let is_current = phase == self.phase;
+        let goes_on = is_current && state.status != Status::Completed;
+        let ended_at = visit.and_then(|visit| visit.ended_at).map(|at| json!(at));
+        let started_at = visit.and_then(|visit| visit.started_at).map(|at| json!(at));
+        let since = is_current.then(|| json!(state.phase_since));
+        Some(wire::PhaseEntry {
+            started_at: started_at.or_else(|| foreign("started_at")).or(since).unwrap_or_default(),
+            completed_at: ended_at
+                .or_else(|| foreign("completed_at"))
+                .or_else(|| state.completed_at.filter(|_| is_current).map(|at| json!(at)))
+                .filter(|_| !goes_on)
+                .unwrap_or_default(),
+            iterations: before.saturating_add(visit.map_or(0, |visit| visit.iterations)),
+            exit_reason: visit
+                .and_then(|visit| visit.exit)
+                .map(|word| json!(word))
+                .or_else(|| foreign("exit_reason"))
+                .filter(|_| !goes_on)
+                .unwrap_or_default(),
+        })
     }
 
     fn phase_history(&self) -> BTreeMap<String, wire::PhaseEntry> {
-        let known = self.looping.into_iter().flat_map(|looping| &looping.phases);
-        let begun = known.filter(|stand| stand.started_at.is_some());
-        let entries = begun.map(|stand| {
-            let exit_reason = stand.end.map(|end| match end {
-                PhaseEnd::Passed => "gate_passed",
-                PhaseEnd::Skipped => "forced_exit",
-                PhaseEnd::SentBack => "sent_back",
-            });
-            let entry = wire::PhaseEntry {
-                started_at: stand.started_at,
-                completed_at: stand.ended_at,
-                iterations: stand.iterations,
-                exit_reason,
-            };
-            (stand.name.clone(), entry)
-        });
-        entries.collect()
-    }
-
-    /// The newest iteration of the phase that has been measured; none yet is 0. One that goes on has shown nothing.
-    fn measured(&self) -> u64 {
-        let open = self.looping.is_some_and(|looping| looping.open);
-        self.state().iteration.saturating_sub(u64::from(open))
-    }
-
-    /// How the tests came out in a phase the last time: all, passed, failed.
-    fn tests_of(&self, phase: &str) -> Option<[u64; 3]> {
-        let of = |recent: &&segno_core::looping::Recent| recent.phase == phase && recent.tests.is_some();
-        let (passed, total) = self.looping?.recent.iter().rev().find(of)?.tests?;
-        Some([total, passed, total.saturating_sub(passed)])
-    }
-
-    /// The numbers that a phase was left with: those of the record, and what its file said when it was the present one.
-    fn last_numbers(&self, phase: &str, before: Option<&Value>) -> BTreeMap<String, Metric> {
-        let mut all = BTreeMap::new();
-        for member in ["current_metrics", "final_metrics"] {
-            if let Some(Value::Object(numbers)) = before.and_then(|before| before.get(member)) {
-                all.extend(crate::found::metrics(&mut numbers.clone()));
-            }
-        }
-        if let Some([total, passed, failed]) = self.tests_of(phase) {
-            let named = [("tests_total", total), ("tests_passing", passed), ("tests_failing", failed)];
-            all.extend(named.map(|(name, number)| (name.to_owned(), Metric::Number(number as f64))));
-        }
-        all.extend(self.numbers(phase));
-        all
-    }
-
-    /// The numbers of a phase, in the document's words where it has some.
-    fn numbers(&self, phase: &str) -> BTreeMap<String, Metric> {
-        let state = self.state();
-        let mut all = state.phase_metrics.get(phase).cloned().unwrap_or_default();
-        if phase != self.phase {
-            return all;
-        }
-        all.extend(state.metrics.clone());
-        let Some(looping) = self.looping else { return all };
-        let mut put = |name: &str, number: u64| {
-            // A count of tests is far below where such a number is rounded.
-            all.insert(name.to_owned(), Metric::Number(number as f64));
-        };
-        if let Some(tests) = &looping.tests {
-            put("tests_total", tests.total);
-            put("tests_passing", tests.passed);
-            put("tests_failing", tests.failed);
-            put("tests_generated", if phase == "RED" { looping.new_tests } else { tests.total });
-        }
-        put("consecutive_green_runs", u64::from(looping.green_runs));
-        put("iteration", state.iteration);
-        all
+        let known = PHASES.into_iter().filter_map(|phase| Some((phase.to_owned(), self.phase(phase)?)));
+        known.collect()
     }
 
     fn metrics(&self) -> wire::Metrics {
         let state = self.state();
-        let before = self.existing.object(METRICS).ok().flatten().unwrap_or_default();
         let of = |phase: &'static str| {
-            let stand = self.stand(phase);
-            let is_current = phase == self.phase;
-            let known = before.get("phases").and_then(|phases| phases.get(phase));
-            let numbers = if is_current { self.numbers(phase) } else { self.last_numbers(phase, known) };
-            let done = state.phases_completed.iter().any(|done| done == phase);
-            if !is_current && !done && stand.is_none_or(|stand| stand.started_at.is_none()) {
-                return None;
+            let stand = self.phase(phase)?;
+            let [_, came] = self.came(phase);
+            let goes_on = phase == self.phase && state.status != Status::Completed;
+            let of_file =
+                |name: &str| came.and_then(|came| came.get(name)?.as_object()).into_iter().flatten();
+            let mut numbers: BTreeMap<String, Value> = of_file("final_metrics")
+                .chain(of_file("current_metrics"))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            match self.record.visit(phase) {
+                _ if phase == self.phase => numbers.extend(self.moment.numbers()),
+                Some(visit) if !visit.numbers.is_empty() => numbers.extend(visit.numbers.clone()),
+                _ => {
+                    let kept = state.phase_metrics.get(phase).into_iter().flatten();
+                    numbers.extend(kept.map(|(name, metric)| (name.clone(), json!(metric))));
+                }
             }
-            let known = known.and_then(|phase| phase.get("history")?.as_array());
-            let mut history = known.cloned().unwrap_or_default();
-            if is_current && self.measured() > 0 {
-                self.note(&mut history, &numbers);
-            }
-            history.drain(..history.len().saturating_sub(HISTORY));
+            let theirs = came.and_then(|came| came.get("history")?.as_array()).into_iter().flatten();
+            let ours = self.record.visit(phase).into_iter().flat_map(|visit| &visit.history);
             Some(wire::PhaseMetrics {
-                started_at: stand
-                    .and_then(|stand| stand.started_at)
-                    .or(is_current.then_some(state.phase_since)),
-                completed_at: stand.and_then(|stand| stand.ended_at).filter(|_| !is_current),
-                iterations: stand
-                    .map_or(if is_current { state.iteration } else { 0 }, |stand| stand.iterations),
-                current_metrics: is_current.then(|| numbers.clone()),
-                final_metrics: (!is_current).then_some(numbers),
-                history,
+                started_at: stand.started_at,
+                completed_at: stand.completed_at,
+                iterations: stand.iterations,
+                current_metrics: goes_on.then(|| numbers.clone()),
+                final_metrics: (!goes_on).then_some(numbers),
+                history: theirs.chain(ours).cloned().collect(),
             })
         };
         let phases = PHASES.into_iter().filter(|phase| *phase != "QA" || self.has_qa());
@@ -261,26 +261,6 @@ impl Writer<'_> {
         }
     }
 
-    /// Puts the numbers of the newest measured iteration into a history; those of the same one are replaced.
-    fn note(&self, history: &mut Vec<Value>, numbers: &BTreeMap<String, Metric>) {
-        let numbers = numbers.iter().filter(|(name, _)| *name != "iteration");
-        let mut entry: Map<String, Value> =
-            numbers.map(|(name, metric)| (name.clone(), json!(metric))).collect();
-        entry.insert("iteration".to_owned(), json!(self.measured()));
-        let same = history.last().filter(|last| last.get("iteration") == entry.get("iteration"));
-        let before = same.and_then(|last| last.get("timestamp")).cloned();
-        let is_known = same.and_then(Value::as_object).is_some_and(|last| {
-            let others = last.iter().filter(|(name, _)| *name != "timestamp");
-            others.count() == entry.len() && entry.iter().all(|(name, value)| last.get(name) == Some(value))
-        });
-        if before.is_some() {
-            history.pop();
-        }
-        let at = before.filter(|_| is_known).unwrap_or_else(|| json!(self.state().updated_at));
-        entry.insert("timestamp".to_owned(), at);
-        history.push(Value::Object(entry));
-    }
-
     fn breaker(&self) -> wire::CircuitBreaker {
         let Some(looping) = self.looping else { return self.kept_breaker() };
         let breaker = &looping.breaker;
@@ -291,7 +271,7 @@ impl Writer<'_> {
             "DOCUMENT" => "docs_generated",
             _ => "checks_passing",
         };
-        let metric = self.numbers(self.phase).get(name).copied();
+        let metric = self.moment.numbers().remove(name);
         let changes = looping.breaker_changes.iter().map(|change| {
             json!(wire::BreakerEntry {
                 timestamp: change.at,
@@ -317,7 +297,7 @@ impl Writer<'_> {
     /// A session that is no loop has no breaker of its own: what it came with stays, as far as its status allows.
     fn kept_breaker(&self) -> wire::CircuitBreaker {
         let state = self.state();
-        let kept = self.snapshot.carried_file(Family::Prp, BREAKER).cloned().unwrap_or_default();
+        let kept = self.carried(BREAKER).cloned().unwrap_or_default();
         let number = |name: &str| kept.get(name).and_then(Value::as_u64).unwrap_or(0);
         let halted = state.status == Status::Halted;
         let was_open = kept.get("state").and_then(Value::as_str) == Some("OPEN");
@@ -335,7 +315,8 @@ impl Writer<'_> {
             same_error_count: count("same_error_count"),
             last_progress_metric: kept.get("last_progress_metric").cloned().unwrap_or_else(|| json!({})),
             last_error_hash: kept.get("last_error_hash").and_then(Value::as_str).map(ToOwned::to_owned),
-            opened_at: halted.then_some(state.updated_at),
+            opened_at: halted
+                .then(|| state.recovery.as_ref().map_or(state.updated_at, |stop| stop.interrupted_at)),
             open_reason: halted
                 .then(|| state.reason.as_ref().map(|why| why.details.clone().unwrap_or(why.what.clone())))
                 .flatten(),
@@ -343,28 +324,19 @@ impl Writer<'_> {
         }
     }
 
-    fn hourly(&self) -> (u64, u64) {
-        let made = self.looping.map_or(0, |looping| looping.hour.calls);
-        let limit = self.looping.and_then(|looping| looping.plan.own.calls_per_hour);
-        (made, limit.unwrap_or(CALLS_PER_HOUR))
-    }
-
-    /// Since when and until when the loop waits for its plan.
-    fn at_limit(&self) -> Option<&segno_core::looping::Parked> {
-        self.looping?
-            .parked
-            .as_ref()
-            .filter(|parked| matches!(parked.class, ParkReason::Plan | ParkReason::Vendor))
-    }
-
-    fn rate_limit(&self) -> wire::RateLimit {
+    fn rate_limit(&self) -> Node {
         let state = self.state();
-        let (calls_made, limit) = self.hourly();
+        // A session that is no loop counts no calls: what it came with stays.
+        let came = self.carried(RATE_LIMIT).filter(|came| came.contains_key("hourly"));
+        if let Some(came) = came.filter(|_| self.looping.is_none()) {
+            return Node::of(came);
+        }
+        let (calls_made, limit) = self.moment.hourly();
         let window_start = self.looping.and_then(|looping| looping.hour.start).unwrap_or(state.created_at);
         let own = self.looping.and_then(|looping| looping.parked.as_ref());
         let own = own.filter(|parked| parked.class == ParkReason::Own);
-        let five = self.at_limit();
-        wire::RateLimit {
+        let five = self.moment.at_limit();
+        Node::of(&wire::RateLimit {
             hourly: wire::Hourly {
                 calls_made,
                 limit,
@@ -380,133 +352,69 @@ impl Writer<'_> {
             paused: own.is_some(),
             pause_reason: own.map(|parked| parked.words.clone()),
             paused_at: own.map(|parked| parked.since),
-        }
+        })
     }
 
-    fn gates(&self) -> [bool; 3] {
-        let gate = self.looping.and_then(|looping| looping.gate.as_ref());
-        gate.map_or([false; 3], |gate| [gate.gate_1, gate.gate_2.unwrap_or(false), gate.can_exit])
-    }
-
-    fn gate(&self) -> wire::DualGate {
+    fn gate(&self) -> Node {
         let state = self.state();
-        let conditions =
-            self.looping.and_then(|looping| looping.gate.as_ref()).map_or(&[][..], |gate| &gate.conditions);
-        let words: Vec<String> =
-            conditions.iter().map(|condition| format!("{} {}", condition.name, condition.wanted)).collect();
-        let [satisfied, signal, can_exit] = self.gates();
-        wire::DualGate {
+        let came = self.carried(GATE).filter(|_| self.moment.gate().is_none());
+        // What came with it is about one phase.
+        if let Some(came) = came.filter(|came| came.get("phase") == Some(&json!(self.phase))) {
+            let mut came = came.clone();
+            let at = came.get("evaluated_at").cloned().unwrap_or_else(|| json!(state.updated_at));
+            came.entry("timestamp").or_insert(at);
+            return Node::of(&came);
+        }
+        let conditions = self.moment.gate().map_or(&[][..], |gate| &gate.conditions);
+        let all: Vec<_> = conditions.iter().map(condition).collect();
+        let [satisfied, signal, can_exit] = self.moment.gates();
+        let said = self.moment.gate().is_some_and(|gate| gate.gate_2 == Some(true));
+        Node::of(&wire::DualGate {
             phase: self.phase.to_owned(),
             iteration: state.iteration,
             gate_1: wire::FirstGate {
                 satisfied,
-                condition: words.join(" && "),
-                values: conditions
-                    .iter()
-                    .map(|condition| (condition.name.clone(), condition.value.clone()))
-                    .collect(),
+                condition: all.iter().map(|(_, _, words)| words.as_str()).collect::<Vec<_>>().join(" && "),
+                values: all.iter().map(|(name, value, _)| (name.clone(), value.clone())).collect(),
             },
             gate_2: wire::SecondGate {
                 satisfied: signal,
-                source: if signal { "explicit_signal" } else { "none" },
+                source: if said { "explicit_signal" } else { "none" },
             },
             can_exit,
             timestamp: state.updated_at,
-        }
+        })
     }
 
     fn qa(&self) -> wire::QaState {
-        let stand = self.stand("QA");
+        let came = self.carried(QA);
+        let came =
+            |name: &str| came.and_then(|file| file.get(name)).filter(|value| !value.is_null()).cloned();
+        let stand = self.moment.stand("QA");
         let verdict = stand.and_then(|stand| stand.end).map(|end| match end {
-            PhaseEnd::Passed => "APPROVE",
-            PhaseEnd::SentBack => "REJECT",
-            PhaseEnd::Skipped => "ESCALATE",
+            PhaseEnd::Passed => json!("APPROVE"),
+            PhaseEnd::SentBack => json!("REJECT"),
+            PhaseEnd::Skipped => json!("ESCALATE"),
         });
+        let attempts = came("attempt").and_then(|attempt| attempt.as_u64()).unwrap_or(0);
         wire::QaState {
-            attempt: stand.map_or(0, |stand| stand.iterations),
-            last_verdict: verdict,
-            report_path: None,
-            memory_context: json!({}),
+            attempt: stand.map_or(attempts, |stand| stand.iterations.max(attempts)),
+            last_verdict: verdict.or_else(|| came("last_verdict")).unwrap_or_default(),
+            report_path: came("report_path").unwrap_or_default(),
+            memory_context: came("memory_context").unwrap_or_else(|| json!({})),
         }
     }
 
-    /// The log with what it does not say yet: how a phase was left, and how the present one stands.
-    fn status_log(&self) -> String {
-        let log = self.existing.get(STATUS_LOG).map(String::from_utf8_lossy).unwrap_or_default();
-        let mut log = log.into_owned();
-        for stand in self.looping.into_iter().flat_map(|looping| &looping.phases) {
-            if let (Some(end), Some(at)) = (stand.end, stand.ended_at)
-                && stand.name != self.phase
-                && let Some(phase) = PHASES.into_iter().find(|known| *known == stand.name)
-            {
-                log = status_log::with_left(&log, &self.left_entry(phase, stand.iterations, end, at));
-            }
-        }
-        status_log::with(&log, &self.status_entry(), self.measured() > 0)
-    }
-
-    fn status_entry(&self) -> status_log::Entry<'static> {
-        let state = self.state();
-        let status = match state.status {
-            Status::Completed => "COMPLETE",
-            Status::Halted | Status::Failed | Status::Aborted => "BLOCKED",
-            Status::Active | Status::Paused | Status::Interrupted => "IN_PROGRESS",
+    /// What came with the session, and what the journal says. Where what came is still in the folder whole, all of it stays.
+    fn status_log(&self, existing: &FileSet) -> String {
+        let came = self.snapshot.carried_file(Family::Prp, STATUS_LOG).and_then(Value::as_str);
+        let Some(came) = came.map(str::trim_end).filter(|came| !came.is_empty()) else {
+            return self.record.log().to_owned();
         };
-        let tests = self.looping.and_then(|looping| looping.tests.as_ref()).map_or([0; 4], |tests| {
-            let known = tests.passed + tests.failed + tests.skipped;
-            [known, tests.passed, tests.failed, tests.skipped]
-        });
-        let reason = state.reason.as_ref().filter(|_| status == "BLOCKED");
-        let reason = reason.map(|reason| reason.details.clone().unwrap_or_else(|| reason.what.clone()));
-        let breaker = self.breaker();
-        let counts = &state.counts;
-        status_log::Entry {
-            at: state.updated_at,
-            phase: self.phase,
-            status,
-            iteration: self.measured().max(1),
-            progress: state.progress().unwrap_or(0),
-            tests,
-            files: [counts.files_created, counts.files_modified, counts.files_deleted],
-            breaker: (breaker.state, breaker.no_progress_count),
-            gate: self.gates(),
-            hourly: self.hourly(),
-            at_limit: self.at_limit().is_some(),
-            blockers: reason.into_iter().collect(),
-            recommendation: self.looping.and_then(|looping| looping.line.clone()).unwrap_or_else(|| {
-                state.last_action.clone().unwrap_or_else(|| "go on with the present phase".to_owned())
-            }),
-        }
-    }
-
-    /// How a phase stood when it was left.
-    fn left_entry(
-        &self,
-        phase: &'static str,
-        iterations: u64,
-        end: PhaseEnd,
-        at: Timestamp,
-    ) -> status_log::Entry<'static> {
-        let (status, passed, recommendation) = match end {
-            PhaseEnd::Passed => ("COMPLETE", true, "both gates passed"),
-            PhaseEnd::Skipped => ("COMPLETE", false, "left without its gate"),
-            PhaseEnd::SentBack => ("BLOCKED", false, "the work was sent back to an earlier phase"),
-        };
-        let [total, passing, failing] = self.tests_of(phase).unwrap_or_default();
-        let sent_back = (status == "BLOCKED").then(|| recommendation.to_owned());
-        status_log::Entry {
-            at,
-            phase,
-            status,
-            iteration: iterations.max(1),
-            progress: if status == "COMPLETE" { 100 } else { self.status_entry().progress },
-            tests: [total, passing, failing, 0],
-            gate: [passed; 3],
-            // A phase is left with a breaker that lets it go on.
-            breaker: ("CLOSED".to_owned(), 0),
-            blockers: sent_back.into_iter().collect(),
-            recommendation: recommendation.to_owned(),
-            ..self.status_entry()
-        }
+        let there = existing.get(STATUS_LOG).map(String::from_utf8_lossy).unwrap_or_default();
+        let whole = there.find(came).map_or(came, |at| &there[..at + came.len()]);
+        let mut log = format!("{whole}\n");
+        status_log::join(&mut log, self.record.log());
+        log
     }
 }

@@ -212,9 +212,11 @@ impl Config {
             "phase_complete" => "phase_complete",
             "milestone" => "major_milestone",
             "risky" => "before_risky_operation",
-            // The document's fourth trigger, after so many calls, is no key of the file.
             "asked" | "imported" => return true,
-            _ => return self.checkpoints.auto_create,
+            // The document's fourth trigger, after so many calls, is no key of the file.
+            "tools" => return self.checkpoints.auto_create,
+            // It knows no others.
+            _ => return false,
         };
         self.checkpoints.auto_create && self.checkpoints.triggers.iter().any(|known| known == trigger)
     }

@@ -26,6 +26,9 @@ use crate::found::line;
 use crate::found::name;
 use crate::packed::gunzip;
 
+/// After so many seconds without a change an active session was left by whoever worked on it.
+const LEFT: i64 = 3_600;
+
 /// Reads the present session and the archived ones.
 ///
 /// # Errors
@@ -91,6 +94,7 @@ fn session(file: &str, members: Map<String, Value>, now: Timestamp) -> Result<Fo
         }
     }
     let mut found = Found::default();
+    let is_foreign = !members.contains_key(crate::EXTENSION);
     let mut fields = Fields::new(file, members, now);
     found.id = fields.text("session_id").unwrap_or_default();
     if found.id.is_empty() {
@@ -103,6 +107,10 @@ fn session(file: &str, members: Map<String, Value>, now: Timestamp) -> Result<Fo
     }
     let said = fields.text("status").unwrap_or_default();
     let status = match said.as_str() {
+        // Nobody has worked on it for long: whoever did is gone.
+        "active" if is_foreign && found.updated_at.is_some_and(|at| at.plus_seconds(LEFT) < now) => {
+            Status::Interrupted
+        }
         "active" => Status::Active,
         "paused" => Status::Paused,
         "completed" => Status::Completed,
@@ -110,11 +118,13 @@ fn session(file: &str, members: Map<String, Value>, now: Timestamp) -> Result<Fo
         _ => return Err(Damage::new(file, format!("Invalid status: {}", name(said)))),
     };
     found.status = Some((said, status));
+    let mut kind = None;
     if let Some(mut project) = fields.object("project") {
+        kind = project.text("type").map(name).filter(|kind| !kind.is_empty());
         found.project = Some(Project {
             path: line(project.text("path").unwrap_or_default()),
             name: line(project.text("name").unwrap_or_default()),
-            kind: project.text("type").map(name).filter(|kind| !kind.is_empty()),
+            kind: kind.clone(),
         });
         fields.put_back("project", project);
     }
@@ -182,8 +192,14 @@ fn session(file: &str, members: Map<String, Value>, now: Timestamp) -> Result<Fo
         fields.hear(checkpoint);
     }
     found.extension = fields.value(crate::EXTENSION);
-    let (left, warnings) = fields.rest();
+    let (mut left, warnings) = fields.rest();
     found.warnings.extend(warnings);
+    // A session works in the project of whoever takes it over; what kind of one it was is known only from here.
+    if let Some(kind) = kind.filter(|_| found.extension.is_none())
+        && let Some(project) = left.entry("project").or_insert_with(|| json!({})).as_object_mut()
+    {
+        project.insert("type".to_owned(), json!(kind));
+    }
     found.kept.insert(CURRENT.to_owned(), Value::Object(left));
     Ok(found)
 }
@@ -281,6 +297,11 @@ fn checkpoint_row(checkpoint: &mut Fields<'_>, ordinal: u64, otherwise: Timestam
     })
 }
 
+/// Whether a session lists a checkpoint.
+fn lists(found: &Found, row: &Value) -> bool {
+    found.rows.get(&List::Checkpoints).is_some_and(|rows| rows.iter().any(|known| known["id"] == row["id"]))
+}
+
 /// Checkpoints in files of their own that their session does not list. One that does not say whose it is belongs to the
 /// session in whose time it was made.
 fn checkpoints(files: &FileSet, all: &mut [(Found, &str)], warnings: &mut Vec<String>, now: Timestamp) {
@@ -299,6 +320,7 @@ fn checkpoints(files: &FileSet, all: &mut [(Found, &str)], warnings: &mut Vec<St
         let at = row["created_at"].as_str().and_then(|at| at.parse::<Timestamp>().ok()).unwrap_or(now);
         let of = all.iter_mut().map(|(found, _)| found).find(|found| match &owner {
             Some(owner) => *owner == found.id,
+            None if lists(found, &row) => true,
             None => {
                 found.created_at.is_some_and(|created| created <= at)
                     && found.updated_at.is_some_and(|end| at <= end)

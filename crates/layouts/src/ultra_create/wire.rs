@@ -90,7 +90,7 @@ pub(super) struct Memory {
 
 #[derive(Serialize)]
 pub(super) struct Asked {
-    pub query: Option<String>,
+    pub query: Option<Value>,
     pub source: Option<String>,
     pub result: Option<String>,
     pub timestamp: Option<Timestamp>,

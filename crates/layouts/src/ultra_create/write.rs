@@ -101,7 +101,7 @@ fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>
         project: wire::Project {
             path: state.project.path.clone(),
             name: state.project.name.clone(),
-            kind: state.project.kind.clone().unwrap_or_default(),
+            kind: state.project.kind.clone().or_else(|| came_kind(snapshot)).unwrap_or_default(),
         },
         context: wire::Context {
             user_intent: state
@@ -153,6 +153,19 @@ fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>
     }
 }
 
+/// The kind of project that the session came with.
+fn came_kind(snapshot: &Snapshot<'_>) -> Option<String> {
+    let project = snapshot.carried_file(Family::UltraCreate, CURRENT)?.get("project")?;
+    project.get("type")?.as_str().map(ToOwned::to_owned)
+}
+
+/// A text that is a JSON object or list as such.
+fn unfolded(text: &str, most: usize) -> Value {
+    let is_folded = text.starts_with('{') || text.starts_with('[');
+    let folded = is_folded.then(|| serde_json::from_str(text).ok()).flatten();
+    folded.unwrap_or_else(|| json!(shorten(text, most)))
+}
+
 fn tools(snapshot: &Snapshot<'_>) -> wire::Tools {
     let state = snapshot.state;
     let most = excerpt(snapshot);
@@ -166,16 +179,21 @@ fn tools(snapshot: &Snapshot<'_>) -> wire::Tools {
         id: row.call,
         state: row.state,
     };
-    let history = rows.into_iter().filter(|row| row.state != "open").map(call).collect();
-    let pending = state.calls.open.iter().map(|(id, open)| wire::ToolCall {
-        tool: open.tool.clone(),
-        input: json!(shorten(&open.input, most)),
-        output: None,
-        timestamp: open.at,
-        id: id.clone(),
-        state: "open".to_owned(),
-    });
-    wire::Tools { history, pending: pending.collect() }
+    let history: Vec<wire::ToolCall> = rows.into_iter().filter(|row| row.state != "open").map(call).collect();
+    // Of a call that came with the session nobody knows the end; it is in no list of ours.
+    let in_doubt = state.calls.in_doubt.iter().filter(|(id, _)| history.iter().all(|call| call.id != **id));
+    let open = state.calls.open.iter().map(|call| (call, "open"));
+    let pending =
+        open.chain(in_doubt.map(|call| (call, "in_doubt"))).map(|((id, open), how)| wire::ToolCall {
+            tool: open.tool.clone(),
+            input: unfolded(&open.input, most),
+            output: None,
+            timestamp: open.at,
+            id: id.clone(),
+            state: how.to_owned(),
+        });
+    let pending: Vec<wire::ToolCall> = pending.collect();
+    wire::Tools { history, pending }
 }
 
 /// Input that is not long: texts in it are cut.
@@ -215,7 +233,7 @@ fn memory(snapshot: &Snapshot<'_>) -> wire::Memory {
     let of = |lookups: bool| {
         let rows = rows.iter().filter(|row| (row.usage == "lookup") == lookups);
         rows.map(|row| wire::Asked {
-            query: row.query.as_ref().map(|query| query.short(most)),
+            query: row.query.as_ref().map(|query| unfolded(&query.short(most), most)),
             source: row.source.clone(),
             result: row.result.as_ref().map(|result| result.short(most)),
             timestamp: row.timestamp,

@@ -133,7 +133,7 @@ fn an_ultra_create_session_plain_and_compressed() {
         let session = &read.sessions[0];
         assert_eq!(session.warnings, Vec::<String>::new());
         let state = &session.state;
-        assert_eq!(state.status, Status::Active);
+        assert_eq!(state.status, Status::Interrupted, "nobody has changed it for an hour");
         assert_eq!(state.project.name, "shop");
         assert_eq!(state.progress(), Some(40));
         assert_eq!(state.agents.iter().filter(|(_, mark)| mark.active).count(), 2);

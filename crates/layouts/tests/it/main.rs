@@ -6,6 +6,7 @@ mod damaged;
 mod documents;
 mod foreign;
 mod more;
+mod past;
 mod round_trip;
 mod samples;
 mod written;

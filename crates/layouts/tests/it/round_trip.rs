@@ -119,6 +119,7 @@ fn what_nobody_knows_survives() {
             state: &session.state,
             lists,
             save_trigger: "auto".to_owned(),
+            record: None,
             changed: 0,
             ultra_create: Default::default(),
         };

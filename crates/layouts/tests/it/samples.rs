@@ -260,6 +260,7 @@ pub(crate) fn snapshot(state: &State) -> Snapshot<'_> {
         state,
         lists: lists(),
         save_trigger: "action".to_owned(),
+        record: None,
         changed: 0,
         ultra_create: Default::default(),
     }

@@ -73,25 +73,6 @@ fn ralph_and_atari_are_only_read() {
     }
 }
 
-/// A log only grows, and says each thing once.
-#[test]
-fn the_status_log_is_append_only() {
-    let mut state = samples::full();
-    let mut files = FileSet::default();
-    let mut before = Vec::new();
-    for iteration in [5, 5, 6, 7, 7] {
-        state.iteration = iteration;
-        let written = segno_layouts::write(Family::Prp, &samples::snapshot(&state), &files).unwrap();
-        files = samples::after(&files, written);
-        let log = files.get("phase-status.log").unwrap().to_vec();
-        assert!(log.starts_with(&before), "the log was changed");
-        before = log;
-    }
-    let text = String::from_utf8(before).unwrap();
-    // How the phase before was left, and three iterations.
-    assert_eq!(text.matches("---PRP_PHASE_STATUS---").count(), 4, "{text}");
-}
-
 /// A checkpoint file is written once; a rollback later changes its validity and nothing else.
 #[test]
 fn a_checkpoint_file_stays_as_it_was_made() {

@@ -119,7 +119,13 @@ fn words(standing: &Standing) -> (&'static str, Option<&str>) {
         Standing::Missing => ("not there", None),
         Standing::NotOurs(whose) => ("not ours", Some(whose)),
         Standing::Unfit(why) => ("cannot be written", Some(why)),
+        Standing::LeftAlone(why) => ("left alone", Some(why)),
     }
+}
+
+/// Whether a family is kept current: one that another program writes again and again is not.
+fn is_kept(one: &Checked, kept: &[Family]) -> bool {
+    kept.contains(&one.family) && !matches!(one.standing, Standing::LeftAlone(_))
 }
 
 fn checked_json(state: &State, each: &[Checked], kept: &[Family]) -> Value {
@@ -129,7 +135,7 @@ fn checked_json(state: &State, each: &[Checked], kept: &[Family]) -> Value {
             let (standing, why) = words(&one.standing);
             json!({
                 "family": one.family.as_str(),
-                "kept": kept.contains(&one.family),
+                "kept": is_kept(one, kept),
                 "folder": one.folder,
                 "standing": standing,
                 "why": why,
@@ -156,7 +162,7 @@ fn list(context: &Context, which: &Which) -> Outcome {
     for one in &each {
         let (standing, why) = words(&one.standing);
         let standing = why.map_or_else(|| standing.to_owned(), |why| format!("{standing}: {why}"));
-        let kept = if kept.contains(&one.family) { "yes" } else { "no" };
+        let kept = if is_kept(one, &kept) { "yes" } else { "no" };
         table.row([one.family.to_string(), kept.to_owned(), standing, one.folder.display().to_string()]);
     }
     printer.table(&table)

@@ -105,3 +105,148 @@ fn an_old_file_closes_no_breaker() {
     assert!(said.stderr.contains("another program closed the breaker"), "{}", said.stderr);
     assert_eq!(lab.state()["looping"]["breaker"]["state"], "CLOSED");
 }
+
+fn file(env: &TestEnv, name: &str) -> Value {
+    serde_json::from_str(&env.read(&format!("project/{name}"))).unwrap()
+}
+
+/// A session shows what it did itself, not what the one before it in the same folder did.
+#[test]
+fn a_session_does_not_inherit_the_past_of_another_one() {
+    let env = env_with(r#"["prp"]"#);
+    env.ok(&["new", "one", "--workflow", "prp"]);
+    env.ok(&["metric", "set", "tests_total", "5"]);
+    env.ok(&["iteration"]);
+    let history = |name: &str| file(&env, ".prp-session/metrics.json")["phases"][name]["history"].clone();
+    assert_eq!(history("RED").as_array().unwrap().len(), 1);
+    env.ok(&["abort", "--reason", "x"]);
+    env.ok(&["new", "two", "--workflow", "prp"]);
+    assert_eq!(history("RED"), json!([]));
+    assert_eq!(
+        env.read("project/.prp-session/phase-status.log").matches("---PRP_PHASE_STATUS---").count(),
+        1
+    );
+
+    env.ok(&["iteration"]);
+    env.ok(&["phase", "GREEN"]);
+    let read =
+        || ["metrics.json", "phase-status.log"].map(|name| env.read(&format!("project/.prp-session/{name}")));
+    let before = read();
+    env.ok(&["layout", "remove", "last"]);
+    env.ok(&["layout", "write", "last"]);
+    assert_eq!(read(), before);
+}
+
+/// Every file of a set is guarded: what another program writes there is said, kept and changes nothing.
+#[test]
+fn a_change_in_any_file_is_noticed_and_kept() {
+    let env = env_with(r#"["prp"]"#);
+    env.ok(&["new", "one", "--workflow", "prp"]);
+    let path = "project/.prp-session/metrics.json";
+    let ours = env.read(path);
+    env.write(path, &ours.replace("\"current_phase\": \"RED\"", "\"current_phase\": \"QA\""));
+    let said = env.ok(&["ls"]).stderr;
+    assert!(said.contains("another program changed") && said.contains("metrics.json"), "{said}");
+    assert_eq!(env.read(path), ours);
+    let folder = std::fs::read_dir(env.path("project/.prp-session")).unwrap();
+    let kept: Vec<_> = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let kept: Vec<_> = kept.iter().filter(|name| name.starts_with("metrics.edited-")).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert!(env.read(&format!("project/.prp-session/{}", kept[0])).contains("\"QA\""));
+}
+
+/// A file of ours that is damaged is put right, and what was there is kept.
+#[test]
+fn a_damaged_file_of_ours_is_healed() {
+    let env = env_with(r#"["prp"]"#);
+    env.ok(&["new", "one", "--workflow", "prp"]);
+    env.write("project/.prp-session/loop-state.json", "{");
+    let said = env.ok(&["note", "x"]).stderr;
+    assert!(said.contains("loop-state.json"), "{said}");
+    assert_eq!(file(&env, ".prp-session/loop-state.json")["current_phase"], "RED");
+    assert!(env.ok(&["layout", "check", "last"]).stdout.contains("current"));
+    assert_eq!(env.ok(&["note", "y"]).stderr.matches("loop-state.json").count(), 0);
+}
+
+/// What a go-team session came with stays in its files until it has something of its own.
+#[test]
+fn what_came_with_a_go_team_session_stays_in_its_files() {
+    let env = env_with(r#"["go-team"]"#);
+    let at = "2026-01-16T10:00:00Z";
+    env.write(
+        "project/checkpoints/sessions.json",
+        &json!({ "version": "1.0.0", "last_active_session": "session-abc123", "sessions": [{
+            "id": "session-abc123", "topic": "auth", "status": "interrupted", "created_at": at, "updated_at": at,
+            "current_step": 4, "current_checkpoint": "cp-04-implementation", "resumable": true,
+            "progress": { "steps_completed": 4, "total_steps": 9, "percentage": 44 },
+        }] })
+        .to_string(),
+    );
+    env.write(
+        "project/checkpoints/session-abc123/state.json",
+        &json!({ "session_id": "session-abc123", "saved_at": at, "save_trigger": "auto",
+            "state": { "topic": "auth", "phase": "implementation", "current_step": 4 },
+            "recovery_point": { "checkpoint": "cp-03-architecture", "actions_since_checkpoint": 15 },
+        })
+        .to_string(),
+    );
+    let said = env.ok(&["import", "checkpoints"]).stderr;
+    assert!(said.contains("cp-04-implementation.json"), "{said}");
+    env.ok(&["note", "y"]);
+    let entry = &file(&env, "checkpoints/sessions.json")["sessions"][0];
+    assert_eq!(entry["current_checkpoint"], "cp-04-implementation");
+    assert_eq!(entry["progress"], json!({ "steps_completed": 4, "total_steps": 9, "percentage": 44 }));
+    let live = file(&env, "checkpoints/session-abc123/state.json");
+    assert_eq!(live["recovery_point"]["checkpoint"], "cp-03-architecture");
+    let options = &file(&env, "checkpoints/session-abc123/recovery.json")["recovery_options"];
+    assert_eq!(
+        (&options[0]["type"], &options[0]["target"]),
+        (&json!("checkpoint"), &json!("cp-03-architecture"))
+    );
+
+    let mut registry = file(&env, "checkpoints/sessions.json");
+    registry["sessions"] = json!([{ "id": "session-x", "topic": "t", "status": "paused", "created_at": at, "current_step": 12 }]);
+    env.write("project/other/sessions.json", &registry.to_string());
+    let refused = env.run(&["import", "other"]);
+    assert!(refused.stderr.contains("Invalid current_step: 12 is not 1 to 9"), "{}", refused.stderr);
+}
+
+/// An observer names a session as the registry does, with or without how every name begins.
+#[test]
+fn an_observer_needs_no_beginning_of_a_name() {
+    let env = env_with(r#"["go-team"]"#);
+    env.ok(&["new", "one", "--workflow", "go-team"]);
+    env.ok(&["pause"]);
+    let registry = ".claude/agents/microai/teams/go-team/checkpoints/sessions.json";
+    let id = file(&env, registry)["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let end = id.strip_prefix("session-").unwrap();
+    assert!(env.ok(&["observe", &format!("*session-info:{end}")]).stdout.contains("one"));
+    let missing = env.run(&["observe", "*resume:nothere"]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+    assert!(missing.stderr.contains("Session not found: nothere"), "{}", missing.stderr);
+}
+
+/// What came with an ultra-create session and has no place in ours stays in its files.
+#[test]
+fn what_came_with_an_ultra_create_session_stays_in_its_files() {
+    let env = env_with(r#"["ultra-create"]"#);
+    let at = "2026-01-16T10:00:00.000Z";
+    let theirs = json!({
+        "session_id": "5b6c7d8e-1111-4222-8333-999988887777", "created_at": at, "updated_at": at, "status": "paused",
+        "project": { "path": "/home/x/p", "name": "p", "type": "web" },
+        "context": { "user_intent": "make it", "current_phase": "build", "progress_percent": 40 },
+        "tools": { "history": [], "pending": [
+            { "tool": "Bash", "input": { "command": "npm test" }, "output": null, "timestamp": at }
+        ] },
+        "memory": { "hindsight_queries": [{ "q": "x" }], "context7_lookups": [], "local_cache": {} },
+    });
+    env.write("theirs/current-session.json", &theirs.to_string());
+    env.ok(&["import", env.path("theirs").to_str().unwrap()]);
+    env.ok(&["note", "x"]);
+    let home = env.path("home");
+    let found = std::fs::read(home.join(".ultra-create/sessions/current-session.json")).unwrap();
+    let ours: Value = serde_json::from_slice(&found).unwrap();
+    assert_eq!(ours["project"]["type"], "web");
+    assert_eq!(ours["tools"]["pending"][0]["input"], json!({ "command": "npm test" }));
+    assert_eq!(ours["memory"]["hindsight_queries"][0]["query"], json!({ "q": "x" }));
+}

@@ -19,6 +19,7 @@ use crate::command_context::CommandContext;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
+use crate::exit::ExitCode;
 use crate::files;
 use crate::recent;
 
@@ -98,7 +99,20 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
 }
 
+/// Does what a command means. A session that is not there is told of in the words of the document.
 fn one(context: &Context, command: &str, yes: bool) -> Outcome {
+    let named = command.split_once(':').map(|(_, rest)| rest.trim()).filter(|rest| !rest.is_empty());
+    obey(context, command, yes).map_err(|error| match named {
+        Some(id) if error.code() == "session_not_found" => {
+            let words = format!("Session not found: {id}");
+            CommandError::new(ExitCode::SessionNotFound, "session_not_found", words)
+                .hint("segno observe '*sessions'")
+        }
+        _ => error,
+    })
+}
+
+fn obey(context: &Context, command: &str, yes: bool) -> Outcome {
     match meant(command)? {
         Meant::Sessions | Meant::Export(_) if yes => {
             Err(CommandError::usage(format!("{command} asks nothing, so it takes no --yes")))
