@@ -292,6 +292,9 @@ impl Engine {
         if changed {
             let at_once = appended.events.iter().any(is_turn);
             self.refresh_view_as(&state, at_once, &mut notices);
+            // What stands in the way of a file is said once, however often it was written.
+            let mut said = std::collections::BTreeSet::new();
+            notices.retain(|notice| said.insert(notice.clone()));
         }
         let uses = |event: &Event| matches!(event, Event::TokensRecorded(_) | Event::CostRecorded(_));
         if state.cap_from.is_some() && appended.events.iter().any(uses) {

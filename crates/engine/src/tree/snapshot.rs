@@ -150,6 +150,8 @@ impl Engine {
         };
         let acted = self.act_as(state.session_id, vec![command], Acting::step(at).keyed(key))?;
         *state = acted.state;
+        // Whoever wrote the files for other tools then had something to say too.
+        notices.extend(acted.notices);
         self.thin_out(state, at);
         Ok(())
     }

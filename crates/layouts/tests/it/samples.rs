@@ -266,15 +266,6 @@ pub(crate) fn snapshot(state: &State) -> Snapshot<'_> {
     }
 }
 
-/// Files as they are after they were written over those that were there.
-pub(crate) fn after(existing: &FileSet, written: Vec<(String, Vec<u8>)>) -> FileSet {
-    let mut all = existing.clone();
-    for (name, bytes) in written {
-        all.insert(name, bytes);
-    }
-    all
-}
-
 pub(crate) fn text(value: &Value) -> Vec<u8> {
     serde_json::to_vec_pretty(value).unwrap()
 }

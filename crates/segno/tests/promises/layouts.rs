@@ -250,3 +250,25 @@ fn what_came_with_an_ultra_create_session_stays_in_its_files() {
     assert_eq!(ours["tools"]["pending"][0]["input"], json!({ "command": "npm test" }));
     assert_eq!(ours["memory"]["hindsight_queries"][0]["query"], json!({ "q": "x" }));
 }
+
+/// A command of ultra-create that fails is told of, also where a checkpoint is made with what happened; checkpoints that its
+/// configuration does not name have no place in its files.
+#[test]
+fn a_command_that_fails_is_told_of_at_a_checkpoint_too() {
+    let env = env_with(r#"["ultra-create"]"#);
+    let config =
+        json!({ "hooks": { "on_serialize": "exit 3" }, "checkpoints": { "triggers": ["phase_complete"] } });
+    env.write("home/.ultra-create/config/session-config.json", &config.to_string());
+    let said = env.ok(&["new", "t", "--phases", "a,b"]).stderr;
+    let hash = said.split("segno config set layout.hooks ").nth(1).unwrap();
+    env.ok(&["config", "set", "layout.hooks", hash.split_whitespace().next().unwrap()]);
+    let words = "the command on_serialize of ultra-create did not succeed: exit 3";
+    for command in [&["agent", "switch", "bob"][..], &["phase", "b"]] {
+        let said = env.ok(command).stderr;
+        assert_eq!(said.matches(words).count(), 1, "{command:?}: {said}");
+    }
+    let found = env.read("home/.ultra-create/sessions/current-session.json");
+    let ours: Value = serde_json::from_str(&found).unwrap();
+    let reasons: Vec<_> = ours["checkpoints"].as_array().unwrap().iter().map(|one| &one["reason"]).collect();
+    assert_eq!(reasons, ["phase_complete"]);
+}

@@ -49,6 +49,26 @@ impl Poll {
     }
 }
 
+/// The folders of all families.
+const FOLDERS: [(&str, &str); 4] = [
+    ("prp", "project/.prp-session"),
+    ("agentforge", "project/.agentforge/sessions"),
+    ("go_team", "project/.claude/agents/microai/teams/go-team/checkpoints"),
+    ("ultra_create", "home/.ultra-create/sessions"),
+];
+
+/// Every family is read by the second readers, which check more than can be checked while files are written.
+fn read_by_others(env: &TestEnv, when: &str) {
+    for (family, folder) in FOLDERS {
+        #[expect(clippy::disallowed_methods, reason = "the reader is a program of its own")]
+        let mut command = Command::new("python3");
+        let reader = format!("{READERS}/second/{family}.py");
+        let output = command.args(["-B", &reader]).arg(env.path(folder)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said.trim(), "ok", "{family}, {when}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 const LOOP_STATE: &str = r#"{
   "session_id": "a1b2c3d4-0000-4000-8000-000000000001", "prp_file": "prp/login.md",
   "started_at": "2026-01-16T10:00:00-03:00", "current_phase": "GREEN", "current_iteration": 5,
@@ -139,12 +159,7 @@ fn readers_written_from_the_documents_accept_every_moment() {
     let mut env = TestEnv::new();
     env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp", "agentforge", "go-team", "ultra-create"]"#);
     env.write("project/login.md", "make the login form work\n");
-    let polls = [
-        Poll::start(&env, "prp", "project/.prp-session"),
-        Poll::start(&env, "agentforge", "project/.agentforge/sessions"),
-        Poll::start(&env, "go_team", "project/.claude/agents/microai/teams/go-team/checkpoints"),
-        Poll::start(&env, "ultra_create", "home/.ultra-create/sessions"),
-    ];
+    let polls = FOLDERS.map(|(family, folder)| Poll::start(&env, family, folder));
     env.ok(&["new", "login form", "--phases", "RED,GREEN,REFACTOR,DOCUMENT"]);
     env.ok(&["metric", "set", "tests_generated", "10"]);
     env.ok(&["checkpoint", "create", "init"]);
@@ -153,6 +168,7 @@ fn readers_written_from_the_documents_accept_every_moment() {
     env.ok(&["task", "add", "wire it"]);
     env.ok(&["decide", "which database?", "--choice", "sqlite"]);
     env.ok(&["artifact", "add", "login.md", "created"]);
+    read_by_others(&env, "in its second phase");
     env.ok(&[
         "run",
         "--session",
@@ -163,8 +179,13 @@ fn readers_written_from_the_documents_accept_every_moment() {
         "for i in 1 2 3; do echo $i; sleep 0.2; done",
     ]);
     env.ok(&["pause"]);
+    read_by_others(&env, "paused");
     env.ok(&["resume", "last", "--no-run"]);
+    read_by_others(&env, "resumed");
+    env.ok(&["phase", "REFACTOR"]);
+    env.ok(&["phase", "DOCUMENT"]);
     env.ok(&["complete", "last"]);
+    read_by_others(&env, "completed");
     let seen = polls.map(Poll::end);
     for statuses in &seen {
         assert!(statuses.ends_with(" completed"), "{seen:?}");
