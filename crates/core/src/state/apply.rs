@@ -59,8 +59,9 @@ impl State {
     pub fn apply(&mut self, mark: &Mark, event: &Event) -> Applied {
         self.seq = mark.seq;
         let earliest = self.completed_at.unwrap_or(self.created_at).max(self.created_at);
-        // Nothing happens in a session when its texts are forgotten: it does not become the one that was used last.
-        if !matches!(event, Event::TextsForgotten(_)) {
+        // Nothing happens in a session when its texts are forgotten or a checkpoint of it is cleared away: it does not become the
+        // one that was used last.
+        if !matches!(event, Event::TextsForgotten(_) | Event::CheckpointDropped(_)) {
             self.updated_at = changed_at(self.updated_at, mark.at).max(earliest);
         }
         let applied = self.fold(mark, event);
