@@ -261,6 +261,14 @@ fn leaks_that_nobody_tuned_for() {
     check_leaks(include_str!("independent.jsonl"), (220, 60), 10);
 }
 
+/// The same by another hand, later: 4 of the 200 secrets stayed when they were tried first, and no rule was made for them. The
+/// name of a place for secrets is taken for one of them.
+#[test]
+fn leaks_of_another_hand() {
+    let name = "arn:aws:secretsmanager:eu-central-1:481516234215:secret:prod/billing/db-A1b2C3";
+    check_leaks_but(include_str!("independent-2.jsonl"), (200, 40), 2, &[name]);
+}
+
 /// Two hundred texts each of twenty kinds of files, outputs and chats, in a dozen languages. Each set was written before
 /// its first measurement; rules were made for what stayed.
 #[test]
@@ -281,6 +289,11 @@ fn transcripts_lose_their_secrets() {
 }
 
 fn check_leaks(lines: &str, expected: (usize, usize), most_left_in_percent: usize) {
+    check_leaks_but(lines, expected, most_left_in_percent, &[]);
+}
+
+/// The same where some look-alikes are known to be taken for secrets.
+fn check_leaks_but(lines: &str, expected: (usize, usize), most_left_in_percent: usize, known: &[&str]) {
     let redactor = redactor();
     let leaks: Vec<Leak> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (secrets, alike): (Vec<Leak>, Vec<Leak>) =
@@ -288,7 +301,7 @@ fn check_leaks(lines: &str, expected: (usize, usize), most_left_in_percent: usiz
     assert_eq!((secrets.len(), alike.len()), expected);
     let touched: Vec<&str> =
         alike.iter().map(|leak| leak.text.as_str()).filter(|text| redactor.text(text) != *text).collect();
-    assert!(touched.is_empty(), "{touched:#?}");
+    assert_eq!(touched, known);
     let left: Vec<&str> = secrets
         .iter()
         .filter(|leak| stands(&redactor.text(&leak.text), &leak.secret))

@@ -165,7 +165,7 @@ pub const COMMON: &[(&str, &[&str])] = &[
     ("Look", &["ls", "show", "log", "search"]),
     ("Go back", &["undo", "diff", "checkpoint"]),
     ("Keep track by hand", &["new"]),
-    ("Set up", &["init", "config", "doctor"]),
+    ("Set up", &["init", "doctor"]),
 ];
 
 /// The headings of the whole list of commands, each with its commands. clap knows one heading for all subcommands, so the list is

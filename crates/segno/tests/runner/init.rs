@@ -123,7 +123,7 @@ fn what_is_asked_for_besides_hooks_comes_and_goes() {
     assert_eq!(env.read("project/AGENTS.md"), "# Rules\n");
     assert!(!env.path("home/.claude/commands").exists());
     let other = env.run(&["init", "codex", "--statusline"]);
-    assert!(other.code == 2 && other.stderr.contains("is for Claude Code"), "{}", other.stderr);
+    assert!(other.code == 2 && other.stderr.contains("only claude has a status line"), "{}", other.stderr);
 }
 
 #[test]
