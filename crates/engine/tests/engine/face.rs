@@ -131,6 +131,15 @@ impl Face {
         (session, report)
     }
 
+    /// Lets the agent write its file when its call is known: what is written long before a slow driver hears of the call could
+    /// be a person's, too, and nobody is asked about it here.
+    fn until_it_has_written(&self, other: &Engine, session: SessionId) {
+        let calls = || other.load(session).unwrap().state.calls;
+        until("the call is known", || calls().total == 1);
+        std::fs::write(self.room.path().join("known"), "").unwrap();
+        until("the agent has written its file", || calls().open.is_empty());
+    }
+
     fn undo(&self, engine: &Engine, session: SessionId) {
         let request = RestoreRequest { target: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
         engine.go_back(session, &request, false, &self.person).unwrap();
@@ -166,6 +175,7 @@ fn script(room: &Room) -> PathBuf {
          while [ $# -gt 0 ]; do\n\
          case \"$1\" in --session-id) id=$2;; --resume) id=$2; kind=again;; esac; shift; done\n\
          sed \"s/ID/$id/\" {dir}/$kind-1\n\
+         while [ ! -e {dir}/known ]; do sleep 0.02; done\n\
          case $kind in new) echo wood > boat;; *) echo cloth > sail;; esac\n\
          sed \"s/ID/$id/\" {dir}/$kind-2\n\
          while [ $kind = new ]; do sleep 0.02; done\n"
@@ -191,10 +201,7 @@ fn a_face_runs_stops_resumes_and_undoes_an_agent_without_a_command_line() {
     let intent = Intent { prompt: "build a boat".to_owned(), ..Intent::default() };
     let (session, report) = face.run(&engine, intent, |session| {
         let other = face.open();
-        until("the agent has written its file", || {
-            let calls = other.load(session).unwrap().state.calls;
-            calls.total == 1 && calls.open.is_empty()
-        });
+        face.until_it_has_written(&other, session);
         let EndedRun::Asked(asked) = other.end_running(session, Ending::Stop, None).unwrap() else {
             panic!()
         };
@@ -264,10 +271,7 @@ fn what_was_looked_at_before_somebody_else_went_back_is_not_done() {
     let intent = Intent { prompt: "build a boat".to_owned(), ..Intent::default() };
     let (session, _) = face.run(&engine, intent, |session| {
         let other = face.open();
-        until("the agent has written its file", || {
-            let calls = other.load(session).unwrap().state.calls;
-            calls.total == 1 && calls.open.is_empty()
-        });
+        face.until_it_has_written(&other, session);
         assert!(matches!(other.end_running(session, Ending::Stop, None).unwrap(), EndedRun::Asked(_)));
     });
     let request = RestoreRequest { target: RestoreTarget::Undo(1), ..RestoreRequest::files_of(0) };
