@@ -113,10 +113,10 @@ pub fn word_of(family: Family, status: segno_core::Status) -> Option<&'static st
     }
 }
 
-/// The names of the files that [`write`] makes for a session.
+/// The names of the files that [`write()`] makes for a session.
 ///
 /// # Errors
-/// As for [`write`].
+/// As for [`write()`].
 pub fn file_names(family: Family, snapshot: &Snapshot<'_>) -> Result<Vec<String>, String> {
     match family {
         // Its files hold every call; making them twice would be most of the work.

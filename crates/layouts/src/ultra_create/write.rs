@@ -47,7 +47,7 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
     files
 }
 
-/// The names of the files that [`write`] makes, without their content.
+/// The names of the files that [`write()`] makes, without their content.
 pub fn file_names(snapshot: &Snapshot<'_>) -> Vec<String> {
     let id = snapshot.name(Family::UltraCreate);
     let checkpoints = checkpoints(snapshot);
