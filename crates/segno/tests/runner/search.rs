@@ -80,8 +80,8 @@ fn what_is_forgotten_is_found_no_more() {
     }
 }
 
-const LINES: &str = r#"{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"shall we drop redis?"},"uuid":"u-1","timestamp":"2026-03-01T10:00:00.000Z","cwd":"/work/shop","sessionId":"S","version":"2.1.0"}
-{"parentUuid":"u-1","isSidechain":false,"message":{"id":"m-1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"yes, one process is enough"}],"usage":{"input_tokens":10,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":7}},"type":"assistant","uuid":"u-2","timestamp":"2026-03-01T10:00:05.000Z","cwd":"/work/shop","sessionId":"S","version":"2.1.0"}
+const LINES: &str = r#"{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"shall we drop redis?"},"uuid":"u-1","timestamp":"2026-03-01T10:00:00.000Z","cwd":"/srv/shop","sessionId":"S","version":"2.1.0"}
+{"parentUuid":"u-1","isSidechain":false,"message":{"id":"m-1","type":"message","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"yes, one process is enough"}],"usage":{"input_tokens":10,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":7}},"type":"assistant","uuid":"u-2","timestamp":"2026-03-01T10:00:05.000Z","cwd":"/srv/shop","sessionId":"S","version":"2.1.0"}
 "#;
 
 fn totals(env: &TestEnv) -> (u64, u64) {
@@ -94,9 +94,9 @@ fn totals(env: &TestEnv) -> (u64, u64) {
 fn a_history_is_taken_in_once() {
     let env = TestEnv::new();
     let id = "0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00";
-    let place = format!("home/.claude/projects/-work-shop/{id}.jsonl");
+    let place = format!("home/.claude/projects/-srv-shop/{id}.jsonl");
     env.write(&place, &LINES.replace("\"S\"", &format!("{id:?}")));
-    let gone = "{\"display\":\"fix the login\",\"timestamp\":1761000000000,\"project\":\"/work/old\",\"sessionId\":\"gone-1\"}\n";
+    let gone = "{\"display\":\"fix the login\",\"timestamp\":1761000000000,\"project\":\"/srv/old\",\"sessionId\":\"gone-1\"}\n";
     let listed = format!("{{\"display\":\"shall we\",\"timestamp\":1772359200000,\"sessionId\":\"{id}\"}}\n");
     env.write("home/.claude/history.jsonl", &format!("{gone}{listed}"));
     let report = env.json(&["import", "--report"]);
@@ -121,7 +121,7 @@ fn a_history_is_taken_in_once() {
     let state = env.json(&["state", &session]);
     assert_eq!((&state["status"], &state["topic"]), (&"paused".into(), &"shall we drop redis?".into()));
     assert_eq!(state["run"]["native_id"], id);
-    assert_eq!(state["project"]["path"], "/work/shop");
+    assert_eq!(state["project"]["path"], "/srv/shop");
     let shown = env.ok(&["show", &session]).stdout;
     assert!(shown.contains("17 tok used, no budget"), "{shown}");
     assert_eq!(
