@@ -253,6 +253,21 @@ pub(crate) fn reaches(used: u64, total: u64, percent: u8) -> bool {
     u128::from(used) * 100 >= u128::from(total) * u128::from(percent)
 }
 
+/// Money from millionths of a dollar: `$0.42`. Small amounts keep the digits that matter: a tenth of a cent below ten cents
+/// (`$0.012`), and all of them below one (`$0.0042`).
+pub fn dollars(micros: u64) -> String {
+    if micros > 0 && micros < 10_000 {
+        let digits = format!("{micros:06}");
+        return format!("$0.{}", digits.trim_end_matches('0'));
+    }
+    let mills = micros.saturating_add(500) / 1_000;
+    if mills < 100 && !mills.is_multiple_of(10) {
+        return format!("$0.{mills:03}");
+    }
+    let cents = micros.saturating_add(5_000) / 10_000;
+    format!("${}.{:02}", cents / 100, cents % 100)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

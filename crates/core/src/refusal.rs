@@ -1,5 +1,6 @@
 //! Why a command was not carried out. Nothing was written when one of these comes back.
 
+use crate::budget::dollars;
 use crate::event::Request;
 use crate::event::Unit;
 use crate::id::SessionId;
@@ -165,6 +166,6 @@ impl Refusal {
 pub fn cap_words(unit: Unit, used: u64, total: u64) -> String {
     match unit {
         Unit::Tokens => format!("the token budget ({used} of {total})"),
-        Unit::Cost => format!("the cost budget (${:.2} of ${:.2})", used as f64 / 1e6, total as f64 / 1e6),
+        Unit::Cost => format!("the cost budget ({} of {})", dollars(used), dollars(total)),
     }
 }

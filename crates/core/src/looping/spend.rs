@@ -5,6 +5,7 @@ use super::plan::LoopCaps;
 use super::verdict::CapKind;
 use super::verdict::LoopVerdict;
 use crate::budget::TokenBudget;
+use crate::budget::dollars;
 use crate::state::State;
 
 /// The cap on tokens or money that an iteration has reached, if one is. What a loop was told and what holds for the whole
@@ -54,16 +55,6 @@ pub fn over_budget(state: &State) -> Option<String> {
         return Some(format!("{} of {}", dollars(state.cost.used_micros), dollars(limit)));
     }
     state.is_cost_unknown().then(|| COST_UNKNOWN.to_owned())
-}
-
-/// Money in words, such as `$0.41`; less than a cent keeps the digits that matter.
-pub(super) fn dollars(micros: u64) -> String {
-    if micros > 0 && micros < 10_000 {
-        let digits = format!("{micros:06}");
-        return format!("$0.{}", digits.trim_end_matches('0'));
-    }
-    let cents = micros.saturating_add(5_000) / 10_000;
-    format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 #[cfg(test)]

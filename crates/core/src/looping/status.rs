@@ -144,8 +144,10 @@ pub fn loop_status(session: &State, at: Timestamp) -> Option<LoopStatus> {
         tests: state.tests.clone(),
         gate: state.gate.clone(),
         breaker: breaker_status(state),
-        tokens: state.tokens,
-        cost_micros: state.micros,
+        // The loop's own sums hold ended iterations, and items of a queue; the session knows also of a run that goes on or
+        // was cut short.
+        tokens: state.tokens.max(session.tokens.counted(session.budget.count)),
+        cost_micros: state.micros.max(session.cost.used_micros),
         unpriced: state.unpriced,
         waiting_until,
         countdown: waiting_until.map(|until| countdown(until, at)),

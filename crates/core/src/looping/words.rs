@@ -4,11 +4,11 @@ use super::gate::GateResult;
 use super::observation::Observation;
 use super::observation::RunEnd;
 use super::progress::things;
-use super::spend::dollars;
 use super::state::LoopState;
 use super::verdict::Iteration;
 use super::verdict::LoopVerdict;
 use super::window::moment;
+use crate::budget::dollars;
 use crate::limits;
 use crate::text::shorten;
 

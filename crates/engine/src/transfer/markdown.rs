@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use segno_core::List;
 use segno_core::State;
+use segno_core::budget::dollars;
 use serde_json::Value;
 
 use crate::Engine;
@@ -56,7 +57,7 @@ pub(super) fn report(engine: &Engine, state: &State) -> Result<String, Error> {
             ),
         },
     );
-    fact("cost", format!("${:.2}", state.cost.used_micros as f64 / 1e6));
+    fact("cost", dollars(state.cost.used_micros));
     if let Some(intent) = &state.intent {
         line(&mut out, "\n## Intent\n");
         line(&mut out, &escape(intent));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub use segno_engine::core::budget::dollars;
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
@@ -49,16 +51,6 @@ fn scaled(n: u64, units: &[&str], space: &str) -> String {
     }
     let name = units.get(unit).copied().unwrap_or_default();
     if unit == 0 { format!("{n}{space}{name}") } else { format!("{whole}.{tenths}{space}{name}") }
-}
-
-/// Money from millionths of a dollar: `$0.42`; amounts below a cent keep the digits that matter: `$0.0042`.
-pub fn dollars(micros: u64) -> String {
-    if micros > 0 && micros < 10_000 {
-        let digits = format!("{micros:06}");
-        return format!("$0.{}", digits.trim_end_matches('0'));
-    }
-    let cents = micros / 10_000 + u64::from(micros % 10_000 >= 5_000);
-    format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 /// Money that may not be all of it: `$0.42 + unpriced`, or only `unpriced`, if there are tokens whose price nobody knows.

@@ -199,6 +199,20 @@ promise!(
 );
 
 promise!(
+    /// A run that passes the cap on its day by what it uses itself is stopped at once, not when another session begins.
+    fn a_run_that_uses_up_the_day_by_itself_is_stopped() {
+        let lab = Lab::new();
+        counting_agent(&lab, 5000, "never");
+        lab.config("[budget]\nday_tokens = 3000");
+        let said = lab.run(&["run", "--agent", "counter", "--grace", "100"]);
+        assert_eq!(said.code, Some(8), "{}", said.stderr);
+        assert!(said.stderr.contains("of today is used up"), "{}", said.stderr);
+        assert_eq!(lab.state()["status"], "paused");
+        lab.assert_no_process_left();
+    }
+);
+
+promise!(
     /// That a budget runs low shows whenever one looks: in `ls`, `show` and `budget`, for people and for programs.
     fn a_low_budget_shows_whenever_one_looks() {
         let lab = Lab::new();

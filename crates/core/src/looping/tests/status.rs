@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::PauseReason;
+use crate::event::Source;
 
 fn next(story: &Story) -> String {
     loop_status(&story.state, at(0)).unwrap().next
@@ -14,4 +15,25 @@ fn nothing_comes_next_by_itself_in_a_loop_that_stands_still() {
     assert_eq!(next(&story), "one more iteration");
     story.ok(Command::Pause { reason: PauseReason::Asked, details: None });
     assert_eq!(next(&story), "nothing until you resume it; then: one more iteration");
+}
+
+#[test]
+fn what_an_unfinished_iteration_used_is_seen() {
+    let used = |story: &Story| loop_status(&story.state, at(0)).unwrap().tokens;
+    let mut story = begun(simple());
+    story.ok(Command::StartIteration);
+    story.ok(crate::story::tokens(700, Source::Hand));
+    assert_eq!(used(&story), 700);
+    story.ok(Command::Pause { reason: PauseReason::Asked, details: None });
+    assert_eq!(used(&story), 700, "also when it was cut short");
+}
+
+#[test]
+fn what_ended_iterations_used_counts_once() {
+    let mut story = begun(simple());
+    story.ok(Command::StartIteration);
+    story.ok(crate::story::tokens(700, Source::Hand));
+    let moment = now(&story);
+    end(&mut story, Observation { tokens: 700, ..moved(1) }, moment);
+    assert_eq!(loop_status(&story.state, at(0)).unwrap().tokens, 700);
 }

@@ -288,7 +288,7 @@ pub(super) fn status(ctx: &CommandContext<'_>, status: &LoopStatus, queue: &Queu
     for item in &queue.open {
         printer.data(format!("    ○ {}  {}", item.id, item.title))?;
     }
-    let cost = units::dollars(status.cost_micros);
+    let cost = units::money(status.cost_micros, status.unpriced);
     printer.data(format!("  used       {}   {cost}", units::tokens(status.tokens)))?;
     if let Some(words) = &status.waiting_for {
         let left = status.countdown.as_deref().unwrap_or("until you say so");

@@ -63,9 +63,8 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
         gate_lines(context, gate)?;
     }
     printer.data(format!("  breaker    {}", breaker_words(&status.breaker)))?;
-    let unpriced = if status.unpriced > 0 { " + unpriced" } else { "" };
-    let cost = units::dollars(status.cost_micros);
-    printer.data(format!("  used       {}   {cost}{unpriced}", units::tokens(status.tokens)))?;
+    let cost = units::money(status.cost_micros, status.unpriced);
+    printer.data(format!("  used       {}   {cost}", units::tokens(status.tokens)))?;
     if let Some(words) = &status.waiting_for {
         let left = status.countdown.as_deref().unwrap_or("until you say so");
         printer.data(format!("  waits      {left}: {words}"))?;
