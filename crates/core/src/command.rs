@@ -61,6 +61,8 @@ pub enum Command {
     /// The run does not wait any more.
     CloseQuestion(QuestionClosed),
 
+    /// Put it in its place among many: its topic, tags, whether it is pinned, whether lists leave it out.
+    Arrange(crate::event::SessionArranged),
     /// Write down what the user wants.
     SetIntent { intent: Text },
     /// Correct what it works on.
@@ -233,6 +235,7 @@ impl Command {
             | Self::CreateCheckpoint { .. } => Need::Open,
             Self::AnswerRequest { .. }
             | Self::CloseQuestion(_)
+            | Self::Arrange(_)
             | Self::SetProject { .. }
             | Self::SetGitBranch { .. }
             | Self::CountBelow { .. }
@@ -276,6 +279,7 @@ impl Command {
             Self::AttachDriver { .. } => "be driven",
             Self::MakeRequest { .. } | Self::AnswerRequest { .. } => "take requests",
             Self::AskQuestion(_) | Self::AnswerQuestion(_) | Self::CloseQuestion(_) => "wait for answers",
+            Self::Arrange(_) => "be put in order",
             Self::SetIntent { .. } => "change its intent",
             Self::SetProject { .. } => "change its project",
             Self::SetGitBranch { .. } => "change its branch",

@@ -1,5 +1,6 @@
 //! The rules: what follows from a command, given the present state.
 
+mod arrange;
 mod budget;
 mod check;
 mod checkpoint;
@@ -148,6 +149,7 @@ fn decide_command(state: &State, command: Command) -> Result<Vec<Event>, Refusal
         | Command::PriceByList { .. }
         | Command::SetBudget { .. }
         | Command::ExtendBudget { .. } => decide_budget(state, command),
+        Command::Arrange(wish) => arrange::arrange(state, wish),
         Command::SetIntent { .. }
         | Command::SetProject { .. }
         | Command::SetGitBranch { .. }

@@ -1,5 +1,7 @@
 //! Tests of the rules, by subject.
 
+#[path = "decide_tests/arrange.rs"]
+mod arrange;
 #[path = "decide_tests/budget.rs"]
 mod budget;
 #[path = "decide_tests/ledger.rs"]

@@ -4,6 +4,10 @@ use crate::refusal::Refusal;
 
 /// Longest name of a phase, metric, agent, output, branch and the like, in characters.
 pub const NAME: usize = 200;
+/// Longest tag, in characters.
+pub const TAG: usize = 64;
+/// Most tags of a session.
+pub const TAGS: usize = 32;
 /// Longest one-line text (topic, path, reason), in characters.
 pub const LINE: usize = 4_000;
 /// Most phases a workflow may list.
@@ -78,7 +82,7 @@ pub fn line(field: &'static str, text: &str) -> Result<(), Refusal> {
     bounded(field, text, LINE)
 }
 
-fn bounded(field: &'static str, text: &str, max: usize) -> Result<(), Refusal> {
+pub(crate) fn bounded(field: &'static str, text: &str, max: usize) -> Result<(), Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::bad(field, "it is empty"));
     }

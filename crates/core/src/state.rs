@@ -16,6 +16,7 @@ mod used;
 mod windows;
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::collections::VecDeque;
 
 use serde::Deserialize;
@@ -47,7 +48,7 @@ pub(crate) use progress::percent_done;
 pub(crate) use progress::weighted;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 19;
+pub const FOLD_VERSION: u32 = 20;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +64,15 @@ pub struct State {
     /// What it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
+    /// Words by which people find it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    /// It stands first in lists and is never cleaned up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// Lists leave it out until it goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
     /// What the user wants, as far as it is short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,

@@ -4,6 +4,8 @@
 //! older programs wrote. Every field has a value that stands for "not written then": adding one can never
 //! make an older row unreadable.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -32,6 +34,13 @@ pub struct Summary {
     pub session_id: SessionId,
     pub uid: Uid,
     pub topic: Option<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    // Stores look for these two by their text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
     pub status: Status,
     pub reason: Option<Reason>,
     pub workflow: Option<String>,
@@ -92,6 +101,9 @@ impl From<&State> for Summary {
             session_id: state.session_id,
             uid: state.uid,
             topic: state.topic.clone(),
+            tags: state.tags.clone(),
+            pinned: state.pinned,
+            archived: state.archived,
             status: state.status,
             reason: state.reason.clone(),
             workflow: state.workflow.as_ref().map(|workflow| workflow.name.clone()),
@@ -155,6 +167,9 @@ impl Default for Summary {
             session_id: SessionId::at(start),
             uid: Uid::new(uuid::Uuid::nil()),
             topic: None,
+            tags: BTreeSet::new(),
+            pinned: false,
+            archived: false,
             status: Status::Active,
             reason: None,
             workflow: None,

@@ -379,7 +379,7 @@ impl Engine {
         Ok(deleted)
     }
 
-    /// Ended sessions older than `days`, and those beyond the newest `keep`; open ones never.
+    /// Ended sessions older than `days`, and those beyond the newest `keep`; open and pinned ones never.
     pub fn old_sessions(
         &self,
         days: u32,
@@ -390,6 +390,7 @@ impl Engine {
         let filter = Filter {
             statuses: vec![Status::Completed, Status::Aborted, Status::Failed],
             project: project.map(|path| path.display().to_string()),
+            pinned: Some(false),
             ..Filter::default()
         };
         let mut removals = Vec::new();

@@ -218,6 +218,7 @@ impl Engine {
         self.list(&Filter {
             project: Some(path_text(project)),
             statuses: open,
+            archived: Some(false),
             limit: Some(20),
             ..Filter::default()
         })

@@ -112,6 +112,12 @@ pub enum Command {
     Rollback(commands::undo::RollbackArgs),
 
     Ls(commands::ls::Args),
+    Tag(commands::arrange::TagArgs),
+    Rename(commands::arrange::RenameArgs),
+    Pin(commands::arrange::PinArgs),
+    Unpin(commands::arrange::UnpinArgs),
+    Archive(commands::arrange::ArchiveArgs),
+    Unarchive(commands::arrange::UnarchiveArgs),
     Show(commands::show::Args),
     Log(commands::log::Args),
     Search(commands::search::Args),
@@ -220,6 +226,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "workflow-state",
         ],
     ),
+    ("Order", &["tag", "rename", "pin", "unpin", "archive", "unarchive"]),
     ("Keep", &["export", "import", "layout", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
     ("Set up", &["init", "uninit", "config", "trust", "mcp", "completions", "man", "help"]),
 ];

@@ -37,6 +37,7 @@ AskQuestion         ok          ok          no-driver   ok          ended       
 AnswerQuestion      ok          ok          unknown     ok          ended       ended       ended
 CloseQuestion       ok          ok          unknown     ok          unknown     unknown     unknown
 TopicSet            ok          ok          ok          ok          ok          ok          ok
+Arrange             ok          ok          ok          ok          ok          ok          ok
 SetIntent           ok          ok          ok          ok          ended       ended       ended
 SetProject          ok          ok          ok          ok          ok          ok          ok
 SetGitBranch        ok          ok          ok          ok          ok          ok          ok
@@ -123,7 +124,7 @@ macro_rules! names {
 
 names! {
     commands:
-    Pause Resume Interrupt Halt Complete Abort Fail AttachDriver MakeRequest AnswerRequest AskQuestion AnswerQuestion CloseQuestion SetIntent
+    Pause Resume Interrupt Halt Complete Abort Fail AttachDriver MakeRequest AnswerRequest AskQuestion AnswerQuestion CloseQuestion Arrange SetIntent
     SetProject SetGitBranch SetWorkflow AdvancePhase SetStep StartIteration StartAttempt VerifyPhase
     SetWorkflowState SetProgress CountBelow PriceByList SetBudget ExtendBudget RecordArtifact RecordOutput SetMetric
     AddTask EndTask SwitchAgent SetAgentState SetPosition ReachMilestone ReachBreakpoint
@@ -159,6 +160,7 @@ fn every_input() -> Vec<(String, Input)> {
         }),
         Command::CloseQuestion(QuestionClosed { id: "asked".to_owned(), why: text() }),
         Fact::TopicSet { topic: text() },
+        Command::Arrange(SessionArranged { tags_added: vec![text()], ..SessionArranged::default() }),
         Command::SetIntent { intent: "x".into() },
         Command::SetProject { project: Project { path: text(), ..Project::default() } },
         Command::SetGitBranch { branch: Some(text()), commit: None },

@@ -47,6 +47,7 @@ macro_rules! state_only {
         Event::RequestMade(_)
             | Event::RequestAnswered(_)
             | Event::TopicSet(_)
+            | Event::SessionArranged(_)
             | Event::IntentSet(_)
             | Event::ProjectSet(_)
             | Event::StepSet(_)

@@ -216,6 +216,7 @@ events! {
     QuestionAnswered = "question_answered" v 1 decided,
     QuestionClosed = "question_closed" v 1 decided,
     TopicSet = "topic_set" v 1 fact,
+    SessionArranged = "session_arranged" v 1 decided,
     IntentSet = "intent_set" v 1 decided,
     ProjectSet = "project_set" v 1 decided,
     GitBranchSet = "git_branch_set" v 1 decided,

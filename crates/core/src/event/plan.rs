@@ -15,6 +15,26 @@ pub struct TopicSet {
     pub topic: String,
 }
 
+/// Somebody put the session in its place among many. Nothing of the work changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionArranged {
+    /// What it is called from now on; as before if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// Tags that it has from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags_added: Vec<String>,
+    /// Tags that it has no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags_removed: Vec<String>,
+    /// Whether it stands first in lists and is never cleaned up; as before if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// Whether lists leave it out; as before if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+}
+
 /// What the user wants was written down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntentSet {

@@ -104,6 +104,9 @@ pub(crate) fn full_state() -> State {
         uid: uid(),
         seq: 61,
         made_by: Maker::Run,
+        tags: ["shop".to_owned()].into(),
+        pinned: true,
+        archived: false,
         topic: Some("checkout".into()),
         intent: Some("Make it work offline.".into()),
         project: project(),
@@ -386,6 +389,14 @@ fn lifecycle() -> Vec<Event> {
 fn plan() -> Vec<Event> {
     vec![
         TopicSet { topic: "checkout".into() }.into(),
+        SessionArranged {
+            topic: Some("checkout".into()),
+            tags_added: vec!["shop".into()],
+            tags_removed: vec!["old".into()],
+            pinned: Some(true),
+            archived: Some(false),
+        }
+        .into(),
         IntentSet { intent: aside() }.into(),
         GitBranchSet { branch: Some("segno/shop".into()), commit: Some("1f".into()) }.into(),
         GitBranchSet { branch: None, commit: None }.into(),

@@ -16,6 +16,7 @@ use crate::event::Event;
 use crate::event::LimitSeen;
 use crate::event::MemoryUse;
 use crate::event::Recovery;
+use crate::event::SessionArranged;
 use crate::event::Unit;
 use crate::limits;
 use crate::status::Status;
@@ -59,9 +60,12 @@ impl State {
     pub fn apply(&mut self, mark: &Mark, event: &Event) -> Applied {
         self.seq = mark.seq;
         let earliest = self.completed_at.unwrap_or(self.created_at).max(self.created_at);
-        // Nothing happens in a session when its texts are forgotten or a checkpoint of it is cleared away: it does not become the
-        // one that was used last.
-        if !matches!(event, Event::TextsForgotten(_) | Event::CheckpointDropped(_)) {
+        // Nothing happens in a session when its texts are forgotten, a checkpoint of it is cleared away or somebody tidies up: it
+        // does not become the one that was used last.
+        if !matches!(
+            event,
+            Event::TextsForgotten(_) | Event::CheckpointDropped(_) | Event::SessionArranged(_)
+        ) {
             self.updated_at = changed_at(self.updated_at, mark.at).max(earliest);
         }
         let applied = self.fold(mark, event);
@@ -81,6 +85,17 @@ impl State {
         applied
     }
 
+    fn arranged(&mut self, e: &SessionArranged) {
+        if e.topic.is_some() {
+            self.topic.clone_from(&e.topic);
+        }
+        self.tags.retain(|tag| !e.tags_removed.contains(tag));
+        let room = limits::TAGS.saturating_sub(self.tags.len());
+        self.tags.extend(e.tags_added.iter().take(room).cloned());
+        self.pinned = e.pinned.unwrap_or(self.pinned);
+        self.archived = e.archived.unwrap_or(self.archived);
+    }
+
     fn fold(&mut self, mark: &Mark, event: &Event) -> Applied {
         match event {
             // A second beginning cannot come from us; keep what is there.
@@ -93,6 +108,7 @@ impl State {
             }
             Event::SessionResumed(e) => {
                 self.stand(Status::Active, mark, None, None);
+                self.archived = false;
                 // Whoever only goes on takes what is there.
                 if let Some(recovery) = self.recovery.as_mut().filter(|stop| stop.recovery_type.is_none()) {
                     recovery.recovery_type = Some(Recovery::Live);
@@ -138,6 +154,7 @@ impl State {
             Event::QuestionAnswered(e) => self.question_answered(e),
             Event::QuestionClosed(e) => self.questions.retain(|open| open.id != e.id),
             Event::TopicSet(e) => self.topic = Some(e.topic.clone()),
+            Event::SessionArranged(e) => self.arranged(e),
             Event::IntentSet(e) => self.intent = Some(e.intent.short(limits::LINE)),
             Event::ProjectSet(e) => self.project = e.project.clone(),
             Event::GitBranchSet(e) => self.branch.clone_from(&e.branch),
@@ -322,7 +339,10 @@ impl State {
             | Event::CheckpointsInvalidated(_) => {}
             Event::FilesRestored(e) => self.went(mark, e),
             Event::StateRestored(e) => self.take_plan_of(&e.state, mark),
-            Event::RunStarted(e) => self.run_started(mark, e),
+            Event::RunStarted(e) => {
+                self.archived = false;
+                self.run_started(mark, e);
+            }
             Event::RunNamed(e) => self.run_named(e),
             Event::RunAdopted(e) => {
                 if let Some(run) = self.run.as_mut().filter(|run| run.id == e.run) {

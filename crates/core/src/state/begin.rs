@@ -1,5 +1,7 @@
 //! How a state begins: with a new session, or with one that comes from elsewhere.
 
+use std::collections::BTreeSet;
+
 use super::State;
 use super::apply::FoldError;
 use super::apply::Mark;
@@ -98,6 +100,9 @@ impl State {
             uid: created.uid,
             seq: mark.seq,
             made_by: created.made_by,
+            tags: BTreeSet::new(),
+            pinned: false,
+            archived: false,
             topic: created.topic.clone(),
             intent: created.intent.as_ref().map(|intent| intent.short(limits::LINE)),
             project: created.project.clone(),

@@ -200,6 +200,17 @@ fn plan() -> Vec<BoxedStrategy<Input>> {
     let verdict = select(vec![Verdict::Pass, Verdict::Fail, Verdict::Skip]);
     vec![
         word().prop_map(|topic| Fact::TopicSet { topic }).input(),
+        (
+            option::of(word()),
+            vec(word(), 0..3),
+            vec(word(), 0..2),
+            option::of(any::<bool>()),
+            option::of(any::<bool>()),
+        )
+            .prop_map(|(topic, tags_added, tags_removed, pinned, archived)| {
+                Command::Arrange(SessionArranged { topic, tags_added, tags_removed, pinned, archived })
+            })
+            .input(),
         text().prop_map(|intent| Command::SetIntent { intent }).input(),
         project.prop_map(|project| Command::SetProject { project }).input(),
         option::of(word()).prop_map(|branch| Command::SetGitBranch { branch, commit: None }).input(),

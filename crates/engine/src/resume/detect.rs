@@ -24,6 +24,7 @@ impl Engine {
         let of = |statuses: Vec<Status>, limit: usize| Filter {
             project: Some(project.display().to_string()),
             statuses,
+            archived: Some(false),
             limit: Some(limit),
             ..Filter::default()
         };

@@ -53,6 +53,10 @@ pub(super) fn doc(engine: &Engine, seq: u64, at: Timestamp, event: &Event) -> Op
             of("note", format!("{}\n{details}", e.action))
         }
         Event::TopicSet(e) => of("topic", e.topic.clone()),
+        Event::SessionArranged(e) => {
+            let words = e.topic.iter().chain(&e.tags_added).map(String::as_str).collect::<Vec<_>>();
+            of("topic", words.join(" "))
+        }
         Event::DecisionMade(_) => of("decision", all(event)),
         Event::TaskAdded(_) => of("task", all(event)),
         Event::IntentSet(_) | Event::MilestoneReached(_) | Event::BreakpointReached(_) => {

@@ -23,7 +23,7 @@ use crate::output::units;
 
 /// Remove old finished sessions
 ///
-/// Of all projects, or of the one that --project names. Open sessions are never removed. Each is written to the archive
+/// Of all projects, or of the one that --project names. Open and pinned sessions are never removed. Each is written to the archive
 /// and read back from there before it is removed (cleanup.archive); the snapshots of its checkpoints go with it. Asks
 /// first on a terminal; without one, --yes is needed.
 #[derive(ClapArgs, Clone, Debug)]

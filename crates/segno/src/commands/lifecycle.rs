@@ -206,6 +206,7 @@ pub(super) fn waiting(ctx: &CommandContext<'_>) -> Outcome<segno_engine::core::S
     let filter = segno_engine::Filter {
         project: Some(ctx.context.project.root.display().to_string()),
         statuses: vec![Status::Paused, Status::Interrupted, Status::Halted],
+        archived: Some(false),
         limit: Some(1),
         ..segno_engine::Filter::default()
     };

@@ -54,12 +54,13 @@ pub enum Status {
 
 /// List sessions
 ///
-/// Shows the open sessions of this project, newest first, and below them the ones that ended last. The numbers can be
-/// used in place of ids afterwards.
+/// Shows the open sessions of this project, newest first, and below them the ones that ended last. Pinned sessions come before
+/// all others; archived ones are left out unless --archived or --all asks for them. The numbers can be used in place of ids
+/// afterwards.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     visible_aliases = ["list", "sessions"],
-    after_help = "Example:\n  segno ls --everywhere --status paused --since 7d"
+    after_help = "Example:\n  segno ls --everywhere --status paused --since 7d\n  segno ls --tag auth"
 )]
 pub struct Args {
     /// Only sessions with this status; may be repeated
@@ -77,12 +78,36 @@ pub struct Args {
     /// Only sessions of projects whose path contains this text
     #[arg(long, value_name = "TEXT", conflicts_with = "everywhere")]
     pub project_filter: Option<String>,
+    /// Only sessions with this tag; if repeated, with all of them
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Only sessions whose topic contains this text, in capital or small letters
+    #[arg(long, value_name = "TEXT")]
+    pub topic: Option<String>,
+    /// Only pinned sessions
+    #[arg(long)]
+    pub pinned: bool,
+    /// Only archived sessions, which are left out otherwise
+    #[arg(long)]
+    pub archived: bool,
     /// Only sessions that changed within this time, like 12h or 7d
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub since: Option<Duration>,
     /// Show at most this many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
+}
+
+impl Args {
+    /// Whether sessions are asked for by how somebody arranged them.
+    fn by_order(&self) -> bool {
+        !self.tag.is_empty() || self.topic.is_some() || self.pinned || self.archived
+    }
+
+    /// Whether not all are asked for.
+    fn asks_for_some(&self) -> bool {
+        !self.status.is_empty() || self.since.is_some() || self.project_filter.is_some() || self.by_order()
+    }
 }
 
 /// Runs `segno ls`.
@@ -113,18 +138,23 @@ fn print(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     let context = ctx.context;
     let printer = &context.printer;
     let everywhere = args.everywhere || args.project_filter.is_some();
+    let by_text = args.project_filter.is_some() || args.topic.is_some();
     let filter = Filter {
+        tags: args.tag.iter().map(|tag| tag.trim_start_matches('#').to_owned()).collect(),
+        pinned: args.pinned.then_some(true),
+        archived: if args.archived { Some(true) } else { (!args.all).then_some(false) },
+        pinned_first: true,
         project: (!everywhere).then(|| context.project.root.display().to_string()),
         statuses: statuses(args),
         since: args
             .since
             .map(|age| ctx.engine.now().plus_seconds(-i64::try_from(age.as_secs()).unwrap_or(i64::MAX))),
-        // A filter on the path is applied afterwards, so everything must be read for it. Programs get everything.
-        limit: match (&args.project_filter, args.limit) {
-            (Some(_), _) => None,
-            (None, Some(limit)) => Some(limit as usize),
-            (None, None) if printer.is_json() => None,
-            (None, None) => Some(context.config()?.ls.limit as usize),
+        // A filter on a text is applied afterwards, so everything must be read for it. Programs get everything.
+        limit: match (by_text, args.limit) {
+            (true, _) => None,
+            (false, Some(limit)) => Some(limit as usize),
+            (false, None) if printer.is_json() => None,
+            (false, None) => Some(context.config()?.ls.limit as usize),
         },
         ..Filter::default()
     };
@@ -136,8 +166,14 @@ fn print(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     }
     let mut sessions = listing.sessions;
     let mut total = listing.total;
-    if let Some(part) = &args.project_filter {
-        sessions.retain(|summary| summary.project.contains(part.as_str()));
+    if by_text {
+        let lower = args.topic.as_ref().map(|text| text.to_lowercase());
+        let has = |summary: &Summary| {
+            let topic = summary.topic.as_ref().map(|topic| topic.to_lowercase()).unwrap_or_default();
+            args.project_filter.as_ref().is_none_or(|part| summary.project.contains(part.as_str()))
+                && lower.as_ref().is_none_or(|text| topic.contains(text.as_str()))
+        };
+        sessions.retain(has);
         total = sessions.len() as u64;
         sessions.truncate(args.limit.map_or(usize::MAX, |limit| limit as usize));
     }
@@ -149,7 +185,7 @@ fn print(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
         &sessions.iter().map(|summary| summary.session_id).collect::<Vec<_>>(),
     );
     if sessions.is_empty() {
-        let narrowed = !args.status.is_empty() || args.since.is_some() || args.project_filter.is_some();
+        let narrowed = args.asks_for_some();
         let what = match (narrowed, args.all) {
             (true, _) => "no such sessions",
             (false, true) => "no sessions",
@@ -174,19 +210,25 @@ fn print(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The sessions that match, as they are stored. Without a wish, the open ones come first and then the newest of those
-/// that ended: right after a run, that run is what somebody looks for.
+/// The sessions that match, as they are stored. Without a wish, the pinned ones come first, then the open ones and then the
+/// newest of those that ended: right after a run, that run is what somebody looks for.
 fn list(ctx: &CommandContext<'_>, filter: Filter, args: &Args) -> Outcome<Listing> {
-    let mut listing = ctx.engine.listing(&filter)?;
-    if args.all || args.open || !args.status.is_empty() {
-        return Ok(listing);
+    // Somebody who asks for sessions by their place among others means them all, open or not.
+    if args.all || args.open || !args.status.is_empty() || args.by_order() {
+        return Ok(ctx.engine.listing(&filter)?);
     }
-    let room = filter.limit.unwrap_or(usize::MAX).saturating_sub(listing.sessions.len()).min(RECENT);
     let ended = segno_engine::core::Status::ALL.into_iter().filter(|status| !status.is_open()).collect();
-    let ended = ctx.engine.listing(&Filter { statuses: ended, limit: Some(room.max(1)), ..filter })?;
-    listing.sessions.extend(ended.sessions.into_iter().take(room));
-    listing.total += ended.total;
-    listing.unreadable.extend(ended.unreadable);
+    let (pinned, open) =
+        ((Some(true), Vec::new(), usize::MAX), (Some(false), filter.statuses.clone(), usize::MAX));
+    let mut listing = Listing { sessions: Vec::new(), total: 0, unreadable: Vec::new() };
+    for (pinned, statuses, most) in [pinned, open, (Some(false), ended, RECENT)] {
+        let room = filter.limit.unwrap_or(usize::MAX).saturating_sub(listing.sessions.len()).min(most);
+        let limit = (room < usize::MAX).then_some(room.max(1));
+        let part = ctx.engine.listing(&Filter { pinned, statuses, limit, ..filter.clone() })?;
+        listing.sessions.extend(part.sessions.into_iter().take(room));
+        listing.total += part.total;
+        listing.unreadable.extend(part.unreadable);
+    }
     Ok(listing)
 }
 
@@ -201,7 +243,7 @@ fn statuses(args: &Args) -> Vec<segno_engine::core::Status> {
         Status::Aborted => S::Aborted,
         Status::Failed => S::Failed,
     };
-    if args.all {
+    if args.all || (args.by_order() && args.status.is_empty() && !args.open) {
         Vec::new()
     } else if args.status.is_empty() {
         S::ALL.into_iter().filter(|status| status.is_open()).collect()
@@ -264,7 +306,7 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
         let mut row = vec![
             (index + 1).to_string().into(),
             Text::new().painted(Meaning::Dim, short(summary.session_id)),
-            topic(summary).map_or_else(nothing, Text::from),
+            labelled(topic(summary).map_or_else(nothing, Text::from), summary),
             phase,
             status(context, summary.status, reason, lease),
             progress(summary).map_or_else(nothing, Text::from),
@@ -278,6 +320,14 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
         table.row(row);
     }
     context.printer.table(&table)
+}
+
+/// The topic with how somebody arranged the session.
+fn labelled(topic: Text, summary: &Summary) -> Text {
+    let words = [(summary.pinned, "pinned"), (summary.archived, "archived")];
+    let words = words.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned());
+    let tags = (!summary.tags.is_empty()).then(|| super::arrange::hashed(&summary.tags));
+    words.chain(tags).fold(topic, |text, word| text.painted(Meaning::Dim, format!("  {word}")))
 }
 
 /// What a session is about; of one that works on an item of a loop, also for which loop.

@@ -8,6 +8,7 @@ use crate::error::Outcome;
 pub mod agent;
 pub mod answer;
 pub mod args;
+pub mod arrange;
 pub mod artifact;
 pub mod attach;
 pub mod breaker;
@@ -118,6 +119,12 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Budget(args) => budget::run(context, args),
         Command::Checkpoint(args) => checkpoint::run(context, args),
         Command::Ls(args) => ls::run(context, args),
+        Command::Tag(args) => arrange::tag(context, args),
+        Command::Rename(args) => arrange::rename(context, args),
+        Command::Pin(args) => arrange::pin(context, args),
+        Command::Unpin(args) => arrange::unpin(context, args),
+        Command::Archive(args) => arrange::archive(context, args),
+        Command::Unarchive(args) => arrange::unarchive(context, args),
         Command::Search(args) => search::run(context, args),
         Command::Show(args) => show::run(context, args),
         Command::Log(args) => log::run(context, args),
@@ -175,6 +182,7 @@ fn guarded(command: &Command) -> Option<&'static str> {
         Command::Rm(_) => "remove sessions",
         Command::Forget(args) if !args.dry_run => "take things out of the record",
         Command::Cleanup(_) => "remove sessions",
+        Command::Unpin(_) => "unpin sessions",
         Command::Trust(args) if args.accepts() => "trust a project for you",
         Command::Checkpoint(args) if args.removes() => "remove snapshots",
         Command::Resume(args) if args.reset_breaker => "close a breaker",
@@ -188,6 +196,12 @@ fn guarded(command: &Command) -> Option<&'static str> {
 fn records(command: &Command) -> bool {
     match command {
         Command::Resume(_)
+        | Command::Tag(_)
+        | Command::Rename(_)
+        | Command::Pin(_)
+        | Command::Unpin(_)
+        | Command::Archive(_)
+        | Command::Unarchive(_)
         | Command::Pause(_)
         | Command::Complete(_)
         | Command::Abort(_)

@@ -187,6 +187,10 @@ fn facts(
         "topic",
         state.topic.as_ref().map(|topic| Text::new().painted(Meaning::Strong, topic)).unwrap_or_default(),
     );
+    fact("tags", super::arrange::hashed(&state.tags).into());
+    let place = [(state.pinned, "pinned"), (state.archived, "archived: lists leave it out")];
+    let place: Vec<_> = place.into_iter().filter_map(|(is, word)| is.then_some(word)).collect();
+    fact("order", place.join(", ").into());
     fact("status", super::ls::status(context, state.status, state.reason.as_ref(), lease));
     let kind = state.project.kind.as_ref().map_or(String::new(), |kind| format!(" ({kind})"));
     fact("project", format!("{}{kind}", state.project.path).into());

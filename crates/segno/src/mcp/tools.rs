@@ -96,6 +96,10 @@ const TOOLS: &[Spec] = &[
         let status = it.status.map(|name| choice(&name)).transpose()?;
         let (everywhere, limit) = (it.everywhere.unwrap_or_default(), it.limit.or(Some(20)));
         command(Command::Ls(ls::Args {
+            tag: Vec::new(),
+            topic: None,
+            pinned: false,
+            archived: false,
             status: status.into_iter().collect(),
             all: false,
             open: false,

@@ -263,6 +263,17 @@ fn tell(event: &Event, checkpoint: &dyn Fn(u64) -> String) -> Line {
             line("late", format!("{}, from a driver that had been replaced", e.kind.replace('_', " "))),
         ),
         Event::TopicSet(e) => line("topic", e.topic.clone()),
+        Event::SessionArranged(e) => {
+            let plus = e.tags_added.iter().map(|tag| format!("#{tag}"));
+            let minus = e.tags_removed.iter().map(|tag| format!("no #{tag}"));
+            let pinned = e.pinned.map(|pinned| if pinned { "pinned" } else { "not pinned" }.to_owned());
+            let archived = e.archived.map(|away| if away { "archived" } else { "not archived" }.to_owned());
+            let topic = e.topic.iter().map(|topic| format!("called {topic}"));
+            line(
+                "order",
+                topic.chain(plus).chain(minus).chain(pinned).chain(archived).collect::<Vec<_>>().join(", "),
+            )
+        }
         Event::IntentSet(e) => line("intent", first(&e.intent)),
         Event::ProjectSet(e) => line("project", e.project.path.clone()),
         Event::GitBranchSet(e) => line("git branch", e.branch.clone().unwrap_or_else(|| "none".to_owned())),

@@ -24,6 +24,7 @@ mod log_file;
 mod mcp;
 mod memory;
 mod new;
+mod order;
 mod parse;
 mod place;
 mod search;

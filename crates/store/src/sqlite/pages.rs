@@ -105,6 +105,11 @@ pub(super) fn item((key, seq, body): (String, u64, String)) -> Item {
     Item { key, seq, body }
 }
 
+/// How a summary that is pinned or archived says so. A quotation mark in a text of it is written differently, so that this
+/// stands in no other.
+const PINNED: &str = "\"pinned\":true";
+const ARCHIVED: &str = "\"archived\":true";
+
 pub(super) fn list(connection: &Connection, location: &str, filter: &Filter) -> Result<Listing, Error> {
     let sql = |e| fault(location, e);
     let mut wheres = vec!["1".to_owned()];
@@ -129,10 +134,24 @@ pub(super) fn list(connection: &Connection, location: &str, filter: &Filter) -> 
         values.push(Sql::Integer(until.as_micros()));
         wheres.push(format!("updated_us < ?{}", values.len()));
     }
+    for tag in &filter.tags {
+        values.push(Sql::Text(tag.clone()));
+        wheres.push(format!(
+            "CASE WHEN json_valid(summary) THEN EXISTS (SELECT 1 FROM json_each(summary, '$.tags') WHERE value = ?{})
+             ELSE 0 END",
+            values.len()
+        ));
+    }
+    for (wanted, member) in [(filter.pinned, PINNED), (filter.archived, ARCHIVED)] {
+        wheres
+            .extend(wanted.map(|wanted| format!("(instr(summary, '{member}') > 0) = {}", u8::from(wanted))));
+    }
     let wheres = wheres.join(" AND ");
     let limit = filter.limit.and_then(|limit| i64::try_from(limit).ok());
-    let order =
-        limit.map_or(String::new(), |limit| format!("ORDER BY updated_us DESC, pk DESC LIMIT {limit}"));
+    let first =
+        if filter.pinned_first { format!("instr(summary, '{PINNED}') > 0 DESC, ") } else { String::new() };
+    let order = limit
+        .map_or(String::new(), |limit| format!("ORDER BY {first}updated_us DESC, pk DESC LIMIT {limit}"));
     let text = format!(
         "SELECT updated_us, pk, id, uid, status, project, made_by, head_seq, summary FROM sessions
          WHERE {wheres} {order}"
@@ -154,7 +173,10 @@ pub(super) fn list(connection: &Connection, location: &str, filter: &Filter) -> 
     }
     // Sorting here is quicker than SQLite's sorter, which would carry every summary along.
     if limit.is_none() {
-        found.sort_unstable_by_key(|(updated, pk, _)| std::cmp::Reverse((*updated, *pk)));
+        let first = |summary: &Summary| filter.pinned_first && summary.pinned;
+        found.sort_unstable_by_key(|(updated, pk, summary)| {
+            std::cmp::Reverse((first(summary), *updated, *pk))
+        });
     }
     let total = match limit {
         Some(_) => connection

@@ -182,6 +182,14 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     /// Made by `new`, a run or an import; any if none.
     pub made_by: Option<segno_core::event::Maker>,
+    /// With all of these tags.
+    pub tags: Vec<String>,
+    /// Pinned, or not; any if none.
+    pub pinned: Option<bool>,
+    /// Archived, or not; any if none.
+    pub archived: Option<bool>,
+    /// Pinned sessions come before all others.
+    pub pinned_first: bool,
     /// At most so many; all if none.
     pub limit: Option<usize>,
 }
@@ -194,6 +202,9 @@ impl Filter {
             && self.since.is_none_or(|since| summary.updated_at >= since)
             && self.until.is_none_or(|until| summary.updated_at < until)
             && self.made_by.is_none_or(|made_by| made_by == summary.made_by)
+            && self.tags.iter().all(|tag| summary.tags.contains(tag))
+            && self.pinned.is_none_or(|pinned| pinned == summary.pinned)
+            && self.archived.is_none_or(|archived| archived == summary.archived)
     }
 }
 

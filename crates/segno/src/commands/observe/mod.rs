@@ -232,6 +232,7 @@ fn sessions_of(ctx: &CommandContext<'_>, open: bool) -> Outcome<Vec<Summary>> {
     let filter = Filter {
         project: Some(ctx.context.project.root.display().to_string()),
         statuses: Status::ALL.into_iter().filter(|status| status.is_open() == open).collect(),
+        archived: Some(false),
         limit: Some(100),
         ..Filter::default()
     };

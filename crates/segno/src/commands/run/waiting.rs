@@ -54,6 +54,7 @@ pub(in crate::commands) fn ask(ctx: &CommandContext<'_>) -> Outcome<Option<Next>
     let filter = Filter {
         project: Some(context.project.root.display().to_string()),
         statuses: vec![Status::Interrupted, Status::Halted],
+        archived: Some(false),
         ..Filter::default()
     };
     let state = &context.paths.state;
@@ -116,6 +117,7 @@ pub(super) fn announce(ctx: &CommandContext<'_>, args: &Args) -> Outcome<Next> {
     let filter = Filter {
         project: Some(context.project.root.display().to_string()),
         statuses: vec![Status::Interrupted, Status::Paused, Status::Halted],
+        archived: Some(false),
         limit: Some(MOST),
         ..Filter::default()
     };
