@@ -63,21 +63,27 @@ pub fn read_bounded(path: &Path, limit: u64, links: Links) -> Result<Option<Vec<
     Ok(Some(content))
 }
 
-/// Reads a file inside a directory, at most `most` bytes, not through a symbolic link. None if it is not there.
-pub fn read_in(dir: &OwnedFd, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+/// Opens a regular file inside a directory for reading, not through a symbolic link. None if it is not there.
+pub fn open_in(dir: &OwnedFd, name: &str) -> io::Result<Option<fs::File>> {
     crate::directory::single(name)?;
     // A pipe in the file's place must not make us wait for somebody to write into it.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
-        Ok(fd) => std::fs::File::from(fd),
+        Ok(fd) => fs::File::from(fd),
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(io::Error::other("it is a symbolic link")),
         Err(why) => return Err(why.into()),
     };
-    let meta = file.metadata()?;
-    if !meta.is_file() {
+    if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
+    Ok(Some(file))
+}
+
+/// Reads a file inside a directory, at most `most` bytes, not through a symbolic link. None if it is not there.
+pub fn read_in(dir: &OwnedFd, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(file) = open_in(dir, name)? else { return Ok(None) };
+    let meta = file.metadata()?;
     let too_large = |bytes: u64| {
         let why = format!("it has {bytes} bytes, more than {most}");
         io::Error::new(io::ErrorKind::FileTooLarge, why)

@@ -273,16 +273,12 @@ pub fn row(item: &Node) -> String {
     out
 }
 
-/// A list of such rows under its name.
-pub fn named_rows<'a>(out: &mut String, name: &str, rows: impl ExactSizeIterator<Item = &'a String>) {
-    key(out, name, 0);
-    out.push(':');
-    if rows.len() == 0 {
-        out.push_str(" []\n");
-        return;
-    }
-    out.push('\n');
-    rows.for_each(|row| out.push_str(row));
+/// The name that such rows stand under; one that none follow is an empty list.
+pub fn name_of_rows(name: &str, is_empty: bool) -> String {
+    let mut out = String::new();
+    key(&mut out, name, 0);
+    out.push_str(if is_empty { ": []\n" } else { ":\n" });
+    out
 }
 
 fn map(out: &mut String, members: &[(String, Node)], depth: usize, mut started: bool) {

@@ -82,6 +82,9 @@ pub trait Store: Send + Sync {
     /// The rows of a page of a list. Costs what the page costs, however long the list is.
     fn page(&self, session: SessionId, list: List, page: &Page) -> Result<Vec<Item>, Error>;
 
+    /// Where the row of a list stands that exactly `newer` rows are newer than; none if there are not that many.
+    fn position(&self, session: SessionId, list: List, newer: usize) -> Result<Option<ItemPosition>, Error>;
+
     /// The rows of a list that have these keys, in the order of the keys.
     fn rows(&self, session: SessionId, list: List, keys: &[String]) -> Result<Vec<Item>, Error>;
 

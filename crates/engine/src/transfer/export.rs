@@ -32,8 +32,8 @@ pub fn export(engine: &Engine, session: SessionId, format: Format, out: &mut dyn
     let fail = |why: std::io::Error| Error::File { path: "the export".to_owned(), why: why.to_string() };
     match format {
         Format::Yaml => {
-            let text = view::yaml(engine, &loaded.state, engine.options.view.most_items)?;
-            out.write_all(text.as_bytes()).map_err(fail)
+            let mut sink = view::Sink { out, fail: &fail };
+            view::yaml(engine, &loaded.state, engine.options.view.most_items, &mut sink)
         }
         Format::Markdown => {
             let text = super::markdown::report(engine, &loaded.state)?;

@@ -1,9 +1,12 @@
 //! What a view shows, and in which order.
 
+use std::io::Write;
+
 use segno_core::List;
 use segno_core::State;
 use segno_layouts::node;
 use segno_layouts::node::Node;
+use segno_store::Item;
 use segno_store::ItemPosition;
 use segno_store::Page;
 use serde_json::Value;
@@ -13,45 +16,63 @@ use crate::Engine;
 use crate::Error;
 
 /// How many rows are read at once.
-const PAGE: usize = 500;
+const PAGE: usize = 200;
 
-/// The view of a session as YAML, with at most so many items of each list. One list after the other is read and
-/// written, so that a long session does not have to be in memory whole.
-pub fn yaml(engine: &Engine, state: &State, most: usize) -> Result<String, Error> {
+/// Where a view goes, and what is said if it cannot.
+pub(crate) struct Sink<'a> {
+    pub(crate) out: &'a mut dyn Write,
+    pub(crate) fail: &'a dyn Fn(std::io::Error) -> Error,
+}
+
+impl Sink<'_> {
+    fn put(&mut self, text: &str) -> Result<(), Error> {
+        self.out.write_all(text.as_bytes()).map_err(self.fail)
+    }
+}
+
+/// Writes the view of a session as YAML, with at most so many items of each list. A page of a list is read and written
+/// before the next one is, so that a long session takes no more memory than a short one.
+pub(crate) fn yaml(engine: &Engine, state: &State, most: usize, sink: &mut Sink<'_>) -> Result<(), Error> {
     let mut first = head(state);
     first.put("save_trigger", json!(engine.save_trigger(state)?));
-    let mut out = node::to_yaml(&Node::Map(first.0));
+    sink.put(&node::to_yaml(&Node::Map(first.0)))?;
     let mut totals = Vec::new();
     for list in List::ALL {
-        let (rows, total) = rows(engine, state, list, most)?;
-        totals.push((list.as_str(), json!(total)));
-        // The document's own lists are shown even when empty.
-        let always = matches!(list, List::History | List::Artifacts);
-        if always || !rows.is_empty() {
-            // The newest are kept, and shown in the order they happened.
-            node::named_rows(&mut out, list.as_str(), rows.iter().rev());
-        }
+        totals.push((list.as_str(), json!(rows(engine, state, list, most, sink)?)));
     }
     let mut last = Members::default();
     last.put_members("totals", &totals);
-    out.push_str(&node::to_yaml(&Node::Map(last.0)));
-    Ok(out)
+    sink.put(&node::to_yaml(&Node::Map(last.0)))
 }
 
-/// The newest rows of a list as text, newest first, and how many there are in all. They are read page by page: as
-/// text they take a fraction of the room.
-fn rows(engine: &Engine, state: &State, list: List, most: usize) -> Result<(Vec<String>, u64), Error> {
-    let first = engine.store().items(state.session_id, list, &Page::newest(most.min(PAGE)))?;
-    let mut rows = Vec::new();
-    let mut items = first.items;
-    loop {
-        rows.extend(items.iter().map(|item| node::row(&Node::from_json(&item.body))));
-        let limit = (most - rows.len()).min(PAGE);
-        let Some(last) = items.pop().filter(|_| limit > 0) else { break };
-        let after = Some(ItemPosition { seq: last.seq, key: last.key });
-        items = engine.store().page(state.session_id, list, &Page { after, limit, newest_first: true })?;
+/// Writes the newest rows of a list in the order they happened, and tells how many there are in all.
+fn rows(engine: &Engine, state: &State, list: List, most: usize, sink: &mut Sink<'_>) -> Result<u64, Error> {
+    let (store, session) = (engine.store(), state.session_id);
+    let newest = store.items(session, list, &Page::newest(most.min(PAGE)))?;
+    let shown = newest.total.min(most as u64);
+    // The document's own lists are shown even when empty.
+    if shown > 0 || matches!(list, List::History | List::Artifacts) {
+        sink.put(&node::name_of_rows(list.as_str(), shown == 0))?;
     }
-    Ok((rows, first.total))
+    let mut put = |item: &Item| sink.put(&node::row(&Node::from_json(&item.body)));
+    if newest.items.len() as u64 == shown {
+        newest.items.iter().rev().try_for_each(put)?;
+        return Ok(newest.total);
+    }
+    let mut after = match newest.total > shown {
+        true => store.position(session, list, most)?,
+        false => None,
+    };
+    let mut left = usize::try_from(shown).unwrap_or(most);
+    while left > 0 {
+        let items = store.page(session, list, &Page { after, limit: left.min(PAGE), newest_first: false })?;
+        items.iter().try_for_each(&mut put)?;
+        left -= items.len();
+        // Rows may go meanwhile: the next view has the others.
+        let Some(last) = items.into_iter().next_back() else { break };
+        after = Some(ItemPosition { seq: last.seq, key: last.key });
+    }
+    Ok(newest.total)
 }
 
 /// What stands before the lists.

@@ -7,6 +7,12 @@ mod document;
 pub(crate) mod pace;
 mod read;
 
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::BufWriter;
+use std::io::Read as _;
+use std::io::Seek as _;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::path::PathBuf;
@@ -18,7 +24,8 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Timestamp;
 
-pub use document::yaml;
+pub(crate) use document::Sink;
+pub(crate) use document::yaml;
 pub(crate) use read::ArtifactRow;
 pub(crate) use read::HistoryRow;
 pub use read::MOST_BYTES;
@@ -29,6 +36,8 @@ pub use segno_layouts::node::to_yaml;
 use crate::Engine;
 use crate::Error;
 use crate::files;
+use crate::files::Access;
+use crate::files::Draft;
 
 /// Whether and how views are kept.
 #[derive(Clone, Debug)]
@@ -116,22 +125,78 @@ pub fn write(engine: &Engine, state: &State) -> Result<Written, Error> {
             path.display()
         ));
     }
-    let text = text(engine, state)?;
     // Others in the project may read what the repository shows them anyway, but a session is the user's own.
-    files::replace_in(&dir, VIEW, text.as_bytes(), 0o600).map_err(fail)?;
+    let draft = dir.try_clone().and_then(|dir| Draft::begin_in(dir, OsStr::new(VIEW), Access::Mode(0o600)));
+    let mut draft = draft.map_err(fail)?;
+    put(engine, state, draft.file(), &fail)?;
+    draft.finish().map_err(fail)?;
     Ok(Written { path, notices })
 }
 
-/// The view's text. One that nobody could read back is of no use, so long lists are shown shorter.
-fn text(engine: &Engine, state: &State) -> Result<String, Error> {
+/// Writes a view into its file: the first line when the digest of the rest is known. One that nobody could read back is of
+/// no use, so long lists are shown shorter.
+fn put(
+    engine: &Engine,
+    state: &State,
+    file: &mut File,
+    fail: &dyn Fn(std::io::Error) -> Error,
+) -> Result<(), Error> {
     let mut most = engine.options.view.most_items;
     loop {
-        let mut text = yaml(engine, state, most)?;
-        if (text.len() + HEADER.len()) as u64 + 64 <= MOST_BYTES || most == 0 {
-            text.insert_str(0, &format!("{HEADER}{}\n", digest(&text)));
-            return Ok(text);
+        first_line(file, &[b'0'; DIGEST]).map_err(fail)?;
+        let mut body = Body::new(BufWriter::new(&mut *file), if most == 0 { u64::MAX } else { MOST_BODY });
+        let written = yaml(engine, state, most, &mut Sink { out: &mut body, fail });
+        if body.is_too_long {
+            drop(body);
+            file.set_len(0).map_err(fail)?;
+            most /= 4;
+            continue;
         }
-        most /= 4;
+        written?;
+        let digest = digest(&body.hasher);
+        body.out.flush().map_err(fail)?;
+        drop(body);
+        return first_line(file, digest.as_bytes()).map_err(fail);
+    }
+}
+
+/// How many digits of the digest stand in the first line.
+const DIGEST: usize = 32;
+/// How long the rest may be, so that the whole can be read back.
+const MOST_BODY: u64 = MOST_BYTES - (HEADER.len() + DIGEST + 1) as u64;
+
+fn first_line(file: &mut File, digest: &[u8]) -> std::io::Result<()> {
+    file.rewind()?;
+    file.write_all(&[HEADER.as_bytes(), digest, b"\n"].concat())
+}
+
+/// What follows the first line, on its way into the file: hashed and counted.
+struct Body<W: Write> {
+    out: W,
+    hasher: blake3::Hasher,
+    left: u64,
+    is_too_long: bool,
+}
+
+impl<W: Write> Body<W> {
+    fn new(out: W, left: u64) -> Self {
+        Self { out, hasher: blake3::Hasher::new(), left, is_too_long: false }
+    }
+}
+
+impl<W: Write> Write for Body<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+            self.is_too_long = true;
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        };
+        self.left = left;
+        self.hasher.update(bytes);
+        self.out.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -200,23 +265,21 @@ fn keep_ignored(folder: &OwnedFd, sessions: &OwnedFd, dir: &OwnedFd) -> std::io:
 
 /// If the present view is not as we wrote it, keeps it under another name and tells which.
 fn keep_edited(dir: &OwnedFd, now: Timestamp) -> std::io::Result<Option<String>> {
-    let content = match files::read_in(dir, VIEW, MOST_BYTES) {
-        Ok(None) => return Ok(None),
-        Ok(Some(bytes)) if is_ours(&bytes) => return Ok(None),
-        Ok(Some(bytes)) => Some(bytes),
-        // Ours are never that large.
-        Err(why) if why.kind() == std::io::ErrorKind::FileTooLarge => None,
-        Err(why) => return Err(why),
-    };
+    let Some(mut present) = files::open_in(dir, VIEW)? else { return Ok(None) };
+    if is_ours(&mut present)? {
+        return Ok(None);
+    }
     for attempt in 0_i64.. {
         let kept = format!("session.edited-{}.yaml", now.as_micros() + attempt);
         match files::also_as(dir, VIEW, &kept) {
             Ok(true) => return Ok(Some(kept)),
             Ok(false) => {}
             // Not every file system knows second names.
-            Err(why) => {
-                let content = content.ok_or(why)?;
-                files::replace_in(dir, &kept, &content, 0o600)?;
+            Err(_) => {
+                let mut copy = Draft::begin_in(dir.try_clone()?, OsStr::new(&kept), Access::Mode(0o600))?;
+                present.rewind()?;
+                std::io::copy(&mut present, copy.file())?;
+                copy.finish()?;
                 return Ok(Some(kept));
             }
         }
@@ -224,12 +287,24 @@ fn keep_edited(dir: &OwnedFd, now: Timestamp) -> std::io::Result<Option<String>>
     Ok(None)
 }
 
-fn is_ours(bytes: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    let Some((first, body)) = text.split_once('\n') else { return false };
-    first.strip_prefix(HEADER).is_some_and(|known| known == digest(body))
+/// Whether a file is a view as we wrote it. It is read piece by piece.
+fn is_ours(file: &mut File) -> std::io::Result<bool> {
+    // Ours are never longer.
+    if file.metadata()?.len() > MOST_BYTES {
+        return Ok(false);
+    }
+    let mut first = [0; HEADER.len() + DIGEST + 1];
+    match file.read_exact(&mut first) {
+        Err(why) if why.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
+        read => read?,
+    }
+    let known = first.strip_prefix(HEADER.as_bytes()).and_then(|line| line.strip_suffix(b"\n"));
+    let Some(known) = known else { return Ok(false) };
+    let mut rest = blake3::Hasher::new();
+    rest.update_reader(file.take(MOST_BYTES))?;
+    Ok(known == digest(&rest).as_bytes())
 }
 
-fn digest(body: &str) -> String {
-    blake3::hash(body.as_bytes()).to_hex()[..32].to_owned()
+fn digest(hasher: &blake3::Hasher) -> String {
+    hasher.finalize().to_hex()[..DIGEST].to_owned()
 }

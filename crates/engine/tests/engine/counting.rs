@@ -66,6 +66,9 @@ impl<S: Store> Store for Counting<S> {
     fn page(&self, session: SessionId, list: List, page: &Page) -> Result<Vec<Item>, Error> {
         self.store.page(session, list, page).inspect(|rows| self.rows(rows.len()))
     }
+    fn position(&self, session: SessionId, list: List, newer: usize) -> Result<Option<ItemPosition>, Error> {
+        self.store.position(session, list, newer)
+    }
     fn rows(&self, session: SessionId, list: List, keys: &[String]) -> Result<Vec<Item>, Error> {
         self.store.rows(session, list, keys).inspect(|rows| self.rows(rows.len()))
     }

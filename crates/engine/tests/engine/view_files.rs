@@ -3,10 +3,17 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
 use rstest::rstest;
+use segno_core::List;
 use segno_core::SessionId;
 use segno_core::event::Project;
+use segno_engine::Engine;
+use segno_engine::EngineOptions;
+use segno_engine::view;
 
 use crate::child::Helper;
 use crate::common::Room;
@@ -15,6 +22,7 @@ use crate::common::mode;
 use crate::common::note;
 use crate::common::notes;
 use crate::common::parse;
+use crate::looping::counted_store::CountedStore;
 
 fn begun(room: &Room) -> SessionId {
     room.engine().create(room.new_session()).unwrap().state.session_id
@@ -259,4 +267,49 @@ fn two_processes_at_once_leave_a_whole_view_of_the_newest_state() {
     assert_eq!(view["totals"]["history"], 61);
     assert_eq!(view["history"].as_array().unwrap().len(), 61);
     assert_eq!(files_below(path.parent().unwrap()), [path]);
+}
+
+/// Rows that were read and are not in the file yet are in memory: it is never more than a page of them and what a buffer
+/// holds, however long the session is.
+#[test]
+fn a_long_view_goes_to_its_file_page_by_page() {
+    const ROWS: usize = 1_500;
+    let room = Room::new();
+    let session = begun(&room);
+    let writer = room.quiet();
+    let notes = (0..ROWS).map(|n| note(&format!("note {n:04}: {}", "words ".repeat(20))));
+    writer.act_all(session, notes, None).unwrap();
+    let rows = Arc::new(AtomicU64::new(0));
+    let most = Arc::new(AtomicU64::new(0));
+    let pages = Arc::new(AtomicU64::new(0));
+    let folder = room.view_path(session).parent().unwrap().to_owned();
+    let in_hand = {
+        let (rows, most, pages) = (rows.clone(), most.clone(), pages.clone());
+        move |list| {
+            let unfinished = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+            let unfinished = unfinished.filter(|path| path.extension().is_some_and(|end| end == "tmp"));
+            let written: usize =
+                unfinished.map(|path| std::fs::read_to_string(path).unwrap().matches("\n  - ").count()).sum();
+            if list == List::History {
+                pages.fetch_add(1, Ordering::SeqCst);
+                most.fetch_max(rows.load(Ordering::SeqCst) - written as u64, Ordering::SeqCst);
+            }
+        }
+    };
+    let store = CountedStore::new(Box::new(room.store()), rows).before_page(Box::new(in_hand));
+    let shown = |engine: &Engine| -> Vec<String> {
+        view::write(engine, &engine.load(session).unwrap().state).unwrap();
+        let view = parse(&std::fs::read_to_string(room.view_path(session)).unwrap());
+        let details = view["history"].as_array().unwrap().iter().filter_map(|row| row["details"].as_str());
+        details.filter(|it| it.starts_with("note ")).map(|details| details[..9].to_owned()).collect()
+    };
+    let expected: Vec<String> = (0..ROWS).map(|n| format!("note {n:04}")).collect();
+    assert_eq!(shown(&Engine::new(Box::new(store), room.options())), expected);
+    let view = view::Options { most_items: 450, ..view::Options::default() };
+    let short = Engine::new(Box::new(room.store()), EngineOptions { view, ..room.options() });
+    assert_eq!(shown(&short), expected[ROWS - 450..], "the newest, in the order they happened");
+    assert!(pages.load(Ordering::SeqCst) > 5, "{pages:?} pages");
+    // The newest page is looked at first, to learn how long the list is; a buffer holds some fifty rows.
+    let most = most.load(Ordering::SeqCst);
+    assert!(most <= 200 + 60, "{most} rows were in memory at once");
 }

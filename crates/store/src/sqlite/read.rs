@@ -19,6 +19,7 @@ use super::pages::at_most;
 use super::pages::count_of;
 use super::pages::list;
 use super::pages::page_of;
+use super::pages::position_of;
 use super::pages::rows_of;
 use super::session;
 use super::upkeep;
@@ -102,6 +103,13 @@ impl Store for SqliteStore {
         self.read(|connection, location, _| {
             let row = session::find_row(connection, location, session)?;
             page_of(connection, location, row.pk, list, page)
+        })
+    }
+
+    fn position(&self, session: SessionId, list: List, newer: usize) -> Result<Option<ItemPosition>, Error> {
+        self.read(|connection, location, _| {
+            let row = session::find_row(connection, location, session)?;
+            position_of(connection, location, row.pk, list, newer)
         })
     }
 

@@ -104,6 +104,16 @@ fn pages_go_both_ways_with_the_total(backend: &dyn Backend) {
         assert_eq!(walk(&*reader, session, List::History, size, true), history_back, "in pages of {size}");
     }
     assert!(history.is_sorted());
+    // Whoever wants the newest few in the order they happened begins behind the row before them.
+    for (list, keys) in [(List::Tools, &calls), (List::History, &history)] {
+        let after = reader.position(session, list, 5).unwrap().unwrap();
+        assert_eq!(after.key, keys[keys.len() - 6], "five are newer");
+        let page = Page { after: Some(after), limit: 100, newest_first: false };
+        let found: Vec<String> =
+            reader.page(session, list, &page).unwrap().into_iter().map(|item| item.key).collect();
+        assert_eq!(found, keys[keys.len() - 5..]);
+        assert_eq!(reader.position(session, list, keys.len()).unwrap(), None, "there are not that many");
+    }
 }
 
 fn a_tool_call_is_one_row_from_start_to_end(backend: &dyn Backend) {

@@ -15,12 +15,21 @@ use segno_store::*;
 pub(crate) struct CountedStore {
     inner: Box<dyn Store>,
     rows: Arc<AtomicU64>,
+    before_page: Option<BeforePage>,
 }
+
+/// Hears of each page of a list before it is read.
+type BeforePage = Box<dyn Fn(List) + Send + Sync>;
 
 impl CountedStore {
     /// Before another store; events and rows of lists that are read are counted there.
     pub(crate) fn new(inner: Box<dyn Store>, rows: Arc<AtomicU64>) -> Self {
-        Self { inner, rows }
+        Self { inner, rows, before_page: None }
+    }
+
+    /// Tells somebody before it reads the next page.
+    pub(crate) fn before_page(self, hear: BeforePage) -> Self {
+        Self { before_page: Some(hear), ..self }
     }
 
     fn count(&self, rows: usize) {
@@ -43,6 +52,9 @@ impl Store for CountedStore {
     }
 
     fn page(&self, session: SessionId, list: List, page: &Page) -> Result<Vec<Item>, Error> {
+        if let Some(hear) = &self.before_page {
+            hear(list);
+        }
         self.inner.page(session, list, page).inspect(|rows| self.count(rows.len()))
     }
 
@@ -64,6 +76,7 @@ impl Store for CountedStore {
         append(batch: Vec<Append>) -> Vec<Result<Appended, Error>>;
         append_soon(batch: Vec<Append>) -> Answer;
         load(session: SessionId) -> Result<Loaded, Error>;
+        position(session: SessionId, list: List, newer: usize) -> Result<Option<ItemPosition>, Error>;
         blob(hash: &[u8; 32]) -> Result<String, Error>;
         known(session: SessionId) -> Result<Option<Known>, Error>;
         acknowledged() -> Result<BTreeMap<SessionId, u64>, Error>;

@@ -1,7 +1,7 @@
 //! Loops with a scripted agent: what it claims does not count, what is measured does.
 
 mod constant;
-mod counted_store;
+pub(crate) mod counted_store;
 mod halted;
 mod kills;
 mod measured;
