@@ -73,6 +73,9 @@ pub struct Summary {
     pub open_tasks: u64,
     pub open_calls: u64,
     pub in_doubt: u64,
+    /// What waits for an answer of a person: questions of an agent, and a breakpoint.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub open_questions: u64,
     pub resumable: bool,
     pub checkpoint: Option<String>,
     pub branch: Option<String>,
@@ -131,6 +134,7 @@ impl From<&State> for Summary {
             open_tasks: state.tasks.open.len() as u64,
             open_calls: (state.calls.open.len() as u64).saturating_add(state.calls.open_beyond),
             in_doubt: state.calls.in_doubt.len() as u64,
+            open_questions: open_questions(state),
             resumable: state.is_resumable(),
             checkpoint: state.checkpoint.as_ref().map(|mark| mark.id.to_string()),
             branch: state.branch.clone(),
@@ -151,6 +155,12 @@ impl From<&State> for Summary {
             seq: state.seq,
         }
     }
+}
+
+/// What waits for an answer of a person.
+fn open_questions(state: &State) -> u64 {
+    let asked = state.questions.iter().filter(|question| question.answer.is_none()).count();
+    asked as u64 + u64::from(state.breakpoint.is_some())
 }
 
 /// The account whose window a loop waits for, or tries after a wait.
@@ -192,6 +202,7 @@ impl Default for Summary {
             open_tasks: 0,
             open_calls: 0,
             in_doubt: 0,
+            open_questions: 0,
             resumable: false,
             checkpoint: None,
             budget_warning: false,

@@ -20,6 +20,7 @@
 //! ```
 
 mod act;
+pub mod board;
 mod busy_start;
 mod capped;
 pub mod clock;

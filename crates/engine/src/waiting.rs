@@ -87,6 +87,13 @@ impl Engine {
     }
 
     /// What waits in one session.
+    ///
+    /// # Errors
+    /// If there is no such session, or it cannot be read.
+    pub fn waiting_of(&self, session: SessionId) -> Result<Vec<Waiting>, Error> {
+        self.waiting_in(&self.load(session)?.state)
+    }
+
     fn waiting_in(&self, state: &State) -> Result<Vec<Waiting>, Error> {
         let one = |kind: WaitingKind, since: Timestamp, text: String, answers: &[&str]| Waiting {
             id: name(state, kind, since, &text),

@@ -6,6 +6,7 @@
 mod acceptance;
 mod acceptance_lifecycle;
 mod acceptance_work;
+mod board;
 mod child;
 mod common;
 mod counting;
