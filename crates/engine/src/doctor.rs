@@ -18,6 +18,7 @@ use crate::Engine;
 use crate::Error;
 use crate::StoreLocation;
 use crate::drift::Drift;
+use crate::history::AgentReport;
 use crate::left_alone::LeftAlone;
 use crate::spool;
 
@@ -46,6 +47,8 @@ pub struct Diagnosis {
     pub remains: Vec<String>,
     /// Agents of the newest sessions: whether they are newer than tested, and what they said that is not known here.
     pub agents: Vec<Drift>,
+    /// How the agents' own histories stand.
+    pub histories: Vec<AgentReport>,
     /// Texts that nobody refers to any more and that were removed.
     pub garbage: Garbage,
 }
@@ -113,6 +116,10 @@ pub fn examine(
         }
     }
     diagnosis.quarantined = engine.store().quarantined()?;
+    if !engine.is_copy() {
+        diagnosis.remains.extend(engine.check_transcripts());
+        diagnosis.histories = engine.history_report(&[])?;
+    }
     diagnosis.agents = engine.drift()?;
     Ok(diagnosis)
 }

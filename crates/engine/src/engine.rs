@@ -78,6 +78,8 @@ pub struct EngineOptions {
     pub day: DayCaps,
     /// The zone whose days they are.
     pub zone: crate::zones::LocalZone,
+    /// Whether an import keeps the agents' own transcripts as they are.
+    pub keep_transcripts: bool,
     /// Which tools ask memories.
     pub memory: crate::memory::MemoryTools,
     /// Until a run has begun, a store that somebody else writes to is waited for, and this says so.
@@ -103,6 +105,7 @@ impl EngineOptions {
             prices: Default::default(),
             day: DayCaps::default(),
             zone: jiff::tz::TimeZone::UTC.into(),
+            keep_transcripts: false,
             memory: Default::default(),
             at_start: None,
             watching: false,
@@ -365,6 +368,7 @@ impl Engine {
             };
         }
         let project = self.store.load(session).map(|loaded| PathBuf::from(loaded.state.project.path));
+        let conversations = self.conversations_before_removal(session);
         let deleted = match at {
             Some(seq) => self.store.delete_at(session, seq, over)?,
             None => self.store.delete(session, over)?,
@@ -374,6 +378,11 @@ impl Engine {
         }
         if deleted {
             self.unindex(session);
+            self.note_removed(session, &conversations);
+            // One that is cleaned up has an archive of its own, and its agent may yet go on.
+            if at.is_none() {
+                self.drop_transcripts(&conversations);
+            }
             self.remove_captures(session);
         }
         Ok(deleted)

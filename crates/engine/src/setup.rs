@@ -61,6 +61,8 @@ pub struct Setup {
     pub prices: Option<PathBuf>,
     /// What all sessions of a project may use in a day.
     pub day: DayCaps,
+    /// Whether an import keeps the agents' own transcripts as they are.
+    pub keep_transcripts: bool,
     /// Which tools ask memories.
     pub memory: crate::memory::MemoryTools,
     /// The zone whose days they are.
@@ -105,6 +107,7 @@ impl Setup {
             line_limit: self.line_limit,
             prices: self.prices.clone().map(PriceList::with_file).unwrap_or_default(),
             day: self.day,
+            keep_transcripts: self.keep_transcripts,
             memory: self.memory.clone(),
             zone: self.zone.clone(),
             at_start,

@@ -42,6 +42,8 @@ pub struct DiskUsage {
     pub backups: u64,
     /// Archives of sessions that were cleaned up.
     pub archive: u64,
+    /// Agents' own transcripts that are kept.
+    pub transcripts: u64,
     /// What was set apart because it was damaged.
     pub quarantine: u64,
     /// Each project with its sessions and snapshots, the largest first.
@@ -93,6 +95,7 @@ impl Engine {
         usage.captures = self.options.captures.as_deref().map_or(0, |path| size(path, 0));
         usage.spool = self.options.spool.as_deref().map_or(0, |path| size(path, 0));
         usage.archive = size(&locations.archive, 0);
+        usage.transcripts = size(&self.transcripts_dir(), 0);
         usage.quarantine = locations.store.quarantine().map_or(0, |path| size(&path, 0));
         usage.total = usage.store
             + usage.snapshots
@@ -100,6 +103,7 @@ impl Engine {
             + usage.spool
             + usage.backups
             + usage.archive
+            + usage.transcripts
             + usage.quarantine;
         usage.projects = projects.into_values().collect();
         usage.projects.sort_by_key(|project| std::cmp::Reverse(project.store + project.snapshots));

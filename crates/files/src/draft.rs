@@ -10,6 +10,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -112,6 +113,29 @@ impl Draft {
     /// The same, in the place of a file that has the content `known`. If it has another one by then, that one is back in
     /// its place when this returns.
     fn finish_over(self, known: &[u8], ours: &[u8]) -> io::Result<Replaced> {
+        // Longer than either, so that what is there cannot be taken for one of them.
+        let most = (known.len().max(ours.len()) + 1) as u64;
+        let is = |wanted: &[u8], file: &File| -> io::Result<bool> {
+            let mut found = Vec::new();
+            file.take(most).read_to_end(&mut found)?;
+            Ok(found == wanted)
+        };
+        self.finish_in_place_of(&|file| is(known, file), &|file| is(ours, file))
+    }
+
+    /// The same, in the place of a file that `is_known` tells to be the one that was looked at. If another one is there by
+    /// then, that one is back in its place when this returns.
+    pub fn finish_over_file(self, is_known: &dyn Fn(&File) -> io::Result<bool>) -> io::Result<Replaced> {
+        let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino()));
+        let ours = identity(&self.file)?;
+        self.finish_in_place_of(is_known, &|file| Ok(identity(file)? == ours))
+    }
+
+    fn finish_in_place_of(
+        self,
+        is_known: &dyn Fn(&File) -> io::Result<bool>,
+        is_ours: &dyn Fn(&File) -> io::Result<bool>,
+    ) -> io::Result<Replaced> {
         const TRIES: u32 = 8;
         self.file.sync_all()?;
         let swap = || {
@@ -123,23 +147,19 @@ impl Draft {
                 RenameFlags::EXCHANGE,
             )
         };
-        // Longer than either, so that what is there cannot be taken for one of them.
-        let most = (known.len().max(ours.len()) + 1) as u64;
-        let aside = |wanted: &[u8]| -> io::Result<bool> {
+        let aside = |is: &dyn Fn(&File) -> io::Result<bool>| -> io::Result<bool> {
             let file = rustix::fs::openat(
                 &self.dir,
                 &self.temporary,
                 OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC,
                 Mode::empty(),
             );
-            let mut found = Vec::new();
             match file {
-                Ok(file) => File::from(file).take(most).read_to_end(&mut found)?,
+                Ok(file) => is(&File::from(file)),
                 // A link that somebody put there.
-                Err(Errno::LOOP) => return Ok(false),
-                Err(why) => return Err(why.into()),
-            };
-            Ok(found == wanted)
+                Err(Errno::LOOP) => Ok(false),
+                Err(why) => Err(why.into()),
+            }
         };
         match swap() {
             Ok(()) => {}
@@ -160,7 +180,7 @@ impl Draft {
             Err(why) => return Err(why.into()),
         }
         // What cannot be read is not what was known.
-        if aside(known).unwrap_or(false) {
+        if aside(is_known).unwrap_or(false) {
             rustix::fs::fsync(&self.dir)?;
             return Ok(Replaced::Done);
         }
@@ -172,7 +192,7 @@ impl Draft {
                 Err(Errno::NOENT) => rename_new(&self.dir, &self.temporary, &self.dir, &self.name)?,
                 Err(why) => return Err(why.into()),
             }
-            match aside(ours) {
+            match aside(is_ours) {
                 Ok(true) => break,
                 Ok(false) => {}
                 Err(why) if why.kind() == io::ErrorKind::NotFound => break,

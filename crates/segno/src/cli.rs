@@ -121,6 +121,7 @@ pub enum Command {
     Show(commands::show::Args),
     Log(commands::log::Args),
     Search(commands::search::Args),
+    Rescue(commands::rescue::Args),
     Tail(commands::tail::Args),
     Parse(commands::parse::Args),
     History(commands::log::HistoryArgs),
@@ -227,7 +228,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Order", &["tag", "rename", "pin", "unpin", "archive", "unarchive"]),
-    ("Keep", &["export", "import", "layout", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
+    ("Keep", &["export", "import", "rescue", "layout", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
     ("Set up", &["init", "uninit", "config", "trust", "mcp", "completions", "man", "help"]),
 ];
 

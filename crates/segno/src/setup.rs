@@ -51,6 +51,7 @@ impl Context {
             line_limit: config.run.max_line_mb << 20,
             prices: Some(self.paths.config.with_file_name(crate::commands::cost::PRICES_FILE)),
             day: config.day_caps(),
+            keep_transcripts: config.archive.native,
             memory: MemoryTools {
                 queries: config.memory.tools.clone(),
                 lookups: config.memory.lookups.clone(),

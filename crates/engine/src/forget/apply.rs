@@ -57,6 +57,9 @@ impl Engine {
                 changed.insert(&snapshot.directory);
             }
         }
+        for path in &found.transcripts {
+            self.forget_transcript(path).map_err(|why| Error::file(path, why))?;
+        }
         self.mend_files(wish, found)?;
         self.scrub(wish)?;
         // Objects that no snapshot names may hold it too.

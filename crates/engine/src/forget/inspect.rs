@@ -68,9 +68,33 @@ impl Engine {
             findings.rows = rows;
         }
         self.look_into_snapshots(wish, &mut findings)?;
+        self.look_into_transcripts(wish, &mut findings)?;
         self.look_into_files(wish, &mut findings)?;
         self.look_beyond(wish, &mut findings)?;
         Ok(findings)
+    }
+
+    /// Agents' transcripts that are kept: those that hold a secret, or all of a session whose texts go.
+    fn look_into_transcripts(&self, wish: &Wish, findings: &mut Findings) -> Result<(), Error> {
+        if self.is_copy() {
+            return Ok(());
+        }
+        let places = match wish.session {
+            Some(session) => self.transcripts_of_session(session)?,
+            None => self.all_transcripts(),
+        };
+        for path in places {
+            match &wish.what {
+                Forget::Texts if self.transcript_is_forgotten(&path) => {}
+                Forget::Texts => findings.transcripts.push(path),
+                Forget::Secret(secret) => match self.transcript_holds(&path, &|bytes| secret.is_in(bytes)) {
+                    Some(true) => findings.transcripts.push(path),
+                    Some(false) => {}
+                    None => findings.beyond(path, "a kept transcript that is damaged"),
+                },
+            }
+        }
+        Ok(())
     }
 
     /// The sessions that are meant, with their projects.

@@ -36,6 +36,8 @@ pub struct Findings {
     pub sessions: Vec<FoundSession>,
     /// Snapshots whose files hold it.
     pub snapshots: Vec<FoundSnapshot>,
+    /// Transcripts of agents that were kept.
+    pub transcripts: Vec<PathBuf>,
     /// Other files of ours.
     pub files: Vec<FoundFile>,
     /// Rows of the store that hold it, by table.
@@ -99,7 +101,11 @@ pub struct Beyond {
 impl Findings {
     /// Whether there is anything to be done.
     pub fn is_empty(&self) -> bool {
-        self.sessions.is_empty() && self.snapshots.is_empty() && self.files.is_empty() && self.rows.is_empty()
+        self.sessions.is_empty()
+            && self.snapshots.is_empty()
+            && self.files.is_empty()
+            && self.transcripts.is_empty()
+            && self.rows.is_empty()
     }
 
     fn beyond(&mut self, path: impl Into<Option<PathBuf>>, what: impl Into<String>) {

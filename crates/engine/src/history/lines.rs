@@ -47,12 +47,13 @@ pub(super) fn each_line(
         splitter.feed(block, take)?;
         reader.consume(length);
     }
-    splitter.give(take, false)?;
-    Ok(splitter.shape)
+    splitter.end(take)?;
+    Ok(splitter.shape())
 }
 
+/// Takes blocks of a file and gives its lines.
 #[derive(Default)]
-struct Splitter {
+pub(super) struct Splitter {
     line: Vec<u8>,
     too_long: u64,
     start: u64,
@@ -62,7 +63,17 @@ struct Splitter {
 }
 
 impl Splitter {
-    fn feed(
+    /// Gives the last line, which has no end.
+    pub(super) fn end(&mut self, take: &mut dyn FnMut(Found<'_>) -> Result<(), Error>) -> Result<(), Error> {
+        self.give(take, false)
+    }
+
+    /// What was found out so far.
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn feed(
         &mut self,
         mut block: &[u8],
         take: &mut dyn FnMut(Found<'_>) -> Result<(), Error>,

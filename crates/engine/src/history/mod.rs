@@ -11,6 +11,7 @@ mod lines;
 mod prompts;
 mod recorded;
 mod take;
+mod transcripts;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -40,6 +41,9 @@ use self::recorded::Recorded;
 use self::take::Origin;
 use self::take::Part;
 use self::take::Taker;
+pub use self::transcripts::Rescue;
+pub use self::transcripts::RescueWish;
+pub use self::transcripts::Standing;
 use crate::Engine;
 use crate::Error;
 
@@ -112,6 +116,12 @@ pub struct AgentImport {
     pub copied: u64,
     /// Conversations of which the agent has deleted everything but what was asked.
     pub only_prompts: u64,
+    /// Transcripts of which something new was kept in the archive.
+    pub kept: u64,
+    /// How many bytes of them were new.
+    pub kept_bytes: u64,
+    /// How many bytes these take in the archive.
+    pub kept_packed: u64,
     /// What was damaged.
     pub damage: Damage,
     /// What could not be read, in words.
@@ -196,7 +206,7 @@ impl Engine {
             match &named {
                 Some(files) => {
                     let files = files.iter().filter(|file| file.agent == agent).cloned().collect();
-                    run.files(agent, files, &mut import, progress)?;
+                    run.files(agent, files, None, &mut import, progress)?;
                     let path = wish.path.as_deref().filter(|path| is_database(path));
                     if let (Some(path), Some(Place::Database(database, _))) = (path, find::place(self, agent))
                     {
@@ -205,7 +215,8 @@ impl Engine {
                 }
                 None => match find::place(self, agent) {
                     Some(Place::Files(location, root)) => {
-                        run.files(agent, find::files(agent, &location, &root), &mut import, progress)?;
+                        let files = find::files(agent, &location, &root);
+                        run.files(agent, files, Some(&root), &mut import, progress)?;
                         run.prompts(agent, &mut import)?;
                     }
                     Some(Place::Database(database, path)) => {
@@ -246,10 +257,15 @@ impl ImportRun<'_> {
         &mut self,
         agent: &'static str,
         found: Vec<FoundFile>,
+        root: Option<&Path>,
         import: &mut AgentImport,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), Error> {
         import.files += found.len() as u64;
+        // First of all: whatever goes wrong with the rest, they are kept.
+        if let Some(root) = root.filter(|_| self.engine.options.keep_transcripts) {
+            self.engine.keep_transcripts(&self.index, root, &found, import)?;
+        }
         let mut changed = Vec::new();
         for file in found {
             let note = self.index.file(agent, &file.path.to_string_lossy())?;

@@ -39,6 +39,12 @@ pub struct AgentReport {
     pub left: u64,
     /// Conversations of that list that are gone.
     pub deleted: Option<u64>,
+    /// Conversations of which the transcript is kept here.
+    pub kept: u64,
+    /// Those of them that the agent does not have any more: `segno rescue` puts them back.
+    pub kept_and_gone: u64,
+    /// Whether an import keeps transcripts.
+    pub keeping: bool,
     /// Conversations that it deletes within a week.
     pub going: Option<u64>,
     /// After how many days it deletes one; none if it keeps all.
@@ -166,7 +172,11 @@ impl Engine {
                         left.values().filter(|changed| **changed < oldest.saturating_add(7 * DAY)).count()
                             as u64
                     });
+                    let kept = self.kept_conversations(agent);
                     AgentReport {
+                        kept_and_gone: kept.iter().filter(|id| !left.contains_key(*id)).count() as u64,
+                        kept: kept.len() as u64,
+                        keeping: self.options.keep_transcripts,
                         agent: (*agent).to_owned(),
                         place: root.display().to_string(),
                         listed: known.then_some(listed.len() as u64),

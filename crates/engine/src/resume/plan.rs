@@ -333,7 +333,11 @@ impl Engine {
             Conversation::New | Conversation::NewWithId(_) => {}
         }
         if let Some(native) = behind {
-            restored.push(format!("a new conversation: {native} of {name} is not on this machine"));
+            let kept = match self.keeps_transcript_of(&name, &native) {
+                true => format!("; segno rescue {native} puts it back"),
+                false => String::new(),
+            };
+            restored.push(format!("a new conversation: {native} of {name} is not on this machine{kept}"));
         }
         let doubts = has_doubts(state);
         // Whoever sits there knows what to do next, unless something happened that nobody saw.

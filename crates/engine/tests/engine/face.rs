@@ -93,6 +93,7 @@ impl Face {
             line_limit: 1 << 20,
             prices: None,
             day: Default::default(),
+            keep_transcripts: false,
             memory: Default::default(),
             zone: jiff::tz::TimeZone::UTC.into(),
         };

@@ -24,8 +24,8 @@ use crate::output::units;
 /// Remove old finished sessions
 ///
 /// Of all projects, or of the one that --project names. Open and pinned sessions are never removed. Each is written to the archive
-/// and read back from there before it is removed (cleanup.archive); the snapshots of its checkpoints go with it. Asks
-/// first on a terminal; without one, --yes is needed.
+/// and read back from there before it is removed (cleanup.archive); the snapshots of its checkpoints go with it. Its agents' transcripts that are kept (archive.native)
+/// stay if it is archived, and go if it is not. Asks first on a terminal; without one, --yes is needed.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno cleanup --days 90 --keep 20 --dry-run")]
 pub struct Args {

@@ -113,6 +113,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         show(context, &location, &examined, salvaged.as_ref())?;
         show_hooks(context, &hooks(context))?;
         show_drift(context, &examined.agents)?;
+        super::history::show_losses(context, &examined.histories)?;
     }
     if well {
         return Ok(());

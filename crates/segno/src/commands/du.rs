@@ -16,7 +16,7 @@ const ROWS: usize = 10;
 
 /// Show what uses disk space
 ///
-/// The store, snapshots, captures, spool, copies and archives; then the largest projects and sessions.
+/// The store, snapshots, captures, spool, copies, archives and kept transcripts; then the largest projects and sessions.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno du --limit 30")]
 pub struct Args {
@@ -51,6 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         ("spool", usage.spool),
         ("copies of the store", usage.backups),
         ("archive", usage.archive),
+        ("transcripts of agents (archive.native)", usage.transcripts),
         ("set aside as damaged", usage.quarantine),
         ("together", usage.total),
     ] {

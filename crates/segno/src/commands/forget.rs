@@ -27,7 +27,7 @@ const LONGEST: u64 = 1 << 20;
 ///
 /// Asks for the secret without showing it, or reads it from standard input; it is never an argument, which would end up
 /// in the history of your shell. Takes it out of the journal, the lists, long texts, views, captures, logs, the spool,
-/// snapshots and copies of the store, and leaves an event that says so. Lists what it cannot reach.
+/// snapshots, kept transcripts and copies of the store, and leaves an event that says so. Lists what it cannot reach.
 ///
 /// With --session ID it takes every text out of that session instead, and drops its snapshots. Shows first what it
 /// found, and asks; without a terminal, --yes is needed. If it is interrupted, run the same command again.
@@ -145,6 +145,9 @@ fn show(context: &Context, found: &Findings) -> Outcome {
     for session in &found.sessions {
         let events = units::things(session.events, "event");
         printer.data(format!("session {}   {events}   {}", short(session.session_id), session.project))?;
+    }
+    for path in &found.transcripts {
+        printer.data(format!("kept transcript {}", path.display()))?;
     }
     for (table, count) in &found.rows {
         printer.data(format!("the store's table {table}   {}", units::things(*count, "row")))?;

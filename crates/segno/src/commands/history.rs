@@ -19,8 +19,13 @@ use crate::command_context::CommandContext;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
+use crate::output::Text;
+use crate::output::style::Meaning;
+use crate::output::style::Symbol;
 use crate::output::units;
 
+/// What makes an import keep transcripts.
+const KEEP: &str = "segno config set archive.native true";
 /// How often progress is shown.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -126,8 +131,15 @@ fn tell(context: &Context, only_report: bool, imports: &[AgentImport], reports: 
             printer.hint(format!("{words}   keeps them"));
         }
     }
+    let is_kept = reports.iter().any(|report| report.keeping);
+    if reports.iter().any(|report| report.kept_and_gone > 0) {
+        printer.hint("segno rescue --all --dry-run   says what can be put back");
+    }
     if only_report {
         printer.hint("segno import   keeps all of it here");
+        if !is_kept && reports.iter().any(|report| report.listed.is_some()) {
+            printer.hint(format!("{KEEP}   and segno import keeps their transcripts too, secrets included"));
+        }
     } else if found.iter().any(|import| import.new_sessions + import.grown > 0) {
         printer.hint("segno search WORDS   segno ls --all   segno cost --everywhere --by day");
     }
@@ -150,10 +162,51 @@ fn summary(import: &AgentImport) -> String {
     also(import.events, units::things(import.events, "event"));
     also(import.bytes, format!("{} read", units::bytes(import.bytes)));
     also(import.recorded, format!("{} recorded here before", import.recorded));
+    also(
+        import.kept,
+        format!("{} kept in {}", units::bytes(import.kept_bytes), units::bytes(import.kept_packed)),
+    );
     also(import.copied, format!("{} in copies, counted once", units::things(import.copied, "message")));
     also(import.only_prompts, format!("{} of which only the prompts are left", import.only_prompts));
     also(import.removed, format!("{} left out: you removed them", import.removed));
     words.join("   ")
+}
+
+/// What agents have deleted, or delete soon, and what of it can be put back.
+///
+/// # Errors
+/// If nothing can be printed.
+pub(super) fn show_losses(context: &Context, reports: &[AgentReport]) -> Outcome {
+    let printer = &context.printer;
+    let palette = printer.palette();
+    let mut hints = Vec::new();
+    for report in reports {
+        let (gone, going) = (report.deleted.unwrap_or(0), report.going.unwrap_or(0));
+        if gone + going + report.kept_and_gone == 0 {
+            continue;
+        }
+        let text = Text::new().painted(Meaning::Waiting, palette.symbol(Symbol::Paused));
+        let mut words = Vec::new();
+        if gone > 0 {
+            words.push(format!("{gone} deleted by it"));
+        }
+        if report.kept_and_gone > 0 {
+            words.push(format!("{} of those that it lacks can be put back", report.kept_and_gone));
+            hints.push("segno rescue --all --dry-run".to_owned());
+        }
+        if let Some(days) = report.keeps_days.filter(|_| going > 0) {
+            words.push(format!("{going} go within a week (it deletes after {days} days)"));
+            if !report.keeping {
+                hints.push(format!("{KEEP}   and segno import keeps them"));
+            }
+            hints.extend(report.setting.as_ref().map(|setting| format!("{setting}   keeps them there")));
+        }
+        printer.data(text.plain(format!(" {:<12} {}: {}", "transcripts", report.agent, words.join(", "))))?;
+    }
+    hints.sort();
+    hints.dedup();
+    hints.into_iter().for_each(|hint| printer.hint(hint));
+    Ok(())
 }
 
 /// What was damaged, in words.
@@ -183,6 +236,13 @@ fn standing(report: &AgentReport) -> String {
     words.push(format!("{} left", units::things(report.left, "transcript")));
     if let Some(deleted) = report.deleted.filter(|deleted| *deleted > 0) {
         words.push(format!("{deleted} deleted by it, of which the prompts are left"));
+    }
+    if report.kept > 0 {
+        let gone = match report.kept_and_gone {
+            0 => String::new(),
+            gone => format!(", {gone} of them deleted there"),
+        };
+        words.push(format!("{} kept here{gone}", report.kept));
     }
     match (report.going, report.keeps_days) {
         (Some(going), Some(days)) => {

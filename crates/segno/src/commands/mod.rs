@@ -48,6 +48,7 @@ pub mod observe;
 pub mod output;
 pub mod parse;
 pub mod phase;
+pub mod rescue;
 pub mod resume;
 mod resume_prompt;
 pub mod rm;
@@ -126,6 +127,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Archive(args) => arrange::archive(context, args),
         Command::Unarchive(args) => arrange::unarchive(context, args),
         Command::Search(args) => search::run(context, args),
+        Command::Rescue(args) => rescue::run(context, args),
         Command::Show(args) => show::run(context, args),
         Command::Log(args) => log::run(context, args),
         Command::History(args) => log::history(context, args),
@@ -182,6 +184,7 @@ fn guarded(command: &Command) -> Option<&'static str> {
         Command::Rm(_) => "remove sessions",
         Command::Forget(args) if !args.dry_run => "take things out of the record",
         Command::Cleanup(_) => "remove sessions",
+        Command::Rescue(args) if !args.dry_run => "put transcripts back",
         Command::Unpin(_) => "unpin sessions",
         Command::Trust(args) if args.accepts() => "trust a project for you",
         Command::Checkpoint(args) if args.removes() => "remove snapshots",
@@ -250,6 +253,7 @@ fn records(command: &Command) -> bool {
         | Command::Kill(_)
         | Command::Ls(_)
         | Command::Search(_)
+        | Command::Rescue(_)
         | Command::Show(_)
         | Command::Detect(_)
         | Command::Observe(_)

@@ -15,7 +15,8 @@ use crate::output::units;
 
 /// Remove sessions and everything recorded about them
 ///
-/// Asks first on a terminal; without one, --yes is needed. `segno export` keeps a copy.
+/// Asks first on a terminal; without one, --yes is needed. `segno export` keeps a copy. The kept transcripts of its
+/// conversations (archive.native) go with it; what its agent has itself stays.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = "Example:\n  segno rm 804211 118830 --yes")]
 pub struct Args {

@@ -70,6 +70,7 @@ pub struct Config {
     pub view: View,
     pub layout: Layout,
     pub cleanup: Cleanup,
+    pub archive: Archive,
     pub ls: Ls,
     pub run: Run,
     pub resume: Resume,
@@ -185,6 +186,13 @@ pub struct Cleanup {
     pub keep: u32,
     pub auto: String,
     pub archive: bool,
+}
+
+/// The section `[archive]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Archive {
+    pub native: bool,
 }
 
 /// The section `[ls]`.

@@ -118,6 +118,7 @@ pub const KEYS: &[Key] = &[
     key("cleanup.keep", Class::Guard, up_to(1_000_000)),
     key("cleanup.auto", Class::Guard, Kind::Choice(&["off", "on", "agentforge", "ultra-create"])),
     key("cleanup.archive", Class::Guard, Kind::Flag),
+    key("archive.native", Class::UserOnly, Kind::Flag),
     key("ls.limit", Class::Data, Kind::Integer { min: 1, max: 10_000 }),
     key("run.agent", Class::Command, Kind::Name),
     key("run.prompt_file", Class::OutsidePath, Kind::Text),

@@ -27,6 +27,7 @@ mod new;
 mod order;
 mod parse;
 mod place;
+mod rescue;
 mod search;
 mod secrets;
 mod status;

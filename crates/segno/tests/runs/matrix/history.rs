@@ -83,7 +83,7 @@ impl Real {
     }
 
     /// The files that the agent keeps of its conversations.
-    fn transcripts(&self) -> Vec<PathBuf> {
+    pub(super) fn transcripts(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut dirs = vec![self.lab.home.path().to_owned()];
         while let Some(dir) = dirs.pop() {

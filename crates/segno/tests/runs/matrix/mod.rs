@@ -14,6 +14,7 @@ mod mcp;
 mod more;
 mod permissions;
 mod record;
+mod rescue;
 mod resume;
 mod signals;
 mod takes_over;
