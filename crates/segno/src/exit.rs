@@ -149,7 +149,7 @@ impl ExitCode {
             }
             Self::AlreadyActive => "A session is already active here.",
             Self::HeldElsewhere => {
-                "Another process drives the session, or this one was replaced by a newer one."
+                "Another process drives the session, this one was replaced by a newer one, or another loop works in the tree."
             }
             Self::BudgetExhausted => "A budget is used up; the session can be resumed with a larger one.",
             Self::StoreBusy => "The store was busy for longer than `store.busy_timeout_ms`.",

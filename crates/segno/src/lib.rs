@@ -88,7 +88,9 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         }
         Ok(context) => {
             context.give_notices(&cli.command);
-            let outcome = commands::run(&context, &cli.command).and_then(|()| context.printer.flush());
+            let outcome = commands::refuse_session(&context, &cli.command)
+                .and_then(|()| commands::run(&context, &cli.command))
+                .and_then(|()| context.printer.flush());
             match outcome {
                 Ok(()) => ExitCode::Ok,
                 Err(error) => {

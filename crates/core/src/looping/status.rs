@@ -63,6 +63,9 @@ pub struct LoopStatus {
     pub waiting_for: Option<String>,
     /// Notes that wait for the next prompt.
     pub notes: Vec<String>,
+    /// How many of them, the first ones, the agent was told in an iteration that was cut short.
+    #[serde(skip)]
+    pub told_before: usize,
     /// What the last iteration did, in one line.
     pub line: Option<String>,
     /// What comes next, in words.
@@ -132,6 +135,10 @@ pub struct Counter {
 pub fn loop_status(session: &State, at: Timestamp) -> Option<LoopStatus> {
     let state = session.looping.as_deref()?;
     let waiting_until = state.parked.as_ref().and_then(|parked| parked.until);
+    // What is in the prompt of the present iteration does not wait any more; if that is cut short, it is told again.
+    let in_prompt = state.notes.iter().take_while(|note| note.seq <= state.told).count();
+    let works = state.open && session.status == Status::Active;
+    let (gone, told_before) = if works { (in_prompt, 0) } else { (0, in_prompt) };
     Some(LoopStatus {
         workflow: state.plan.workflow.clone(),
         status: session.status.as_str(),
@@ -155,7 +162,8 @@ pub fn loop_status(session: &State, at: Timestamp) -> Option<LoopStatus> {
             .parked
             .as_ref()
             .map(|parked| format!("{}: {}", parked.class.as_str(), parked.words)),
-        notes: state.notes.iter().map(|note| note.text.clone()).collect(),
+        notes: state.notes.iter().skip(gone).map(|note| note.text.clone()).collect(),
+        told_before,
         line: state.line.clone(),
         next: next_words(session, state, at),
         recent: state.recent.iter().cloned().collect(),

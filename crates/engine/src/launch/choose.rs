@@ -56,6 +56,21 @@ impl LaunchSettings {
         Ok(Chosen { agent, settings, plain, environment, program })
     }
 
+    /// What somebody has to know who wants a model of an agent that cannot be told which; nothing if it can.
+    ///
+    /// # Errors
+    /// If no such agent is known.
+    pub fn ignored_model(&self, who: &Who, model: &str) -> Result<Option<String>, Error> {
+        let (name, _, settings) = self.known(who)?;
+        let ignores = settings.plain.is_some_and(|plain| plain.model.is_empty());
+        Ok(ignores.then(|| {
+            format!(
+                "{name} is not told to use {model}: its description, [agents.{name}], has no `model`, the arguments \
+                 that choose one"
+            )
+        }))
+    }
+
     /// The agent with the name by which people know it.
     fn known(&self, who: &Who) -> Result<(String, Box<dyn Agent>, AgentSettings), Error> {
         let name = match who {

@@ -128,6 +128,40 @@ impl Engine {
         Ok(false)
     }
 
+    /// One loop at a time in a tree: neither of two could tell what is its own, and each would count the other's
+    /// changes as progress. Whoever took its lease first stays. Asked again by who holds a lease, it is exact: of two, the
+    /// second one sees the first. A loop that is parked or stands still holds none, and is in nobody's way.
+    pub(crate) fn refuse_second_loop(
+        &self,
+        session: Option<SessionId>,
+        parent: Option<SessionId>,
+        project: &str,
+    ) -> Result<(), Error> {
+        let own = match session {
+            Some(session) => self.store().lease(session)?.map(|lease| (lease.acquired_at, session)),
+            None => None,
+        };
+        for (other, lease) in self.store().leases()? {
+            let later = own.is_some_and(|own| own < (lease.acquired_at, other));
+            if Some(other) == session
+                || Some(other) == parent
+                || later
+                || !crate::lease::life(&lease).may_live()
+            {
+                continue;
+            }
+            // What cannot be read is nobody's loop that could be named; its own driver says so.
+            let Ok(state) = self.store().load(other).map(|loaded| loaded.state) else { continue };
+            // The session of an item is driven below its loop, which is found by itself.
+            let is_loop = state.looping.as_deref().is_some_and(|looping| looping.parent.is_none());
+            if is_loop && is_same_tree(&state.project.path, project) {
+                let (what, pid) = (lease.holder.what, lease.holder.pid);
+                return Err(Error::TreeBusy { session: other, what, pid });
+            }
+        }
+        Ok(())
+    }
+
     /// Who drives a session in the same tree, inside it, or around it.
     fn leases_of_tree(&self, state: &State) -> Result<Vec<(SessionId, segno_store::Lease)>, Error> {
         let mut found = Vec::new();
@@ -152,6 +186,12 @@ pub(super) fn overlap(one: &str, other: &str) -> bool {
         inner.starts_with(outer) || inner.ancestors().any(|above| is_same_directory(above, outer))
     };
     within(&one, &other) || within(&other, &one)
+}
+
+/// Whether two projects are one, under whichever names.
+fn is_same_tree(one: &str, other: &str) -> bool {
+    let (one, other) = (real(one), real(other));
+    one == other || is_same_directory(&one, &other)
 }
 
 /// One directory can be mounted at two places.

@@ -8,6 +8,7 @@ use segno_engine::Filter;
 use segno_engine::Listing;
 use segno_engine::core::Summary;
 use segno_engine::core::event::Maker;
+use segno_engine::core::state::Reason;
 use serde_json::json;
 
 use super::args::age;
@@ -299,16 +300,13 @@ fn show(ctx: &CommandContext<'_>, sessions: &[Summary], everywhere: bool) -> Out
         } else {
             units::age(Duration::from_micros(ctx.engine.now().micros_since(summary.updated_at)))
         };
-        // How the last iteration of a loop ended is no reason for the loop to be completed.
-        let by_gate =
-            summary.status == segno_engine::core::Status::Completed && summary.made_by == Maker::Loop;
-        let reason = summary.reason.as_ref().filter(|_| !by_gate);
+        let reason = reason(summary);
         let mut row = vec![
             (index + 1).to_string().into(),
             Text::new().painted(Meaning::Dim, short(summary.session_id)),
             labelled(topic(summary).map_or_else(nothing, Text::from), summary),
             phase,
-            status(context, summary.status, reason, lease),
+            status(context, summary.status, reason.as_ref(), lease),
             progress(summary).map_or_else(nothing, Text::from),
             Text::new().painted(Meaning::Dim, age),
             used(summary),
@@ -383,11 +381,31 @@ fn spent(summary: &Summary) -> Text {
     }
 }
 
+/// Why a session stands where it stands, as far as that is still so.
+fn reason(summary: &Summary) -> Option<Reason> {
+    use segno_engine::core::Status as S;
+    let reason = summary.reason.clone()?;
+    let is_loop = summary.made_by == Maker::Loop;
+    match summary.status {
+        // How the last iteration of a loop ended is no reason for the loop to be completed.
+        S::Completed if is_loop => None,
+        // Somebody closed the breaker that halted it: what it says to do next comes first.
+        S::Halted if summary.breaker.as_deref() == Some("CLOSED") => {
+            Some(Reason { what: "breaker reset, resume goes on".to_owned(), details: None })
+        }
+        // Which of its caps it was is said by the details, in the words of the loop itself.
+        S::Paused if is_loop && reason.what == "budget reached" && reason.details.is_some() => {
+            Some(Reason { what: String::new(), ..reason })
+        }
+        _ => Some(reason),
+    }
+}
+
 /// A status with its symbol, its reason and who drives.
 pub(super) fn status(
     context: &Context,
     status: segno_engine::core::Status,
-    reason: Option<&segno_engine::core::state::Reason>,
+    reason: Option<&Reason>,
     lease: Option<&segno_engine::Lease>,
 ) -> Text {
     use segno_engine::core::Status as S;

@@ -194,6 +194,42 @@ fn guarded(command: &Command) -> Option<&'static str> {
     })
 }
 
+/// Refuses `--session` where it would be ignored: whoever typed it would take what they see for that session's.
+///
+/// # Errors
+/// If the command is about no session, or names its own.
+pub fn refuse_session(context: &Context, command: &Command) -> Outcome {
+    let Some(named) = context.global.session.as_ref().filter(|_| is_about_no_session(command)) else {
+        return Ok(());
+    };
+    Err(CommandError::usage("--session is for commands that are about one session")
+        .hint(format!("segno show {}", named.as_str())))
+}
+
+fn is_about_no_session(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Ls(_)
+            | Command::Search(_)
+            | Command::Workflow(_)
+            | Command::Schedule(_)
+            | Command::Demo(_)
+            | Command::New(_)
+            | Command::Parse(_)
+            | Command::Import(_)
+            | Command::Backup(_)
+            | Command::Cleanup(_)
+            | Command::Du(_)
+            | Command::Doctor(_)
+            | Command::Init(_)
+            | Command::Uninit(_)
+            | Command::Config(_)
+            | Command::Trust(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+    )
+}
+
 /// Whether a command records events in a session that is there, which is what a key can name. Taking a key and not
 /// heeding it would let somebody who repeats the command believe that it happened once.
 fn records(command: &Command) -> bool {

@@ -190,3 +190,24 @@ promise!(
         assert!(said.stderr.contains("gone"), "{}", said.stderr);
     }
 );
+
+promise!(
+    /// What would be ignored is refused: `--session` where no session is meant, `--no-hooks` for a command without hooks.
+    fn what_would_be_ignored_is_refused() {
+        let lab = Lab::new();
+        ok(&lab, &["new", "t"]);
+        for command in [&["ls"][..], &["doctor"], &["du"], &["workflow", "list"]] {
+            let said = lab.run(&[&["--session", "last"], command].concat());
+            assert_eq!(said.code, Some(2), "{command:?}: {}", said.stderr);
+            assert!(
+                said.stderr.contains("--session is for commands that are about one session"),
+                "{}",
+                said.stderr
+            );
+        }
+        let said = lab.run(&["run", "--no-hooks", "--", "true"]);
+        assert_eq!(said.code, Some(2), "{}", said.stderr);
+        assert!(said.stderr.contains("--no-hooks is for agents, not for a command"), "{}", said.stderr);
+        assert_eq!(sessions(&lab), 1);
+    }
+);

@@ -352,7 +352,7 @@ fn a_breaker_that_was_reset_is_not_said_to_be_open() {
     assert!(lab.run(&["ls"]).text().contains("without progress"));
     assert_eq!(lab.run(&["breaker", "reset", "last"]).code, Some(0));
     let listed = lab.run(&["ls"]).text();
-    assert!(listed.contains("halted: circuit breaker, closed again"), "{listed}");
+    assert!(listed.contains("halted: breaker reset, resume goes on"), "{listed}");
 }
 
 /// Who asks about a loop means the newest loop, not the newest session.
@@ -456,4 +456,29 @@ fn an_agent_that_never_tells_its_cost_does_not_pass_a_cap_on_money() {
         assert!(said.stderr.contains("what it cost is not known"), "{}", said.stderr);
         assert_eq!(lab.journal(Some("run_started")).len(), 1, "with tokens: {tokens}");
     }
+}
+
+/// An agent whose description names no arguments for a model cannot be told one: that is said, once.
+#[test]
+fn a_model_that_an_agent_cannot_be_told_is_said_once() {
+    let lab = Lab::new();
+    let script = lab.path("agent.sh");
+    lab.write(&script, "date +%N > made\n");
+    lab.config(&format!("[agents.mine]\ncommand = [\"sh\", {script:?}]\nprompt = \"none\"\n"));
+    let words = "mine is not told to use big";
+    let begin = ["--agent", "mine", "--model", "big", "--prompt", "x"];
+    let args = [&["loop"][..], &begin, &["--until", "false", "--max-iterations", "3"]].concat();
+    let said = lab.run(&args);
+    assert_eq!((said.code, said.stderr.matches(words).count()), (Some(26), 1), "{}", said.stderr);
+    let said = lab.run(&[&["run"][..], &begin].concat());
+    assert_eq!((said.code, said.stderr.matches(words).count()), (Some(0), 1), "{}", said.stderr);
+}
+
+/// What the list says of a loop is what the loop says: which cap it met.
+#[test]
+fn a_list_says_of_a_loop_what_the_loop_says() {
+    let lab = agent("echo $n > made");
+    assert_eq!(run(&lab, &["--max-iterations", "2"]).0, Some(26));
+    let list = lab.run(&["ls"]).text();
+    assert!(list.contains("paused: 2 of 2 iterations") && !list.contains("budget"), "{list}");
 }

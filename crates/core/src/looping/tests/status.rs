@@ -37,3 +37,21 @@ fn what_ended_iterations_used_counts_once() {
     end(&mut story, Observation { tokens: 700, ..moved(1) }, moment);
     assert_eq!(loop_status(&story.state, at(0)).unwrap().tokens, 700);
 }
+
+/// A note that is in the prompt of the present iteration does not wait for the next one; if that is cut short it does.
+#[test]
+fn a_note_that_was_told_does_not_wait_any_more() {
+    let notes = |story: &Story| {
+        let status = loop_status(&story.state, at(0)).unwrap();
+        (status.notes, status.told_before)
+    };
+    let say = |text: &str| Command::Loop(Box::new(LoopCommand::Say { text: text.into() }));
+    let mut story = begun(simple());
+    story.ok(say("no tabs"));
+    assert_eq!(notes(&story), (vec!["no tabs".to_owned()], 0));
+    story.ok(Command::StartIteration);
+    story.ok(say("no spaces"));
+    assert_eq!(notes(&story), (vec!["no spaces".to_owned()], 0));
+    story.ok(Command::Pause { reason: PauseReason::Asked, details: None });
+    assert_eq!(notes(&story), (vec!["no tabs".to_owned(), "no spaces".to_owned()], 1));
+}

@@ -8,9 +8,7 @@ use segno_core::Refusal;
 use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
-use segno_core::Summary;
 use segno_core::Timestamp;
-use segno_core::event::Maker;
 use segno_core::event::WokenHow;
 use segno_core::looping::BreakerBy;
 use segno_core::looping::LoopCommand;
@@ -20,7 +18,6 @@ use segno_core::looping::NextStep;
 use segno_core::looping::ParkReason;
 use segno_core::looping::PersonNeed;
 use segno_core::looping::next_step;
-use segno_store::Filter;
 
 use super::driven::Driven;
 use super::halted::Afterwards;
@@ -111,7 +108,6 @@ impl Engine {
     /// If it cannot be driven: somebody else does, it has ended, or its breaker is open and it is too early to try again.
     pub fn loop_drive(&self, session: SessionId, host: &LoopHost<'_>) -> Result<LoopEnded, Error> {
         let project = self.load(session)?.state.project.path;
-        self.say_who_else(session, &project, host.listener);
         let (environment, recipients) = (&host.settings.environment, host.recipients.clone());
         let post = Post::new(recipients, environment, Path::new(&project), self.redactor());
         // Whoever takes long to be told holds up nobody; at the end they are waited for a moment.
@@ -119,23 +115,6 @@ impl Engine {
             let mut notifier = Notifier::new(scope, &post, host.listener);
             self.drive_on(session, host, &mut notifier)
         })
-    }
-
-    /// Says so if another loop works in the same files: neither can tell what is its own.
-    fn say_who_else(&self, session: SessionId, project: &str, listener: &dyn LoopListener) {
-        let working =
-            Filter { statuses: vec![Status::Active], made_by: Some(Maker::Loop), ..Filter::default() };
-        // Who cannot tell says nothing: nothing depends on it.
-        let others = self.list(&working).unwrap_or_default();
-        let beside =
-            |one: &&Summary| one.session_id != session && one.parent.is_none() && one.project == project;
-        if let Some(other) = others.iter().find(beside) {
-            listener.hear(&LoopNews::Problem(format!(
-                "{} works in the same files; each of the two counts what the other changes as its own progress. A git \
-                 worktree of its own keeps them apart",
-                other.session_id
-            )));
-        }
     }
 
     /// Stretch after stretch, with what is waited for in between.
@@ -146,9 +125,18 @@ impl Engine {
         notifier: &mut Notifier<'_, '_, '_>,
     ) -> Result<LoopEnded, Error> {
         let mut woken = host.woken;
+        // Whether it has worked or waited here: then it also waits until the tree is its own again.
+        let mut here = false;
         loop {
             notifier.settle();
             let stretch = self.loop_stretch(session, host, woken);
+            if let (true, Err(why @ Error::TreeBusy { .. })) = (here, &stretch) {
+                if self.wait_for_tree(session, why, host)? == Waited::CalledOff {
+                    return self.called_off(session, host);
+                }
+                continue;
+            }
+            here = true;
             self.tell_somebody(session, &stretch, notifier);
             let parked = match stretch? {
                 Stretch::Ended(ended) if host.stays && stands_for_a_person(&ended) => {
@@ -169,6 +157,23 @@ impl Engine {
             }
             host.listener.hear(&LoopNews::Woken);
             woken = WokenHow::Foreground;
+        }
+    }
+
+    /// Waits here until no other loop works in the tree.
+    fn wait_for_tree(&self, session: SessionId, why: &Error, host: &LoopHost<'_>) -> Result<Waited, Error> {
+        host.listener.hear(&LoopNews::Problem(format!("{why}; it goes on when that is done")));
+        let project = self.load(session)?.state.project.path;
+        let seq = self.load(session)?.state.seq;
+        loop {
+            if host.stop.asked().0 > 0 || self.load(session)?.state.seq != seq {
+                return Ok(Waited::CalledOff);
+            }
+            match self.refuse_second_loop(Some(session), None, &project) {
+                Ok(()) => return Ok(Waited::Due),
+                Err(Error::TreeBusy { .. }) => host.sleeper.sleep(BEHIND),
+                Err(why) => return Err(why),
+            }
         }
     }
 
@@ -254,11 +259,15 @@ impl Engine {
             return Err(Error::Ended { session, status: state.status });
         }
         self.refuse_driven(session)?;
+        let parent = the_loop(&state)?.parent;
+        // Who comes second leaves no trace; looked at again below, where nobody can come in between.
+        self.refuse_second_loop(Some(session), parent, &state.project.path)?;
         self.check_start(&state)?;
         // What still lives is heard out first, as whoever resumes a session does.
         let state = self.hear_out(session, host.frontend)?;
         let going_on = self.going_on(&state, woken, host.settings)?;
         let driver = self.drive(session, WHAT)?;
+        self.refuse_second_loop(Some(session), parent, &state.project.path)?;
         match going_on {
             GoingOn::Nothing => {}
             GoingOn::Command(command) => drop(driver.act(*command)?),
@@ -383,6 +392,7 @@ fn is_refusal(why: &Error) -> bool {
             | Error::CapReached { .. }
             | Error::DayCapReached { .. }
             | Error::CostUnknown { .. }
+            | Error::TreeBusy { .. }
             | Error::Refused(_)
             | Error::Store(segno_store::Error::Held(_))
     )

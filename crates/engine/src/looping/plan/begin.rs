@@ -44,7 +44,10 @@ impl Engine {
     /// If the plan cannot be followed, or the branch cannot be made.
     pub fn loop_begin(&self, mut new: NewLoop, settings: &LaunchSettings) -> Result<State, Error> {
         self.check_start_below()?;
-        self.check_day(&project_at(&settings.project).path)?;
+        let project = project_at(&settings.project).path;
+        self.check_day(&project)?;
+        // A queue makes the sessions of its items itself, and drives while it does.
+        self.refuse_second_loop(None, new.parent, &project)?;
         new.plan.check()?;
         let work = self.whole(&new.plan.work)?;
         let title = new.item.as_ref().map(|item| item.title.as_str());

@@ -1,11 +1,20 @@
 //! Who may say something to a loop, and what comes of it.
 
+use std::sync::Mutex;
+use std::sync::mpsc::Sender;
+use std::sync::mpsc::channel;
+
 use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::Status;
+use segno_core::event::WokenHow;
 use segno_core::looping::LoopCommand;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::PersonNeed;
+use segno_engine::looping::FakeSleeper;
+use segno_engine::looping::LoopListener;
+use segno_engine::looping::LoopNews;
+use segno_engine::looping::NewLoop;
 use segno_engine::run::Ask;
 use segno_engine::run::Stop;
 
@@ -118,16 +127,83 @@ fn a_phase_can_be_skipped() {
     assert_eq!((ended.state.status, yard.starts()), (Status::Completed, 1), "{}", ended.why);
 }
 
-/// Two loops in the same files cannot tell whose changes are whose: that is said, and not to one that is alone.
+/// Two loops in the same files cannot tell whose changes are whose: the second one is refused and leaves nothing behind,
+/// however the directory is called. One that has ended, or stands still, is in nobody's way.
 #[test]
-fn who_works_beside_another_loop_is_told() {
+fn a_second_loop_in_one_tree_is_refused() {
     let yard = Yard::new();
-    yard.always("echo x > made; finish done");
-    let alone = yard.begin("test -e made", |_| {});
-    let (_, heard) = yard.drive_heard(alone);
-    assert_eq!(heard, [] as [&str; 0]);
-    let (first, second) = (yard.begin("true", |_| {}), yard.begin("true", |_| {}));
-    let (_, heard) = yard.drive_heard(second);
-    let said = format!("{first} works in the same files");
-    assert!(matches!(&heard[..], [one] if one.starts_with(&said)), "{heard:?}");
+    yard.step(1, "touch at-work; while [ ! -f go ]; do sleep 0.02; done; echo sail > sail; finish done");
+    yard.always("finish done");
+    let (first, second) = (yard.begin("test -f sail", |_| {}), yard.begin("test -f sail", |_| {}));
+    std::thread::scope(|scope| {
+        let drives = scope.spawn(|| yard.drive(first).unwrap());
+        while !yard.has("at-work") {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let before = yard.engine().load(second).unwrap().state.seq;
+        let why = yard.drive(second).unwrap_err();
+        let busy = matches!(&why, segno_engine::Error::TreeBusy { session, .. } if *session == first);
+        assert!(busy, "{why}");
+        assert_eq!(yard.engine().load(second).unwrap().state.seq, before);
+        let other_name = yard.base().join("quay");
+        std::os::unix::fs::symlink(yard.project(), &other_name).unwrap();
+        let mut there = Yard::again(yard.base());
+        there.settings.project = other_name;
+        let plan = yard.engine().load(first).unwrap().state.looping.unwrap().plan.clone();
+        let begun = there.engine().loop_begin(NewLoop { plan, ..NewLoop::default() }, &there.settings);
+        assert!(matches!(begun, Err(segno_engine::Error::TreeBusy { .. })), "{begun:?}");
+        yard.write("go", "");
+        assert_eq!(drives.join().unwrap().state.status, Status::Completed);
+    });
+    let all = yard.engine().list(&segno_store::Filter::default()).unwrap();
+    assert_eq!(all.len(), 2, "what was refused is no session");
+    assert_eq!(yard.drive(second).unwrap().state.status, Status::Completed);
+}
+
+/// One that waited in the foreground finds another loop at work when its time has come: it waits for that too.
+#[test]
+fn one_that_waited_waits_for_the_tree_too() {
+    /// Lets the other one begin while it waits, and end when it says that it is in the way.
+    struct Between<'a>(&'a Yard, Mutex<Option<Sender<()>>>, Mutex<u32>);
+    impl LoopListener for Between<'_> {
+        fn hear(&self, news: &LoopNews) {
+            match news {
+                LoopNews::Waiting { .. } => {
+                    let Some(begin) = self.1.lock().unwrap().take() else { return };
+                    begin.send(()).unwrap();
+                    while !self.0.has("at-work") {
+                        std::thread::sleep(std::time::Duration::from_millis(5));
+                    }
+                }
+                LoopNews::Problem(text) if text.contains("works in this tree") => {
+                    *self.2.lock().unwrap() += 1;
+                    self.0.write("go", "");
+                }
+                _ => {}
+            }
+        }
+    }
+    let yard = Yard::new();
+    yard.step(1, &format!("limit {}", yard.seconds(7_200)));
+    yard.step(2, "touch at-work; while [ ! -f go ]; do sleep 0.02; done; echo s > sail; finish done");
+    yard.always("echo sail > sail; finish done");
+    let first = yard.begin("test -f sail", |_| {});
+    // It has another home of its agent, so the limit is not its own.
+    let mut other = Yard::again(yard.base());
+    other.settings.environment.push(("CLAUDE_CONFIG_DIR".into(), yard.base().join("other-home").into()));
+    let second = other.begin("test -f sail", |_| {});
+    let (begin, begun) = channel();
+    let between = Between(&yard, Mutex::new(Some(begin)), Mutex::new(0));
+    std::thread::scope(|scope| {
+        let other = &other;
+        let drives = scope.spawn(move || {
+            begun.recv().unwrap();
+            other.drive(second).unwrap()
+        });
+        let (stop, sleeper) = (Stop::default(), FakeSleeper(yard.clock()));
+        let host = yard.host(&between, WokenHow::Foreground, true, &stop, &sleeper);
+        let ended = yard.engine().loop_drive(first, &host).unwrap();
+        assert_eq!(drives.join().unwrap().state.status, Status::Completed);
+        assert_eq!((ended.state.status, *between.2.lock().unwrap()), (Status::Completed, 1), "{}", ended.why);
+    });
 }

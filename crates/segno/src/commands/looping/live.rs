@@ -1,5 +1,7 @@
 //! The live view of a loop: a few calm lines below what scrolls by. State goes in, lines come out.
 
+use std::time::Duration;
+
 use segno_engine::DayStand;
 use segno_engine::core::State;
 use segno_engine::core::Status;
@@ -49,8 +51,9 @@ impl Live {
             let percent = (mark.utilization?.clamp(0.0, 9.99) * 100.0).round() as u64;
             Some(format!("{} {percent} %", mark.window))
         });
-        let now = doing_now(state, &status, doing);
-        Some(Self { title, used: used(state, day), limits: limits.collect(), now, status, iteration })
+        let doing = doing_now(state, &status, doing, now);
+        let used = used(state, day, status.total);
+        Some(Self { title, used, limits: limits.collect(), now: doing, status, iteration })
     }
 
     /// The lines, none wider than `width` and at most `height` of them: what matters least goes first.
@@ -120,7 +123,7 @@ impl Live {
         if counts.build_failed {
             return Some(fact("tests", Text::new().painted(Meaning::Lost, "they do not build")));
         }
-        let words = format!(" {} of {} pass, {} fail", counts.passed, counts.total, counts.failed);
+        let words = format!("{} of {} pass, {} fail", counts.passed, counts.total, counts.failed);
         let most = CHART.min(width.saturating_sub(words.width() + 12));
         let measured: Vec<(u64, u64)> = self.status.recent.iter().filter_map(|recent| recent.tests).collect();
         let newest = measured.get(measured.len().saturating_sub(most)..).unwrap_or_default();
@@ -129,10 +132,8 @@ impl Live {
             BARS[height.min(BARS.len() - 1)]
         };
         let meaning = if counts.failed == 0 { Meaning::Done } else { Meaning::Waiting };
-        Some(fact(
-            "tests",
-            Text::new().painted(meaning, newest.iter().map(bar).collect::<String>()).plain(words),
-        ))
+        let chart: String = newest.iter().map(bar).chain((!newest.is_empty()).then_some(' ')).collect();
+        Some(fact("tests", Text::new().painted(meaning, chart).plain(words)))
     }
 
     /// The conditions of the gate, those that do not hold first.
@@ -174,7 +175,12 @@ fn sign(holds: bool) -> Text {
 }
 
 /// What is used, each with its cap if there is one.
-fn used(state: &State, day: Option<&DayStand>) -> Vec<String> {
+fn used(state: &State, day: Option<&DayStand>, iterations: u64) -> Vec<String> {
+    let told = state.budget.tokens_used > 0 || state.cost.used_micros > 0 || state.unpriced_tokens() > 0;
+    let capped = state.budget.hard || state.cost.limit_micros.is_some();
+    if iterations > 0 && !told && !capped && day.is_none() {
+        return vec!["its agent does not tell".to_owned()];
+    }
     let tokens = match state.budget.hard {
         true => format!(
             "{} of {}",
@@ -201,7 +207,7 @@ fn used(state: &State, day: Option<&DayStand>) -> Vec<String> {
 }
 
 /// What is being done, or waited for, in words.
-fn doing_now(state: &State, status: &LoopStatus, doing: Option<&str>) -> String {
+fn doing_now(state: &State, status: &LoopStatus, doing: Option<&str>, at: Timestamp) -> String {
     if let (Some(words), Some(left)) = (&status.waiting_for, &status.countdown) {
         return format!("waits {left}: {words}");
     }
@@ -221,8 +227,17 @@ fn doing_now(state: &State, status: &LoopStatus, doing: Option<&str>) -> String 
             let input = serde_json::from_str(&call.input).unwrap_or_default();
             format!("{} {}", call.tool, segno_engine::core::call::subject(&input))
         }
-        None => state.last_action.clone().unwrap_or_else(|| status.next.clone()),
+        // What was done last was often before this agent began.
+        None => match state.run.as_ref().filter(|run| run.is_running()) {
+            Some(run) => format!("{} works, {}", run.agent, running(run.started_at, at)),
+            None => state.last_action.clone().unwrap_or_else(|| status.next.clone()),
+        },
     }
+}
+
+/// For how long, in whole seconds: what is redrawn each second should not flicker.
+fn running(since: Timestamp, at: Timestamp) -> String {
+    units::duration(Duration::from_secs((at.micros_since(since) / 1_000_000).max(1)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@ use serde_json::json;
 use super::*;
 use crate::output::style::Palette;
 
+fn at() -> Timestamp {
+    "2026-11-18T02:10:00Z".parse().unwrap()
+}
+
 /// A loop of several phases in the middle of its work.
 fn live() -> Live {
     let planned = ["RED", "GREEN", "REFACTOR", "DOCUMENT"].map(|name| json!({ "name": name }));
@@ -29,7 +33,7 @@ fn live() -> Live {
         },
     }))
     .unwrap();
-    let mut live = Live::of(&state, None, None, "2026-11-18T02:10:00Z".parse().unwrap()).unwrap();
+    let mut live = Live::of(&state, None, None, at()).unwrap();
     let gate: GateResult = serde_json::from_value(json!({
         "gate_1": false, "gate_2": false, "can_exit": false,
         "conditions": [
@@ -84,7 +88,7 @@ fn a_loop_that_waits_counts_down() {
         "cost": { "limit_micros": null, "used_micros": 0, "warn_percent": 80, "hard": false },
     }))
     .unwrap();
-    let words = doing_now(&state, &live.status, Some("measures: until"));
+    let words = doing_now(&state, &live.status, Some("measures: until"), at());
     assert_eq!(words, "waits 1h 47m 22s: limit of the plan: five_hour");
 }
 
@@ -121,7 +125,29 @@ fn a_loop_that_needs_a_person_says_so_and_not_what_was_done_last() {
     .unwrap();
     let status =
         LoopStatus { next: "halted; one iteration may be tried in 29m".to_owned(), ..live.status.clone() };
-    assert_eq!(doing_now(&state, &status, None), "halted; one iteration may be tried in 29m");
+    assert_eq!(doing_now(&state, &status, None, at()), "halted; one iteration may be tried in 29m");
     state.status = segno_engine::core::Status::Paused;
-    assert_eq!(doing_now(&state, &status, None), "created a");
+    assert_eq!(doing_now(&state, &status, None, at()), "created a");
+}
+
+/// While an agent thinks, what was done last is not what goes on; and one that tells no use has not worked for nothing.
+#[test]
+fn an_agent_that_thinks_works() {
+    let mut state: State = serde_json::from_value(json!({
+        "session_id": "session_20261118_023407_763889", "uid": "01932f6e-7c00-7000-8000-00805f9b34fb", "seq": 1,
+        "made_by": "loop", "project": { "path": "/p", "name": "p" }, "status": "active",
+        "last_action": "phase WORK",
+        "created_at": "2026-11-18T02:00:00Z", "updated_at": "2026-11-18T02:10:00Z",
+        "phase_since": "2026-11-18T02:05:00Z", "iteration": 0, "attempt": 1,
+        "budget": { "total_budget": 1, "tokens_used": 0, "warn_percent": 80, "hard": false },
+        "cost": { "limit_micros": null, "used_micros": 0, "warn_percent": 80, "hard": false },
+        "run": { "id": "r", "agent": "coder", "pid": 1, "process_start": 1, "seq": 1,
+            "started_at": "2026-11-18T02:08:55.4Z" },
+    }))
+    .unwrap();
+    assert_eq!(doing_now(&state, &live().status, None, at()), "coder works, 1m 04s");
+    assert_eq!(used(&state, None, 1), ["its agent does not tell"]);
+    assert_eq!(used(&state, None, 0), ["0 tok", "$0.00"], "nothing has ended yet");
+    state.budget.tokens_used = 5;
+    assert_eq!(used(&state, None, 1)[0], "5 tok");
 }

@@ -122,6 +122,14 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     for name in plan.phases.iter().filter_map(|phase| phase.agent.as_ref()).chain(&plan.limits.agents) {
         super::run::check_agent(context, name)?;
     }
+    let mut asked = Vec::new();
+    for wanted in plan.phases.iter().map(|phase| (phase.agent.clone(), phase.model.clone())) {
+        if !asked.contains(&wanted) {
+            let who = wanted.0.clone().map_or(Who::Usual, Who::Named);
+            super::run::warn_of_model(context, &settings, &who, wanted.1.as_deref())?;
+            asked.push(wanted);
+        }
+    }
     if let Some(queue) = plan.queue.as_ref().filter(|_| args.dry_run) {
         return queue::dry_run(context, &plan, queue, &settings);
     }

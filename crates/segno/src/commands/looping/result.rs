@@ -149,12 +149,16 @@ fn summary(state: &State) -> String {
         state.looping.as_ref().and_then(|looping| looping.tests.as_ref()).filter(|tests| tests.total > 0);
     let tests =
         tests.map_or_else(String::new, |tests| format!("   {} of {} tests pass", tests.passed, tests.total));
+    let (tokens, micros, unpriced) = (state.tokens.total(), state.cost.used_micros, state.unpriced_tokens());
+    let used = match iterations > 0 && tokens == 0 && micros == 0 {
+        // An agent that tells nothing has not worked for nothing.
+        true => "what it used its agent does not tell".to_owned(),
+        false => format!("{}   {}", units::tokens(tokens), units::money(micros, unpriced)),
+    };
     format!(
-        "  {} {}   {}{tests}   {}   {}",
+        "  {} {}   {}{tests}   {used}",
         state.status,
         short(state.session_id),
         units::things(iterations, "iteration"),
-        units::tokens(state.tokens.total()),
-        units::money(state.cost.used_micros, state.unpriced_tokens()),
     )
 }

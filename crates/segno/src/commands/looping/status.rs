@@ -63,8 +63,7 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
         gate_lines(context, gate)?;
     }
     printer.data(format!("  breaker    {}", breaker_words(&status.breaker)))?;
-    let cost = units::money(status.cost_micros, status.unpriced);
-    printer.data(format!("  used       {}   {cost}", units::tokens(status.tokens)))?;
+    printer.data(format!("  used       {}", used(&status)))?;
     if let Some(words) = &status.waiting_for {
         let left = status.countdown.as_deref().unwrap_or("until you say so");
         printer.data(format!("  waits      {left}: {words}"))?;
@@ -77,8 +76,10 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
             ))?;
         }
     }
-    for note in &status.notes {
-        printer.data(format!("  note       {note}"))?;
+    for (index, note) in status.notes.iter().enumerate() {
+        let again =
+            if index < status.told_before { "   (told again: its iteration was cut short)" } else { "" };
+        printer.data(format!("  note       {note}{again}"))?;
     }
     if let Some(line) = &status.line {
         printer.data(format!("  last       {line}"))?;
@@ -94,6 +95,15 @@ pub(in crate::commands) fn the_status(ctx: &CommandContext<'_>, state: &State) -
         let why = format!("{} is no loop", short(state.session_id));
         CommandError::new(ExitCode::Refused, "no_loop", why).hint("segno loop --help")
     })
+}
+
+/// What it used, in one line. An agent that tells nothing has not worked for nothing.
+pub(super) fn used(status: &LoopStatus) -> String {
+    if status.total > 0 && status.tokens == 0 && status.cost_micros == 0 {
+        return "its agent does not tell".to_owned();
+    }
+    let cost = units::money(status.cost_micros, status.unpriced);
+    format!("{}   {cost}", units::tokens(status.tokens))
 }
 
 /// The phases as a bar.
@@ -126,7 +136,8 @@ fn tests(status: &LoopStatus) -> Option<String> {
             BARS[height.min(BARS.len() - 1)]
         })
         .collect();
-    Some(format!("  tests      {chart} {} of {} pass, {} fail", counts.passed, counts.total, counts.failed))
+    let chart = if chart.is_empty() { chart } else { format!("{chart} ") };
+    Some(format!("  tests      {chart}{} of {} pass, {} fail", counts.passed, counts.total, counts.failed))
 }
 
 /// Each condition of a gate with its value.

@@ -43,6 +43,7 @@ pub(super) fn prepare(ctx: &CommandContext<'_>, args: &Args, feed: &Feed, stop: 
     let settings = settings(context, Some(ctx.engine.store_id()))?;
     let chosen = settings.choose(&who(args))?;
     refuse_for_command(args)?;
+    warn_of_model(context, &settings, &who(args), args.model.as_deref())?;
     let interactive = interactive::is_wanted(context, args, chosen.plain.is_some())?;
     let permissions = permissions::of_run(ctx, args, chosen.agent.as_ref(), interactive)?;
     let (prompt, item) = match interactive && !interactive::has_prompt(args) {
@@ -97,6 +98,21 @@ pub(super) fn prepare_resumed(
     let terminal = if interactive { interactive::terminal() } else { None };
     let intent = Intent { run_in, interactive, terminal, permissions, ..intent(ctx, args)? };
     Ok(ctx.engine.plan(chosen, intent, &settings, &Terminal::new(context), (feed, stop))?)
+}
+
+/// Says so if the model that somebody wants cannot be told to the agent.
+pub(in crate::commands) fn warn_of_model(
+    context: &Context,
+    settings: &LaunchSettings,
+    who: &Who,
+    model: Option<&str>,
+) -> Outcome {
+    if let Some(model) = model
+        && let Some(why) = settings.ignored_model(who, model)?
+    {
+        context.printer.warn(why);
+    }
+    Ok(())
 }
 
 /// Whether there is such an agent, before anything is done for it.
@@ -238,7 +254,11 @@ fn scratch(context: &Context) -> PathBuf {
 
 /// A command knows no models and takes no turns.
 fn refuse_for_command(args: &Args) -> Outcome {
-    let given = [("--model", args.model.is_some()), ("--max-turns", args.max_turns.is_some())];
+    let given = [
+        ("--model", args.model.is_some()),
+        ("--max-turns", args.max_turns.is_some()),
+        ("--no-hooks", args.no_hooks),
+    ];
     match given.iter().find(|(_, given)| *given && !args.command.is_empty()) {
         Some((flag, _)) => {
             let described = "an agent of your own: [agents.NAME] in the configuration (docs/config.md)";

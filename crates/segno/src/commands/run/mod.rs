@@ -18,6 +18,7 @@ pub(super) use interactive::has_terminal;
 pub(super) use interactive::need_terminal;
 pub(super) use launch::check_agent;
 pub(super) use launch::settings;
+pub(super) use launch::warn_of_model;
 pub use result::document;
 pub(in crate::commands) use signals::listen;
 pub use view::View;
