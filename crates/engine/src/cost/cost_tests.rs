@@ -58,6 +58,13 @@ fn three() -> Vec<RunRow> {
     ]
 }
 
+fn add_up(used: Vec<Used>, by: By, sessions: u64, prices: &Prices) -> Costs {
+    let zone = TimeZone::UTC;
+    let mut sums = Sums::new(by, &zone);
+    used.iter().for_each(|used| sums.add(used));
+    sums.finish(sessions, prices)
+}
+
 fn costs(by: By) -> Costs {
     let prices = Prices::built_in();
     let all = state(tokens(2_070, 207), 420);
@@ -88,6 +95,8 @@ fn by_anything() {
     assert_eq!(names(By::Run), ["r1", "r2", "r3"]);
     assert_eq!(names(By::Model), ["gpt-5", "claude-sonnet-4-5", "some-model"]);
     assert_eq!(names(By::Day), ["2026-11-18"]);
+    assert_eq!(names(By::Week), ["2026-11-16"]);
+    assert_eq!(names(By::Branch), ["(branch not known)"]);
     assert_eq!(names(By::Project), ["/shop"]);
     assert_eq!(names(By::Session).len(), 1);
 }
@@ -128,6 +137,9 @@ fn what_was_recorded_by_a_list_stays_and_zero_is_no_word_about_a_price() {
 #[test]
 fn a_day_is_one_of_the_user() {
     let zone = TimeZone::posix("EST5").unwrap();
+    let monday = |text: &str| week(text.parse().unwrap(), &zone);
+    assert_eq!(monday("2026-11-16T04:59:59Z"), "2026-11-09");
+    assert_eq!(monday("2026-11-16T05:00:00Z"), "2026-11-16");
     let at = |text: &str| day(text.parse().unwrap(), &zone);
     assert_eq!(at("2026-11-18T04:59:59Z"), "2026-11-17");
     assert_eq!(at("2026-11-18T05:00:00Z"), "2026-11-18");

@@ -4,6 +4,7 @@
 //! there again. What the agent itself says counts first; where it says nothing, list prices do, and it is shown how much
 //! of a sum they are. Tokens that nobody can price are shown as such, never as free.
 
+mod blocks;
 mod list;
 mod prices;
 
@@ -14,6 +15,7 @@ use segno_core::Event;
 use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::Timestamp;
 use segno_core::TokenUse;
 use segno_core::rows::RunRow;
 use segno_core::state::RunMark;
@@ -44,6 +46,12 @@ pub enum By {
     Model,
     /// Each day, by the user's clock.
     Day,
+    /// Each week, by its Monday.
+    Week,
+    /// Each five hours that a plan counts together: from the hour of the first use on.
+    Block,
+    /// Each branch of a project's repository.
+    Branch,
     /// Each project.
     Project,
     /// Each session.
@@ -93,7 +101,7 @@ pub struct Line {
 pub struct Costs {
     /// What the lines are made by.
     pub by: By,
-    /// The lines: the dearest first, days and runs by time.
+    /// The lines: the dearest first; days, weeks, blocks and runs by time.
     pub lines: Vec<Line>,
     /// All of them together.
     pub total: Sum,
@@ -108,30 +116,61 @@ struct Used {
     run: Option<RunRow>,
     session: String,
     project: String,
+    branch: Option<String>,
+    /// When it began; what was recorded by hand, when the session was last changed.
+    at: Timestamp,
     day: String,
+    week: String,
     sum: Sum,
 }
 
 impl Engine {
-    /// What the sessions that a filter lets through used and cost.
+    /// What the sessions that a filter lets through used and cost; with a time in it, only what began since then.
     ///
     /// # Errors
     /// If the record cannot be read.
     pub fn costs(&self, filter: &Filter, by: By, prices: &Prices) -> Result<Costs, Error> {
         let listing = self.listing(filter)?;
-        let mut used = Vec::new();
+        let mut sums = Sums::new(by, self.options.zone.get());
         for summary in &listing.sessions {
-            used.extend(self.used(summary.session_id, prices)?);
+            self.add_session(summary.session_id, filter.since, prices, &mut sums)?;
         }
-        Ok(add_up(used, by, listing.sessions.len() as u64, prices))
+        Ok(sums.finish(listing.sessions.len() as u64, prices))
     }
 
-    /// What one session used and cost.
+    /// What one session used and cost since some moment, or altogether.
     ///
     /// # Errors
     /// If there is no such session, or it cannot be read.
-    pub fn costs_of(&self, session: SessionId, by: By, prices: &Prices) -> Result<Costs, Error> {
-        Ok(add_up(self.used(session, prices)?, by, 1, prices))
+    pub fn costs_of(
+        &self,
+        session: SessionId,
+        since: Option<Timestamp>,
+        by: By,
+        prices: &Prices,
+    ) -> Result<Costs, Error> {
+        let mut sums = Sums::new(by, self.options.zone.get());
+        self.add_session(session, since, prices, &mut sums)?;
+        Ok(sums.finish(1, prices))
+    }
+
+    /// Adds a session's runs. One session is held in memory at a time.
+    fn add_session(
+        &self,
+        session: SessionId,
+        since: Option<Timestamp>,
+        prices: &Prices,
+        sums: &mut Sums<'_>,
+    ) -> Result<(), Error> {
+        let used = self.used(session, prices)?;
+        let used = used.into_iter().filter(|used| since.is_none_or(|since| used.at >= since));
+        match sums.by {
+            By::Block => self.add_blocks(session, used, since, sums),
+            _ => {
+                used.for_each(|used| sums.add(&used));
+                Ok(())
+            }
+        }
     }
 
     fn used(&self, session: SessionId, prices: &Prices) -> Result<Vec<Used>, Error> {
@@ -160,8 +199,16 @@ impl Engine {
 
 /// Everything that was used in a session: by its runs, and what was recorded beside them.
 fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices, zone: &TimeZone) -> Vec<Used> {
-    let session = state.session_id.to_string();
-    let project = state.project.path.clone();
+    let began = |at: Timestamp| Used {
+        run: None,
+        session: state.session_id.to_string(),
+        project: state.project.path.clone(),
+        branch: state.branch.clone(),
+        at,
+        day: day(at, zone),
+        week: week(at, zone),
+        sum: Sum::default(),
+    };
     let mut beside = state.tokens;
     let mut beside_micros = state.cost.used_micros;
     for below in state.below.values() {
@@ -181,14 +228,14 @@ fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices, zone: &TimeZone) -
         beside = beside.since(&tokens);
         let recorded = if going_on.is_some() { sum.micros } else { run.money().unwrap_or(0) };
         beside_micros = beside_micros.saturating_sub(recorded);
-        let day = day(run.started_at.unwrap_or(state.created_at), zone);
-        used.push(Used { run: Some(run), session: session.clone(), project: project.clone(), day, sum });
+        let at = run.started_at.unwrap_or(state.created_at);
+        used.push(Used { run: Some(run), sum, ..began(at) });
     }
     if beside.total() > 0 || beside_micros > 0 {
         // Somebody said what these cost, or nobody knows.
         let unpriced = if beside_micros > 0 { 0 } else { beside.total() };
         let sum = Sum { tokens: beside, micros: beside_micros, unpriced_tokens: unpriced, ..Sum::default() };
-        used.push(Used { run: None, session, project, day: day(state.updated_at, zone), sum });
+        used.push(Used { sum, ..began(state.updated_at) });
     }
     used
 }
@@ -236,44 +283,66 @@ pub(crate) fn day(at: segno_core::Timestamp, zone: &TimeZone) -> String {
     }
 }
 
-fn add_up(used: Vec<Used>, by: By, sessions: u64, prices: &Prices) -> Costs {
-    let mut lines: BTreeMap<String, Sum> = BTreeMap::new();
-    let mut total = Sum::default();
-    for used in used {
-        total.add(&used.sum);
-        lines.entry(used.name(by)).or_default().add(&used.sum);
+/// The Monday of its week, by the user's clock.
+fn week(at: Timestamp, zone: &TimeZone) -> String {
+    let Ok(moment) = jiff::Timestamp::from_microsecond(at.as_micros()) else { return day(at, zone) };
+    let date = moment.to_zoned(zone.clone()).date();
+    let since_monday = i64::from(date.weekday().to_monday_zero_offset());
+    date.checked_sub(jiff::Span::new().days(since_monday)).unwrap_or(date).to_string()
+}
+
+/// Sums in the making: what was added is not kept.
+struct Sums<'a> {
+    by: By,
+    zone: &'a TimeZone,
+    lines: BTreeMap<String, Sum>,
+    /// For blocks: what was used in each minute.
+    minutes: BTreeMap<i64, Sum>,
+    total: Sum,
+}
+
+impl<'a> Sums<'a> {
+    fn new(by: By, zone: &'a TimeZone) -> Self {
+        Self { by, zone, lines: BTreeMap::new(), minutes: BTreeMap::new(), total: Sum::default() }
     }
-    let mut lines: Vec<Line> = lines.into_iter().map(|(name, sum)| Line { name, sum }).collect();
-    match by {
-        By::Day | By::Run | By::Iteration => {}
-        By::Phase | By::Agent | By::Model | By::Project | By::Session => {
-            lines.sort_by_key(|line| std::cmp::Reverse((line.sum.micros, line.sum.tokens.total())));
+
+    fn add(&mut self, used: &Used) {
+        self.total.add(&used.sum);
+        self.lines.entry(used.name(self.by)).or_default().add(&used.sum);
+    }
+
+    fn finish(self, sessions: u64, prices: &Prices) -> Costs {
+        let Self { by, zone, lines, minutes, total } = self;
+        let named = |(name, sum)| Line { name, sum };
+        let mut lines: Vec<Line> = match by {
+            By::Block => blocks::blocks(minutes, zone).into_iter().map(named).collect(),
+            _ => lines.into_iter().map(named).collect(),
+        };
+        match by {
+            By::Day | By::Week | By::Block | By::Run | By::Iteration => {}
+            By::Phase | By::Agent | By::Model | By::Project | By::Session | By::Branch => {
+                lines.sort_by_key(|line| std::cmp::Reverse((line.sum.micros, line.sum.tokens.total())));
+            }
         }
+        let prices_as_of = (total.by_list_price_micros > 0).then(|| prices.as_of.clone());
+        Costs { by, lines, total, sessions, prices_as_of }
     }
-    let prices_as_of = (total.by_list_price_micros > 0).then(|| prices.as_of.clone());
-    Costs { by, lines, total, sessions, prices_as_of }
 }
 
 impl Used {
     fn name(&self, by: By) -> String {
-        let Some(run) = &self.run else {
-            return match by {
-                By::Day => self.day.clone(),
-                By::Project => self.project.clone(),
-                By::Session => self.session.clone(),
-                By::Phase | By::Iteration | By::Run | By::Agent | By::Model => {
-                    "(recorded by hand)".to_owned()
-                }
-            };
-        };
-        let phase = || run.phase.clone().unwrap_or_else(|| "(no phase)".to_owned());
+        let or = |word: &Option<String>, other: &str| word.clone().unwrap_or_else(|| other.to_owned());
+        let run = self.run.as_ref();
+        let of_run = |name: &dyn Fn(&RunRow) -> String| run.map_or("(recorded by hand)".to_owned(), name);
         match by {
-            By::Phase => phase(),
-            By::Iteration => format!("{} {:>3}", phase(), run.iteration),
-            By::Run => run.run.clone(),
-            By::Agent => run.agent.clone(),
-            By::Model => run.model.clone().unwrap_or_else(|| "(model not said)".to_owned()),
-            By::Day => self.day.clone(),
+            By::Phase => of_run(&|run| or(&run.phase, "(no phase)")),
+            By::Iteration => of_run(&|run| format!("{} {:>3}", or(&run.phase, "(no phase)"), run.iteration)),
+            By::Run => of_run(&|run| run.run.clone()),
+            By::Agent => of_run(&|run| run.agent.clone()),
+            By::Model => of_run(&|run| or(&run.model, "(model not said)")),
+            By::Day | By::Block => self.day.clone(),
+            By::Week => self.week.clone(),
+            By::Branch => or(&self.branch, "(branch not known)"),
             By::Project => self.project.clone(),
             By::Session => self.session.clone(),
         }

@@ -86,6 +86,8 @@ pub enum Symbol {
     Nothing,
     /// Something was left out.
     Ellipsis,
+    /// A piece of a bar in a chart.
+    Bar,
 }
 
 impl Symbol {
@@ -98,6 +100,7 @@ impl Symbol {
             Self::Step => ("▸", ">"),
             Self::Nothing => ("–", "-"),
             Self::Ellipsis => ("…", "..."),
+            Self::Bar => ("▇", "#"),
         }
     }
 }
