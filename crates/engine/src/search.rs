@@ -209,13 +209,17 @@ impl Engine {
         for gone in known.keys().filter(|session| !present.contains(session)) {
             index.drop_session(*gone)?;
         }
-        let behind: Vec<_> = sessions
+        let mut behind: Vec<_> = sessions
             .iter()
             .filter_map(|summary| {
                 let after = known.get(&summary.session_id).copied().unwrap_or(0);
                 (summary.seq > after).then_some((summary.session_id, after))
             })
             .collect();
+        // What was indexed last counts as the newest, and who has little time wants the newest.
+        if deadline.is_none() {
+            behind.reverse();
+        }
         let (mut done, mut added) = (0, 0);
         let of = behind.len() as u64;
         for (session, after) in &behind {

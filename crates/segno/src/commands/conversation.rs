@@ -12,6 +12,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::args::Page;
 use crate::command_context::CommandContext;
+use crate::command_context::short;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::output::Text;
@@ -54,6 +55,24 @@ pub(super) fn show(ctx: &CommandContext<'_>, session: SessionId, page: &Page) ->
         return Ok(());
     }
     context.page(&chat(context, &entries, page.full))
+}
+
+/// Shows the conversation of a session from a little before an event on, as whoever found that event wants to read it.
+///
+/// # Errors
+/// If it cannot be read or written.
+pub(super) fn show_at(ctx: &CommandContext<'_>, session: SessionId, seq: u64) -> Outcome {
+    const BEFORE: usize = 2;
+    let mut entries = ctx.engine.conversation(session)?;
+    // What a call printed belongs to the entry that the call began.
+    let at = entries.partition_point(|entry| entry.seq <= seq).saturating_sub(1);
+    drop(entries.drain(..at.saturating_sub(BEFORE)));
+    if entries.is_empty() {
+        ctx.context.printer.talk("it is no part of a conversation");
+        ctx.context.printer.hint(format!("segno log {} --after {}", short(session), seq.saturating_sub(1)));
+        return Ok(());
+    }
+    ctx.context.page(&chat(ctx.context, &entries, false))
 }
 
 /// Puts long texts in whole. One that cannot be read stays as it begins.

@@ -90,7 +90,7 @@ pub struct Args {
 /// FILE.conversation. Nothing is overwritten.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
-    after_help = "Examples:\n  segno import\n  segno import claude codex\n  segno import --report\n  segno import session.json.zst\n  segno import .prp-session"
+    after_help = "Examples:\n  segno import\n  segno import claude codex\n  segno import --report\n  segno import --watch\n  segno import session.json.zst\n  segno import .prp-session"
 )]
 pub struct ImportArgs {
     /// Agents, and files or folders
@@ -99,6 +99,9 @@ pub struct ImportArgs {
     /// Import nothing: say what agents keep, what they have deleted and what they delete this week
     #[arg(long)]
     pub report: bool,
+    /// Go on until you stop it: what agents write from now on is imported within seconds
+    #[arg(long, conflicts_with = "report")]
+    pub watch: bool,
     /// Keep the project that the file names, instead of this one
     #[arg(long)]
     pub keep_project: bool,
@@ -284,6 +287,11 @@ impl From<Format> for segno_engine::transfer::Format {
 pub fn import(context: &Context, args: &ImportArgs) -> Outcome {
     if let Some(wish) = super::history::wish(args)? {
         return super::history::run(context, args, wish);
+    }
+    if args.watch || args.report {
+        let what = if args.watch { "--watch" } else { "--report" };
+        let why = format!("{what} is about what agents keep themselves, and this is something else");
+        return Err(CommandError::usage(why).hint("segno import --watch   segno import claude --watch"));
     }
     let ctx = CommandContext::open_or_make(context)?;
     let config = context.config()?;

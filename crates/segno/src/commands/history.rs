@@ -26,6 +26,8 @@ use crate::output::units;
 
 /// What makes an import keep transcripts.
 const KEEP: &str = "segno config set archive.native true";
+/// How often agents' files are looked at by who watches.
+const WATCH: Duration = Duration::from_secs(2);
 /// How often progress is shown.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -57,6 +59,26 @@ pub(super) fn wish(args: &ImportArgs) -> Outcome<Option<Vec<HistoryWish>>> {
     Ok(Some(paths.into_iter().map(wish).collect()))
 }
 
+/// What one round of an import came to.
+#[derive(Default)]
+struct Round {
+    imports: Vec<AgentImport>,
+    taken: Duration,
+    indexed: Duration,
+}
+
+impl Round {
+    /// Whether anything is worth telling of one round of many.
+    fn is_news(&self) -> bool {
+        self.imports.iter().any(|import| import.new_sessions + import.grown + import.kept > 0)
+    }
+
+    fn took(&self) -> serde_json::Value {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        json!({ "import_ms": millis(self.taken), "index_ms": millis(self.indexed) })
+    }
+}
+
 /// Runs `segno import` of histories.
 ///
 /// # Errors
@@ -64,46 +86,82 @@ pub(super) fn wish(args: &ImportArgs) -> Outcome<Option<Vec<HistoryWish>>> {
 pub(super) fn run(context: &Context, args: &ImportArgs, wishes: Vec<HistoryWish>) -> Outcome {
     let ctx = CommandContext::open_or_make(context)?;
     let agents: Vec<String> = wishes.iter().flat_map(|wish| wish.agents.clone()).collect();
-    let mut imports: Vec<AgentImport> = Vec::new();
-    if !args.report {
-        let shown = Cell::new(None::<Instant>);
-        let due = || {
-            let due = context.printer.redraws() && shown.get().is_none_or(|at| at.elapsed() >= PACE);
-            if due {
-                shown.set(Some(Instant::now()));
-            }
-            due
-        };
-        for wish in &wishes {
-            let imported = ctx.engine.import_history(wish, &mut |progress| {
-                if progress.of > 0 && due() {
-                    let (read, all) = (units::bytes(progress.bytes), units::bytes(progress.of_bytes));
-                    let line = format!(
-                        "{}   {} of {} files   {read} of {all}",
-                        progress.agent, progress.done, progress.of
-                    );
-                    context.printer.block(&[line.into()]);
-                }
-            });
-            context.printer.clear_status();
-            imports.extend(imported?);
-        }
-        ctx.engine.index_all(&mut |done, of| {
-            if of > 0 && due() {
-                context.printer.block(&[format!("indexing   {done} of {of} sessions").into()]);
-            }
-        })?;
-        context.printer.clear_status();
-    }
+    let round = if args.report { Round::default() } else { round(&ctx, &wishes)? };
     let at_home = wishes.iter().all(|wish| wish.path.is_none());
     let reports = if at_home { ctx.engine.history_report(&agents)? } else { Vec::new() };
-    if context.printer.is_json() {
-        context.printer.json(&json!({ "agents": imports, "report": reports }))?;
+    let (imports, printer) = (&round.imports, &context.printer);
+    if args.watch {
+        tell_round(context, &round, &reports, true)?;
+        printer.talk("watching; Ctrl-C ends it, and nothing is lost by that");
+        loop {
+            std::thread::sleep(WATCH);
+            let round = self::round(&ctx, &wishes)?;
+            tell_round(context, &round, &[], false)?;
+        }
+    }
+    if printer.is_json() {
+        printer.json(&json!({ "agents": imports, "report": reports, "took": round.took() }))?;
     } else {
-        tell(context, args.report, &imports, &reports)?;
+        tell(context, args.report, imports, &reports)?;
     }
     ctx.finish();
     Ok(())
+}
+
+/// Tells of the first round of many, and of others if there is news.
+fn tell_round(context: &Context, round: &Round, reports: &[AgentReport], is_first: bool) -> Outcome {
+    let printer = &context.printer;
+    if printer.is_json() {
+        if is_first || round.is_news() {
+            let line = json!({ "agents": round.imports, "report": reports, "took": round.took() });
+            printer.json_line(&line)?;
+        }
+    } else if is_first {
+        tell(context, false, &round.imports, reports)?;
+    } else {
+        let changed = |import: &&AgentImport| import.new_sessions + import.grown + import.kept > 0;
+        for import in round.imports.iter().filter(changed) {
+            printer.data(summary(import))?;
+        }
+    }
+    printer.flush()
+}
+
+/// Imports what there is, and brings the index up to date.
+fn round(ctx: &CommandContext<'_>, wishes: &[HistoryWish]) -> Outcome<Round> {
+    let context = ctx.context;
+    let (begun, mut round) = (Instant::now(), Round::default());
+    let shown = Cell::new(None::<Instant>);
+    let due = || {
+        let due = context.printer.redraws() && shown.get().is_none_or(|at| at.elapsed() >= PACE);
+        if due {
+            shown.set(Some(Instant::now()));
+        }
+        due
+    };
+    for wish in wishes {
+        let imported = ctx.engine.import_history(wish, &mut |progress| {
+            if progress.of > 0 && due() {
+                let (read, all) = (units::bytes(progress.bytes), units::bytes(progress.of_bytes));
+                let line = format!(
+                    "{}   {} of {} files   {read} of {all}",
+                    progress.agent, progress.done, progress.of
+                );
+                context.printer.block(&[line.into()]);
+            }
+        });
+        context.printer.clear_status();
+        round.imports.extend(imported?);
+    }
+    round.taken = begun.elapsed();
+    ctx.engine.index_all(&mut |done, of| {
+        if of > 0 && due() {
+            context.printer.block(&[format!("indexing   {done} of {of} sessions").into()]);
+        }
+    })?;
+    round.indexed = begun.elapsed().saturating_sub(round.taken);
+    context.printer.clear_status();
+    Ok(round)
 }
 
 fn tell(context: &Context, only_report: bool, imports: &[AgentImport], reports: &[AgentReport]) -> Outcome {

@@ -10,6 +10,7 @@ use segno_engine::search::SearchWish;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
 use crate::context::Context;
+use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::output::Text;
 use crate::output::style::Meaning;
@@ -31,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// seconds is said; the next search goes on with it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
-    after_help = "Examples:\n  segno search drop redis\n  segno search '\"out of memory\" agent:codex since:30d'\n  segno search tool:Bash migrate --here"
+    after_help = "Examples:\n  segno search drop redis\n  segno search '\"out of memory\" agent:codex since:30d'\n  segno search tool:Bash migrate --here\n  segno search --open drop redis"
 )]
 pub struct Args {
     /// What to look for
@@ -40,6 +41,9 @@ pub struct Args {
     /// Only in sessions of this project
     #[arg(long)]
     pub here: bool,
+    /// Open the conversation at the best text, or at the N-th: --open=2
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    pub open: Option<usize>,
     /// Show at most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: u32,
@@ -58,10 +62,24 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         patience: Some(PATIENCE),
     };
     let found = ctx.engine.search(&wish)?;
+    if context.printer.is_json() && args.open.is_some() {
+        return Err(CommandError::usage("--open is for people; with --json each text says where it is"));
+    }
     if context.printer.is_json() {
         return context.printer.json(&found);
     }
-    show(context, &found)
+    let Some(number) = args.open else { return show(context, &found) };
+    match found.hits.get(number.saturating_sub(1)) {
+        Some(hit) => {
+            context.printer.talk(head(hit));
+            super::conversation::show_at(&ctx, hit.session_id, hit.seq)
+        }
+        None => {
+            let found = units::things(found.hits.len() as u64, "text");
+            Err(CommandError::failure("not_found", format!("{found} found: there is nothing to open"))
+                .hint("segno search WORDS   without --open shows what there is"))
+        }
+    }
 }
 
 fn show(context: &Context, found: &Findings) -> Outcome {

@@ -1,7 +1,10 @@
 //! `segno search`, and `segno import` of histories, as somebody types them.
 
+use std::io::BufRead as _;
+
 use serde_json::Value;
 
+use crate::common::SEGNO;
 use crate::common::TestEnv;
 
 fn hits(found: &Value) -> Vec<&Value> {
@@ -118,6 +121,12 @@ fn a_history_is_taken_in_once() {
     assert!(kinds(&found).contains(&"prompt"), "{found:#}");
     let session = found["hits"][0]["session_id"].as_str().unwrap().to_owned();
     assert!(session.starts_with("session_20260301_100000"), "it is as old as the conversation");
+    let opened = env.ok(&["search", "--open", "one process is enough"]).stdout;
+    assert!(
+        opened.contains("shall we drop redis?") && opened.contains("yes, one process is enough"),
+        "{opened}"
+    );
+    assert_eq!(env.run(&["search", "--open=2", "one process is enough"]).code, 1);
     let state = env.json(&["state", &session]);
     assert_eq!((&state["status"], &state["topic"]), (&"paused".into(), &"shall we drop redis?".into()));
     assert_eq!(state["run"]["native_id"], id);
@@ -191,4 +200,88 @@ fn damage_is_read_around() {
         assert_eq!(totals(&env), (20, 14), "{name}");
         assert_eq!(env.read("home/x/0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00.jsonl"), content, "{name}");
     }
+}
+
+/// What was begun before does not count, though its session went on since.
+#[test]
+fn costs_since_by_week_block_and_as_csv() {
+    let mut env = TestEnv::new();
+    env.set("TZ", "UTC");
+    let line = |n: usize, at: &str, model: &str| {
+        LINES
+            .lines()
+            .nth(1)
+            .unwrap()
+            .replace("m-1", &format!("m-{n}"))
+            .replace("u-2", &format!("u-{}", n + 1))
+            .replace("2026-03-01T10:00:05", at)
+            .replace("claude-opus-5-5", model)
+    };
+    let now = env.json(&["new", "clock"])["session_id"].as_str().unwrap().to_owned();
+    let today = format!("{}-{}-{}", &now[8..12], &now[12..14], &now[14..16]);
+    let all = [
+        line(1, "2026-03-01T10:00:05", "claude-sonnet-4-5"),
+        line(2, "2026-03-01T14:59:59", "claude-sonnet-4-5"),
+        line(3, "2026-03-01T15:00:00", "claude-sonnet-4-5"),
+        line(4, &format!("{today}T00:00:00"), "claude-haiku-4-5"),
+    ];
+    let first = LINES.lines().next().unwrap();
+    let prompt = first.replace("u-1\"", "u-5\"").replace("2026-03-01T10:00:00", &format!("{today}T00:00:00"));
+    let text = [&[first.to_owned()], &all[..3], &[prompt], &all[3..]].concat().join("\n");
+    env.write("home/.claude/projects/-srv-shop/S.jsonl", &format!("{text}\n"));
+    env.json(&["import", "claude"]);
+    let lines = |args: &[&str]| -> Vec<(String, u64)> {
+        let cost = env.json(&[&["cost", "--everywhere"], args].concat());
+        let lines = cost["lines"].as_array().unwrap().iter();
+        lines
+            .map(|line| {
+                (line["name"].as_str().unwrap().to_owned(), line["tokens"]["input"].as_u64().unwrap())
+            })
+            .collect()
+    };
+    let named = |names: &[(&str, u64)]| -> Vec<(String, u64)> {
+        names.iter().map(|(name, used)| ((*name).to_owned(), *used)).collect()
+    };
+    assert_eq!(lines(&["--by", "day"]), named(&[("2026-03-01", 30), (&today, 10)]));
+    assert_eq!(lines(&["--by", "day", "--since", "2d"]), named(&[(&today, 10)]));
+    assert_eq!(lines(&["--by", "week"])[0], ("2026-02-23".to_owned(), 30));
+    assert_eq!(
+        lines(&["--by", "block"]),
+        named(&[("2026-03-01 10:00", 20), ("2026-03-01 15:00", 10), (&format!("{today} 00:00"), 10)])
+    );
+    assert_eq!(lines(&["--by", "block", "--since", "2d"]), named(&[(&format!("{today} 00:00"), 10)]));
+    let csv = env.ok(&["cost", "--everywhere", "--by", "day", "--csv"]).stdout;
+    let expected = "day,runs,input,output,cache_read,cache_write,other,dollars,by_list_price,unpriced_tokens,estimated\n\
+                    \"2026-03-01\",1,30,21,15,0,0,0.000410,0.000410,0,false\n";
+    assert!(csv.starts_with(expected), "{csv}");
+}
+
+/// What an agent writes while somebody watches is there without another command.
+#[test]
+fn watching_follows() {
+    let env = TestEnv::new();
+    let place = "home/.claude/projects/-srv-shop/0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00.jsonl";
+    env.write(place, LINES);
+    let mut command = env.command(SEGNO);
+    let mut child = command
+        .args(["import", "--watch", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut claude = || -> Value {
+        let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        line["agents"][0].clone()
+    };
+    assert_eq!(claude()["new_sessions"], 1);
+    let more = LINES.lines().nth(1).unwrap().replace("m-1", "m-2").replace("u-2", "u-3");
+    env.write(place, &format!("{LINES}{more}\n"));
+    assert_eq!(claude()["grown"], 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(totals(&env), (20, 14));
+    assert_eq!(env.json(&["import"])["agents"][0]["events"], 0);
+    let refused = env.run(&["import", "no-such-file.json", "--watch"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
 }

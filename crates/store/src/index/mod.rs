@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::OptionalExtension as _;
 use segno_core::StoreId;
 
 use crate::Error;
@@ -109,10 +110,18 @@ impl Index {
             .map_err(sql)?;
         connection.execute_batch(TABLES).map_err(sql)?;
         for (name, value) in [("form", FORM.to_owned()), ("store", store.to_string())] {
-            connection.execute("INSERT OR IGNORE INTO about VALUES (?1, ?2)", (name, &value)).map_err(sql)?;
-            let found: String = connection
-                .query_row("SELECT value FROM about WHERE name = ?1", [name], |row| row.get(0))
-                .map_err(sql)?;
+            let ask = || -> rusqlite::Result<Option<String>> {
+                let told =
+                    connection.query_row("SELECT value FROM about WHERE name = ?1", [name], |row| row.get(0));
+                told.optional()
+            };
+            // Who only looks does not wait for whoever writes.
+            if ask().map_err(sql)?.is_none() {
+                connection
+                    .execute("INSERT OR IGNORE INTO about VALUES (?1, ?2)", (name, &value))
+                    .map_err(sql)?;
+            }
+            let found = ask().map_err(sql)?.unwrap_or_default();
             if found != value {
                 return Ok(None);
             }

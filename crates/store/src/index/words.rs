@@ -14,6 +14,9 @@ use crate::Error;
 const EVENTS: i64 = 1 << 36;
 /// How many of the best hits are weighed by their age.
 const WEIGHED: i64 = 500;
+/// How many texts are ranked. Of words that more texts have, those that were indexed last: what is in so many texts says
+/// little about any of them, and ranking a million would take a second.
+const RANKED: i64 = 10_000;
 
 /// A text to be found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,6 +113,7 @@ impl Index {
                 rows.execute((id, doc.at_us, doc.kind)).map_err(sql)?;
             }
         }
+        count_texts(&tx, i64::try_from(docs.len()).unwrap_or(0)).map_err(sql)?;
         tx.execute(
             "UPDATE indexed SET seq = ?2 WHERE pk = ?1",
             (pk, i64::try_from(upto).unwrap_or(i64::MAX)),
@@ -137,7 +141,8 @@ impl Index {
                 range,
             )
             .map_err(sql)?;
-            tx.execute("DELETE FROM docs WHERE id >= ?1 AND id < ?2", range).map_err(sql)?;
+            let gone = tx.execute("DELETE FROM docs WHERE id >= ?1 AND id < ?2", range).map_err(sql)?;
+            count_texts(&tx, -i64::try_from(gone).unwrap_or(0)).map_err(sql)?;
             tx.execute("DELETE FROM indexed WHERE pk = ?1", [pk]).map_err(sql)?;
             tx.execute("INSERT INTO words (words) VALUES ('optimize')", []).map_err(sql)?;
         }
@@ -149,7 +154,9 @@ impl Index {
     /// # Errors
     /// If the index cannot be written.
     pub fn drop_words(&self) -> Result<(), Error> {
-        self.sql(self.connection.execute_batch("DROP TABLE words; DELETE FROM docs; DELETE FROM indexed;"))?;
+        self.sql(self.connection.execute_batch(
+            "DROP TABLE words; DELETE FROM docs; DELETE FROM indexed; DELETE FROM about WHERE name = 'texts';",
+        ))?;
         self.sql(self.connection.execute_batch(super::TABLES))?;
         self.sql(self.connection.execute_batch("VACUUM"))?;
         self.sql(self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())))
@@ -160,7 +167,17 @@ impl Index {
     /// # Errors
     /// If the index cannot be read.
     pub fn texts(&self) -> Result<u64, Error> {
-        self.sql(self.connection.query_row("SELECT count(*) FROM docs", [], |row| row.get(0)))
+        let known: Option<u64> = self.sql(
+            self.connection
+                .query_row("SELECT CAST(value AS INTEGER) FROM about WHERE name = 'texts'", [], |row| {
+                    row.get(0)
+                })
+                .optional(),
+        )?;
+        match known {
+            Some(texts) => Ok(texts),
+            None => self.sql(self.connection.query_row("SELECT count(*) FROM docs", [], |row| row.get(0))),
+        }
     }
 
     /// The texts that fit, the best first: those that fit well, and of these the newer.
@@ -179,11 +196,7 @@ impl Index {
                 self.sql(put.execute([session.to_string()]))?;
             }
         }
-        let mut text = format!(
-            "SELECT words.rowid, bm25(words, 1.0, 4.0, 4.0), docs.at_us, docs.kind, indexed.session
-             FROM words JOIN docs ON docs.id = words.rowid JOIN indexed ON indexed.pk = words.rowid / {EVENTS}
-             WHERE words MATCH ?1"
-        );
+        let mut text = String::from("words MATCH ?1");
         if query.sessions.is_some() {
             text.push_str(&format!(" AND words.rowid / {EVENTS} IN (SELECT pk FROM temp.wanted)"));
         }
@@ -200,7 +213,21 @@ impl Index {
                 .collect();
             text.push_str(&format!(" AND docs.kind IN ({})", kinds.join(",")));
         }
-        text.push_str(&format!(" ORDER BY 2 LIMIT {WEIGHED}"));
+        // Only then a text's own row is needed before it is ranked.
+        let narrows = query.since_us.is_some() || !query.kinds.is_empty();
+        let from = if narrows { "words JOIN docs ON docs.id = words.rowid" } else { "words" };
+        let bound = format!(
+            "SELECT words.rowid FROM {from} WHERE {text} ORDER BY words.rowid DESC LIMIT 1 OFFSET {RANKED}"
+        );
+        let bound: Option<i64> =
+            self.sql(self.connection.query_row(&bound, [&query.words], |row| row.get(0)).optional())?;
+        let bound = bound.unwrap_or(-1);
+        let text = format!(
+            "SELECT best.id, best.fit, docs.at_us, docs.kind, indexed.session FROM
+               (SELECT words.rowid AS id, bm25(words, 1.0, 4.0, 4.0) AS fit FROM {from}
+                WHERE {text} AND words.rowid > {bound} ORDER BY 2 LIMIT {WEIGHED}) AS best
+             JOIN docs ON docs.id = best.id JOIN indexed ON indexed.pk = best.id / {EVENTS} ORDER BY 2"
+        );
         let mut ask = self.sql(self.connection.prepare(&text))?;
         let read = |row: &rusqlite::Row<'_>| {
             let (id, rank): (i64, f64) = (row.get(0)?, row.get(1)?);
@@ -220,6 +247,18 @@ impl Index {
         hits.truncate(query.limit);
         Ok(hits)
     }
+}
+
+/// Counts texts that were added, or taken out: to count the rows takes a while when there are a million.
+fn count_texts(tx: &rusqlite::Transaction<'_>, more: i64) -> rusqlite::Result<()> {
+    let counted = tx.execute(
+        "UPDATE about SET value = CAST(CAST(value AS INTEGER) + ?1 AS TEXT) WHERE name = 'texts'",
+        [more],
+    )?;
+    if counted == 0 {
+        tx.execute("INSERT INTO about SELECT 'texts', CAST(count(*) AS TEXT) FROM docs", [])?;
+    }
+    Ok(())
 }
 
 /// What is of today counts twice, and less with each month.

@@ -228,3 +228,49 @@ fn cut_anywhere(#[values("claude", "codex", "gemini")] agent: &'static str) {
         assert_eq!(events(&bytes[third..cut]), events(&bytes[third..*whole]), "{cut}");
     }
 }
+
+/// Whatever happened to a transcript of a real agent: what is whole in it counts, once, and the file stays as it is.
+#[rstest]
+fn damaged_in_every_way(#[values("claude", "codex", "gemini")] agent: &'static str) {
+    let Some(real) = Real::new(agent, script(), Patience::default()) else { return };
+    real.hand("make the first", None);
+    let path = real.transcripts().pop().unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let taken_in = |name: &str, bytes: &[u8]| {
+        let dir = real.lab.home.path().join("variants").join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = dir.join(path.file_name().unwrap());
+        std::fs::write(&file, bytes).unwrap();
+        let store = format!("sqlite:{}", dir.join("s.db").display());
+        let import = real.lab.json(&["--store", &store, "import", file.to_str().unwrap()]);
+        let cost = real.lab.json(&["--store", &store, "cost", "--everywhere"]);
+        assert!(std::fs::read(&file).unwrap() == bytes, "{name}: the original is as it was");
+        let one = real.imported(&import);
+        (one["events"].as_u64().unwrap(), cost["total"]["tokens"].clone(), one["damage"].clone())
+    };
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let middle = lines.len() / 2;
+    let without = [&lines[..middle], &lines[middle + 1..]].concat().concat();
+    let at: usize = lines[..middle].iter().map(|line| line.len()).sum();
+    let mut hole = whole.clone();
+    hole[at + 5..at + lines[middle].len() - 5].fill(0);
+    let mut glued = whole.clone();
+    glued.remove(at + lines[middle].len() - 1);
+    let crlf = lines.iter().flat_map(|line| [&line[..line.len() - 1], b"\r\n".as_slice()].concat()).collect();
+    let twice = lines.iter().flat_map(|line| [*line, *line].concat()).collect();
+    let huge = [&whole[..at], b"{\"x\":\"", &vec![b'y'; 200 << 20], b"\"}\n", &whole[at..]].concat();
+
+    let (events, tokens, damage) = taken_in("whole", &whole);
+    assert!(damage.as_object().unwrap().values().all(|count| *count == 0), "{damage}");
+    let less = taken_in("without", &without);
+    for (name, bytes, expected) in [
+        ("hole", hole, (less.0, &less.1)),
+        ("glued", glued, (events, &tokens)),
+        ("crlf", crlf, (events, &tokens)),
+        ("twice", twice, (events, &tokens)),
+        ("huge", huge, (events, &tokens)),
+    ] {
+        let found = taken_in(name, &bytes);
+        assert_eq!((found.0, &found.1), expected, "{name}: {}", found.2);
+    }
+}
