@@ -5,6 +5,7 @@
 
 mod agent;
 mod count;
+mod history;
 mod layouts;
 mod looping;
 
@@ -39,7 +40,7 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 10] = [
+    let parts: [(&str, Part); 11] = [
         ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
@@ -50,6 +51,7 @@ fn main() {
         ("real", Bench::real),
         ("loop", Bench::looping),
         ("layouts", Bench::layouts),
+        ("history", Bench::history),
     ];
     let only = std::env::var("SEGNO_BENCH_ONLY").ok();
     for (name, part) in parts {
