@@ -16,6 +16,10 @@ bench *PARTS:
 release:
     ./scripts/release
 
+# archives, installer, npm packages, checksums: what a release is made of
+dist *ARGS:
+    ./scripts/dist {{ARGS}}
+
 # 500 kills during appends, thousands of sessions at once: minutes, not seconds
 campaign:
     ./scripts/campaign

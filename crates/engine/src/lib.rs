@@ -39,6 +39,7 @@ pub mod hook;
 pub mod hook_file;
 mod inside;
 pub mod install;
+pub mod installer;
 pub mod launch;
 pub mod layout;
 pub mod lease;

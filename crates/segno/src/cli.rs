@@ -161,6 +161,8 @@ pub enum Command {
     Config(commands::config::Args),
     Trust(commands::trust::Args),
     Mcp(commands::mcp::Args),
+    #[command(name = "self")]
+    SelfCommand(commands::own::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
     Help(commands::help::Args),
@@ -229,7 +231,7 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
     ),
     ("Order", &["tag", "rename", "pin", "unpin", "archive", "unarchive"]),
     ("Keep", &["export", "import", "rescue", "layout", "backup", "cleanup", "du", "rm", "forget", "doctor"]),
-    ("Set up", &["init", "uninit", "config", "trust", "mcp", "completions", "man", "help"]),
+    ("Set up", &["init", "uninit", "config", "trust", "mcp", "self", "completions", "man", "help"]),
 ];
 
 /// The whole tree. Its help shows what people need and says where the rest is.

@@ -181,6 +181,27 @@ pub fn uninit(context: &Context, args: &UninitArgs) -> Outcome {
     apply(context, &installer, plans, &change)
 }
 
+/// Takes everything of ours out of the user's settings, for a program that is about to be removed. Hooks that stay do
+/// nothing without it, so that what fails here is only told.
+pub(super) fn take_out(context: &Context) {
+    let installer = installer_for(context, Scope::User);
+    let plans = agents::watched().into_iter().map(|name| installer.plan_removal(name));
+    for plan in plans.chain(installer.plan_plugin_removal().map(Ok)) {
+        match plan.and_then(|plan| {
+            if plan.is_empty() { Ok(None) } else { installer.carry_out(&plan).map(|()| Some(plan)) }
+        }) {
+            Ok(None) => {}
+            Ok(Some(plan)) => {
+                context.printer.talk(Text::new().painted(Meaning::Done, format!("{} taken out", plan.agent)));
+            }
+            Err(why) => {
+                let why = error(&why);
+                context.printer.warn_with(why.to_string(), why.hints());
+            }
+        }
+    }
+}
+
 /// What puts hooks in and takes them out, for the scope that the command line names.
 fn installer(context: &Context) -> Installer {
     let scope = match &context.global.project {

@@ -46,6 +46,7 @@ pub mod metric;
 pub mod new;
 pub mod observe;
 pub mod output;
+pub mod own;
 pub mod parse;
 pub mod phase;
 pub mod rescue;
@@ -168,6 +169,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Uninit(args) => init::uninit(context, args),
         Command::Config(args) => config::run(context, args),
         Command::Trust(args) => trust::run(context, args),
+        Command::SelfCommand(args) => own::run(context, args),
         Command::Completions(args) => completions::run(context, args),
         Command::Man(args) => man::run(context, args),
         Command::Help(args) => context.printer.help(&help::text(args)?),
@@ -186,6 +188,7 @@ fn guarded(command: &Command) -> Option<&'static str> {
         Command::Cleanup(_) => "remove sessions",
         Command::Rescue(args) if !args.dry_run => "put transcripts back",
         Command::Unpin(_) => "unpin sessions",
+        Command::SelfCommand(args) if args.changes() => "replace or remove this program",
         Command::Trust(args) if args.accepts() => "trust a project for you",
         Command::Checkpoint(args) if args.removes() => "remove snapshots",
         Command::Resume(args) if args.reset_breaker => "close a breaker",
@@ -312,6 +315,7 @@ fn records(command: &Command) -> bool {
         | Command::Uninit(_)
         | Command::Config(_)
         | Command::Trust(_)
+        | Command::SelfCommand(_)
         | Command::Completions(_)
         | Command::Man(_)
         | Command::Help(_) => false,

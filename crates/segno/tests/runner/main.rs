@@ -11,6 +11,7 @@ mod damage;
 mod day;
 mod demo;
 mod detect;
+mod dist;
 mod docs;
 mod earlier;
 mod going_back;
