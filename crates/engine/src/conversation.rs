@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use segno_core::Event;
 use segno_core::List;
 use segno_core::SessionId;
+use segno_core::State;
 use segno_core::Text;
 use segno_core::Timestamp;
 use segno_core::call::subject;
@@ -22,6 +23,8 @@ use crate::Error;
 
 /// How many events are read at once.
 const PAGE: usize = 500;
+/// How many entries are kept at least of a conversation that is followed.
+const KEPT: usize = 1_000;
 
 /// One thing in a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -101,8 +104,7 @@ impl Engine {
     /// # Errors
     /// If there is no such session, or it cannot be read.
     pub fn conversation(&self, session: SessionId) -> Result<Vec<Entry>, Error> {
-        let root = self.load(session)?.state.project.path;
-        let mut told = Told { root: format!("{}/", root.trim_end_matches('/')), ..Told::default() };
+        let mut told = Told::of(&self.load(session)?.state);
         let mut after = 0;
         loop {
             let rows = self.events(session, after, PAGE)?;
@@ -124,6 +126,51 @@ impl Engine {
     }
 }
 
+/// The end of a conversation, followed as it grows. What is kept of it is bounded.
+pub struct Following {
+    session: SessionId,
+    told: Told,
+    after: u64,
+}
+
+impl Following {
+    /// Begins with the last events of a session, at most so many.
+    pub fn the_last(state: &State, events: u64) -> Self {
+        let after = state.seq.saturating_sub(events);
+        Self { session: state.session_id, told: Told::of(state), after }
+    }
+
+    /// The session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Reads on; true if there was something.
+    ///
+    /// # Errors
+    /// If there is no such session any more, or it cannot be read.
+    pub fn read_on(&mut self, engine: &Engine) -> Result<bool, Error> {
+        let before = self.after;
+        loop {
+            let rows = engine.events(self.session, self.after, PAGE)?;
+            let Some(last) = rows.last() else { return Ok(self.after > before) };
+            self.after = last.seq();
+            for row in rows {
+                let EventRow::Whole(stored) = row else { continue };
+                if let Ok(event) = stored.event() {
+                    self.told.take(stored.seq, stored.at, event);
+                }
+            }
+            self.told.forget_all_but(KEPT);
+        }
+    }
+
+    /// What was read, the oldest first.
+    pub fn entries(&self) -> &[Entry] {
+        &self.told.entries
+    }
+}
+
 /// What was read so far.
 #[derive(Default)]
 struct Told {
@@ -137,6 +184,22 @@ struct Told {
 }
 
 impl Told {
+    fn of(state: &State) -> Self {
+        let root = format!("{}/", state.project.path.trim_end_matches('/'));
+        Self { root, ..Self::default() }
+    }
+
+    /// Forgets the oldest entries if there are more than twice as many.
+    fn forget_all_but(&mut self, most: usize) {
+        if self.entries.len() <= most * 2 {
+            return;
+        }
+        let gone = self.entries.len() - most;
+        self.entries.drain(..gone);
+        self.calls.retain(|_, index| *index >= gone);
+        self.calls.values_mut().for_each(|index| *index -= gone);
+    }
+
     fn put(&mut self, seq: u64, at: Timestamp, what: Spoken) {
         self.entries.push(Entry { seq, at, what });
     }

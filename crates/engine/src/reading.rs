@@ -37,6 +37,15 @@ impl Engine {
         Ok(self.store().wait_after(session, after, most)?)
     }
 
+    /// A number that is another one after somebody else has recorded something, in whichever session. What this engine
+    /// records itself may leave it as it is.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn change_mark(&self) -> Result<u64, Error> {
+        Ok(self.store().change_mark()?)
+    }
+
     /// A page of a list, and how long the list is.
     ///
     /// # Errors

@@ -111,6 +111,7 @@ pub enum Command {
     Diff(commands::diff::DiffArgs),
     Rollback(commands::undo::RollbackArgs),
 
+    Top(commands::top::Args),
     Ls(commands::ls::Args),
     Tag(commands::arrange::TagArgs),
     Rename(commands::arrange::RenameArgs),
@@ -171,7 +172,7 @@ pub enum Command {
 /// What people need, for the first page of the help: everything else is one step away.
 pub const COMMON: &[(&str, &[&str])] = &[
     ("Run an agent", &["run", "loop", "resume", "tail", "stop"]),
-    ("Look", &["ls", "show", "log", "search"]),
+    ("Look", &["top", "ls", "show", "log", "search"]),
     ("Go back", &["undo", "diff", "checkpoint"]),
     ("Keep track by hand", &["new"]),
     ("Set up", &["init", "doctor"]),
@@ -207,7 +208,10 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Go back", &["checkpoint", "undo", "redo", "diff", "rollback"]),
-    ("Look", &["ls", "show", "log", "search", "tail", "history", "state", "statusline", "cost", "parse"]),
+    (
+        "Look",
+        &["top", "ls", "show", "log", "search", "tail", "history", "state", "statusline", "cost", "parse"],
+    ),
     (
         "Record",
         &[

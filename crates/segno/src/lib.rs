@@ -16,9 +16,11 @@ pub mod hook;
 pub mod log_file;
 mod mcp;
 pub mod output;
+mod perform;
 pub mod recent;
 mod setup;
 pub mod signals;
+mod top;
 
 pub use segno_engine::run::GUARD;
 pub use segno_files as files;

@@ -114,6 +114,10 @@ pub trait Store: Send + Sync {
     /// Waits until the session has an event after `seq` or the time is over; answers with its newest `seq`.
     fn wait_after(&self, session: SessionId, seq: u64, timeout: Duration) -> Result<u64, Error>;
 
+    /// A number that is another one after somebody else has written to the store, for whoever looks at it again and again.
+    /// What this process writes itself may leave it as it is.
+    fn change_mark(&self) -> Result<u64, Error>;
+
     /// Takes the right to drive. Refused with who holds it, unless that is the holding that `over` says is over.
     fn acquire(
         &self,

@@ -98,6 +98,9 @@ impl<S: Store> Store for Counting<S> {
     fn wait_after(&self, session: SessionId, seq: u64, timeout: Duration) -> Result<u64, Error> {
         self.store.wait_after(session, seq, timeout)
     }
+    fn change_mark(&self) -> Result<u64, Error> {
+        self.store.change_mark()
+    }
     fn acquire(
         &self,
         session: SessionId,

@@ -51,6 +51,9 @@ pub struct Args {
     /// From where it was answered, and that a person confirmed it there
     #[arg(skip)]
     pub confirmed_through: Option<&'static str>,
+    /// From where it is answered, if not by this command
+    #[arg(skip)]
+    pub through: Option<&'static str>,
 }
 
 /// Runs `segno answer`.
@@ -75,7 +78,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             .hint("type it in a terminal of your own"));
     }
     let question = find(&ctx, id)?;
-    give(&ctx, &question, said.trim(), args.confirmed_through.unwrap_or("segno answer"))
+    give(&ctx, &question, said.trim(), args.confirmed_through.or(args.through).unwrap_or("segno answer"))
 }
 
 fn list(context: &Context) -> Outcome {

@@ -217,7 +217,7 @@ fn check(context: &Context, tokens: Option<u64>) -> Outcome {
 }
 
 /// How much of the tokens is used, in words for people.
-pub(super) fn tokens_used(state: &State) -> String {
+pub(crate) fn tokens_used(state: &State) -> String {
     let budget = &state.budget;
     let low = match (budget.is_over(), budget.is_exhausted(), budget.is_warning()) {
         (true, ..) => ", over budget",
@@ -248,7 +248,7 @@ pub(super) fn tokens_used(state: &State) -> String {
 }
 
 /// How near the money is to its limit, in words for people.
-pub(super) fn money_low(state: &State) -> &'static str {
+pub(crate) fn money_low(state: &State) -> &'static str {
     match (state.cost.is_over(), state.cost.is_exhausted(), state.cost.is_warning()) {
         (true, ..) => ", over budget",
         (_, true, _) => ", used up",

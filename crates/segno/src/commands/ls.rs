@@ -329,7 +329,7 @@ fn labelled(topic: Text, summary: &Summary) -> Text {
 }
 
 /// What a session is about; of one that works on an item of a loop, also for which loop.
-fn topic(summary: &Summary) -> Option<String> {
+pub(crate) fn topic(summary: &Summary) -> Option<String> {
     let item = summary.parent.zip(summary.work_item.as_ref());
     match (&summary.topic, item) {
         (topic, None) => topic.clone(),
@@ -382,7 +382,7 @@ fn spent(summary: &Summary) -> Text {
 }
 
 /// Why a session stands where it stands, as far as that is still so.
-fn reason(summary: &Summary) -> Option<Reason> {
+pub(crate) fn reason(summary: &Summary) -> Option<Reason> {
     use segno_engine::core::Status as S;
     let reason = summary.reason.clone()?;
     let is_loop = summary.made_by == Maker::Loop;
@@ -401,12 +401,41 @@ fn reason(summary: &Summary) -> Option<Reason> {
     }
 }
 
+/// Who drives a session, as far as that is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Driving {
+    /// The process.
+    pub(crate) pid: u32,
+    /// On which machine.
+    pub(crate) host: String,
+    /// For how many seconds nothing was heard of it, if it cannot be told whether it lives.
+    pub(crate) silent: Option<u64>,
+}
+
+impl From<&segno_engine::Lease> for Driving {
+    fn from(lease: &segno_engine::Lease) -> Self {
+        let silent = segno_engine::lease::silent_seconds(lease);
+        Self { pid: lease.holder.pid, host: lease.holder.host.clone(), silent }
+    }
+}
+
 /// A status with its symbol, its reason and who drives.
 pub(super) fn status(
     context: &Context,
     status: segno_engine::core::Status,
     reason: Option<&Reason>,
     lease: Option<&segno_engine::Lease>,
+) -> Text {
+    let driving = lease.map(Driving::from);
+    status_of(context.printer.palette(), status, reason, driving.as_ref())
+}
+
+/// The same for somebody who knows who drives.
+pub(crate) fn status_of(
+    palette: crate::output::Palette,
+    status: segno_engine::core::Status,
+    reason: Option<&segno_engine::core::state::Reason>,
+    driving: Option<&Driving>,
 ) -> Text {
     use segno_engine::core::Status as S;
     let (symbol, meaning) = match status {
@@ -415,19 +444,15 @@ pub(super) fn status(
         S::Interrupted | S::Halted | S::Failed | S::Aborted => (Symbol::Lost, Meaning::Lost),
         S::Completed => (Symbol::Done, Meaning::Done),
     };
-    let silent = lease.and_then(segno_engine::lease::silent_seconds);
-    let word = match (lease.map(|lease| &lease.holder), silent) {
+    let word = match driving {
         // Whether it lives cannot be told from here.
-        (Some(holder), Some(silent)) => {
-            format!("running (pid {} on {}, silent {silent} s)", holder.pid, holder.host)
+        Some(Driving { pid, host, silent: Some(silent) }) => {
+            format!("running (pid {pid} on {host}, silent {silent} s)")
         }
-        (Some(holder), None) => format!("running (pid {})", holder.pid),
-        (None, _) => status.to_string(),
+        Some(Driving { pid, silent: None, .. }) => format!("running (pid {pid})"),
+        None => status.to_string(),
     };
-    let text = Text::new()
-        .painted(meaning, context.printer.palette().symbol(symbol))
-        .plain(" ")
-        .painted(meaning, word);
+    let text = Text::new().painted(meaning, palette.symbol(symbol)).plain(" ").painted(meaning, word);
     // That somebody asked for a pause goes without saying; why they did does not.
     let parts = reason.map(|reason| {
         let what = Some(reason.what.as_str()).filter(|what| !what.is_empty() && *what != "asked");

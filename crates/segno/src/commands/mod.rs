@@ -63,6 +63,7 @@ mod statusline_format;
 pub mod tail;
 pub mod task;
 pub mod tokens;
+pub mod top;
 pub mod trust;
 pub mod undo;
 pub mod watch;
@@ -138,6 +139,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
             statusline::run(&context.global, &context.environment, args);
             Ok(())
         }
+        Command::Top(args) => top::run(context, args),
         Command::Tokens(args) => tokens::run(context, args),
         Command::Artifact(args) => artifact::run(context, args),
         Command::File(args) => artifact::file(context, args),
@@ -301,6 +303,7 @@ fn records(command: &Command) -> bool {
         | Command::History(_)
         | Command::State(_)
         | Command::Statusline(_)
+        | Command::Top(_)
         | Command::Export(_)
         | Command::Import(_)
         | Command::Layout(_)

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Equal for the same plan while the files that it is about are as they were.
-pub(super) fn mark(plan: &Value, question: &str, root: &std::path::Path) -> String {
+pub(crate) fn mark(plan: &Value, question: &str, root: &std::path::Path) -> String {
     use std::os::unix::fs::MetadataExt as _;
     let mut hasher = blake3::Hasher::new();
     hasher.update(plan.to_string().as_bytes());
@@ -21,7 +21,7 @@ pub(super) fn mark(plan: &Value, question: &str, root: &std::path::Path) -> Stri
 }
 
 /// What a person is asked before files are put back.
-pub(super) fn files(plan: &Value) -> String {
+pub(crate) fn files(plan: &Value) -> String {
     let list = |name: &str| -> Vec<&str> {
         plan.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
     };

@@ -4,7 +4,7 @@
 //! that what an agent records keeps its order. Each tool is one of the program's own commands, given as a value: what it
 //! may do, what it refuses and how it answers is said once, there.
 
-mod confirm;
+pub(crate) mod confirm;
 mod documents;
 mod members;
 mod server;

@@ -231,7 +231,8 @@ const TOOLS: &[Spec] = &[
         |it| {
             let answer = |id: &str, said: Vec<String>| {
                 let (id, confirmed_through) = (Some(id.to_owned()), Some("segno mcp"));
-                Box::new(Command::Answer(answer::Args { id, answer: said, confirmed_through }))
+                let through = None;
+                Box::new(Command::Answer(answer::Args { id, answer: said, confirmed_through, through }))
             };
             match (it.question, it.answer) {
                 (None, None) => command(Command::Answer(answer::Args::default())),

@@ -1,9 +1,5 @@
 //! Does what is asked, one thing after another, and holds the session that was made here.
 
-use std::io::Write;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::Sender;
@@ -33,13 +29,11 @@ use super::tools::Then;
 use super::tools::Wanted;
 use crate::cli;
 use crate::command_context::CommandContext;
-use crate::commands;
+use crate::commands::args::SessionRef;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
-use crate::exit::ExitCode;
-use crate::output::Printer;
-use crate::output::printer::Manner;
+use crate::perform::Surroundings;
 
 /// How often requests of others are looked at, and the lease renewed.
 const TICK: Duration = Duration::from_secs(1);
@@ -189,28 +183,11 @@ impl<'c> Worker<'c, '_> {
 
     /// Runs one of the program's own commands and answers with its document.
     pub(super) fn perform(&self, command: &cli::Command) -> Outcome<Value> {
-        let mut global = self.context.global.clone();
-        global.json = true;
+        let mut surroundings = Surroundings::from(self.context);
         if let Some(current) = self.current {
-            global.session = current.to_string().parse().ok();
+            surroundings.global.session = current.to_string().parse().ok();
         }
-        let directory =
-            std::env::current_dir().map_err(|why| CommandError::io("there is no current directory", why))?;
-        let now = jiff::Timestamp::now();
-        let surroundings = (self.context.environment.clone(), self.context.paths.clone());
-        let mut context = Context::new(global, surroundings.0, surroundings.1, &directory, now)?;
-        let (out, err) = (Buffer::default(), Buffer::default());
-        let manner = Manner { json: true, ..Manner::default() };
-        context.printer = Printer::to(Box::new(out.clone()), Box::new(err.clone()), manner);
-        let outcome = commands::run(&context, command).and_then(|()| context.printer.flush());
-        let said = out.text();
-        match outcome {
-            Ok(()) => {}
-            // The answer is the document; that there is no room is no failure of the question.
-            Err(error) if error.exit() == ExitCode::BudgetExhausted && !said.is_empty() => {}
-            Err(error) => return Err(context.fit(error)),
-        }
-        Ok(answer(&said, &err.text()))
+        surroundings.perform(command).map(bounded)
     }
 
     /// Everything a failure says, as one text.
@@ -239,7 +216,7 @@ impl<'c> Worker<'c, '_> {
         }
     }
 
-    fn load(&mut self, named: &commands::args::SessionRef) -> Outcome<Value> {
+    fn load(&mut self, named: &SessionRef) -> Outcome<Value> {
         let id = CommandContext::open(self.context)?.named(named)?;
         if self.held.as_ref().is_some_and(|driver| driver.session() != id) {
             self.held = None;
@@ -367,26 +344,6 @@ impl<'c> Worker<'c, '_> {
     }
 }
 
-/// The document that a command printed, with its warnings.
-fn answer(said: &str, warned: &str) -> Value {
-    let mut value = serde_json::from_str(said).unwrap_or_else(|_| {
-        let lines: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        if lines.is_empty() { json!({ "text": said }) } else { Value::Array(lines) }
-    });
-    let warning = |line: &str| {
-        let line: Value = serde_json::from_str(line).ok()?;
-        Some(line.get("warning")?.get("message")?.clone())
-    };
-    let warnings: Vec<Value> = warned.lines().filter_map(warning).collect();
-    if !value.is_object() {
-        value = json!({ "items": value });
-    }
-    if let (Some(object), false) = (value.as_object_mut(), warnings.is_empty()) {
-        object.insert("warnings".to_owned(), Value::Array(warnings));
-    }
-    bounded(value)
-}
-
 /// An answer that is too long becomes its beginning and a word about it.
 fn bounded(value: Value) -> Value {
     let text = value.to_string();
@@ -419,25 +376,4 @@ fn short(document: Value) -> Value {
 
 fn session_of(document: &Value) -> Option<SessionId> {
     document.get("session_id")?.as_str()?.parse().ok()
-}
-
-/// Where a command's words go that nobody reads at a terminal.
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl Buffer {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
-    }
-}
-
-impl Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

@@ -133,6 +133,11 @@ impl Palette {
         self.colour
     }
 
+    /// Whether more than ASCII can be shown.
+    pub const fn unicode(self) -> bool {
+        self.unicode
+    }
+
     /// The symbol in a form the stream can show.
     pub const fn symbol(self, symbol: Symbol) -> &'static str {
         let (unicode, plain) = symbol.pair();

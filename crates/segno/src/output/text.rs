@@ -108,8 +108,8 @@ impl Text {
         if width == 0 { Self::new() } else { cut.painted(Meaning::Dim, "…") }
     }
 
-    /// The pieces, for those who cut text to a width.
-    pub(super) fn pieces(&self) -> &[(Meaning, String)] {
+    /// The pieces as they came, for those who make them harmless themselves.
+    pub(crate) fn pieces(&self) -> &[(Meaning, String)] {
         &self.pieces
     }
 

@@ -35,6 +35,7 @@ mod status;
 mod statusline;
 mod surroundings;
 mod terminal;
+mod top;
 mod transfer;
 mod trust;
 mod view;

@@ -221,6 +221,12 @@ impl Store for SqliteStore {
         }
     }
 
+    fn change_mark(&self) -> Result<u64, Error> {
+        self.read(|connection, location, _| {
+            connection.query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(|e| fault(location, e))
+        })
+    }
+
     fn acquire(&self, session: SessionId, holder: &Holder, over: Option<Over>) -> Result<Lease, Error> {
         let holder = holder.clone();
         self.write(move |direct| super::lease::acquire(direct, session, &holder, over))

@@ -17,6 +17,7 @@ on_every_backend![
     odd_pages_are_empty,
     a_state_of_the_past_is_the_state_there_was,
     waiting_ends_when_another_appends,
+    whoever_looks_again_sees_that_others_wrote,
     waiting_ends_with_its_time,
     waiting_for_ever_is_allowed,
     a_reader_never_sees_half_an_append,
@@ -94,6 +95,17 @@ fn waiting_ends_when_another_appends(backend: &dyn Backend) {
         jot(&*two, session, "a");
         assert_eq!(waiter.join().unwrap(), 2);
     });
+}
+
+fn whoever_looks_again_sees_that_others_wrote(backend: &dyn Backend) {
+    let (one, two) = (backend.open(), backend.open());
+    let session = make(&*one, 1);
+    let before = one.change_mark().unwrap();
+    assert_eq!(one.change_mark().unwrap(), before);
+    jot(&*two, session, "a");
+    let after = one.change_mark().unwrap();
+    assert_ne!(after, before);
+    assert_eq!(one.change_mark().unwrap(), after);
 }
 
 fn waiting_ends_with_its_time(backend: &dyn Backend) {

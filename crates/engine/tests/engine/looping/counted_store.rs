@@ -84,6 +84,7 @@ impl Store for CountedStore {
         list(filter: &Filter) -> Result<Listing, Error>;
         find(suffix: &str, limit: usize) -> Result<Vec<SessionId>, Error>;
         wait_after(session: SessionId, seq: u64, timeout: Duration) -> Result<u64, Error>;
+        change_mark() -> Result<u64, Error>;
         acquire(session: SessionId, holder: &Holder, over: Option<Over>) -> Result<Lease, Error>;
         renew(session: SessionId, epoch: u64) -> Result<(), Error>;
         release(session: SessionId, epoch: u64) -> Result<(), Error>;

@@ -15,6 +15,7 @@ pub use args::Args;
 pub use args::BeginArgs;
 pub(super) use due::BY;
 pub(super) use init::run as init_workflow;
+pub(crate) use status::breaker_words;
 
 use segno_engine::core::Command as Act;
 use segno_engine::core::SessionId;
@@ -82,6 +83,12 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 pub(crate) fn status_command() -> crate::cli::Command {
     let status = Command::Status { session: super::args::OneSession::default() };
     crate::cli::Command::Loop(Args { command: Some(status), begin: Box::default() })
+}
+
+/// The command that tells the agent of a loop something with its next prompt.
+pub(crate) fn say_command(text: String) -> crate::cli::Command {
+    let say = Command::Say { text, id: None };
+    crate::cli::Command::Loop(Args { command: Some(say), begin: Box::default() })
 }
 
 /// Leaves the present phase of a loop without its gate.

@@ -168,7 +168,7 @@ pub(in crate::commands) fn gate_lines(context: &Context, gate: &GateResult) -> O
 }
 
 /// Where the breaker stands, and which counter stands where.
-pub(in crate::commands) fn breaker_words(breaker: &BreakerStatus) -> String {
+pub(crate) fn breaker_words(breaker: &BreakerStatus) -> String {
     let counted: Vec<String> = breaker
         .counters
         .iter()
