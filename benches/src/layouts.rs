@@ -41,7 +41,8 @@ impl Bench {
         let path = self.home.join("layouts.db");
         let session =
             ok(open(&path).and_then(|store| add_session(&store, &project.display().to_string(), 0)));
-        ok(fill_with_calls(&path, session, CALLS * 2 + 1));
+        // Each call is two events, and each thousand of them a checkpoint.
+        ok(fill_with_calls(&path, session, CALLS * 2 + 1 + CALLS / 1_000));
         let url = format!("sqlite:{}", path.display());
         let note = |families: &str, items: &str| {
             let mut command = self.segno(&project, &["--store", &url, "--quiet", "note", "one more"]);

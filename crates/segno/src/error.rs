@@ -127,11 +127,19 @@ impl CommandError {
 
     /// The error as a person reads it on standard error.
     pub fn human(&self, palette: Palette, verbose: bool) -> String {
+        self.human_within(palette, verbose, None)
+    }
+
+    /// The same on a terminal of this width. Hints stay whole: they are there to be copied.
+    pub(crate) fn human_within(&self, palette: Palette, verbose: bool, width: Option<usize>) -> String {
         // Somebody said no, and got what they wanted.
         let declined = self.exit == ExitCode::Cancelled && self.hints.is_empty();
         let mut text = match declined {
             true => Text::new().plain(&self.message),
-            false => Text::new().painted(Meaning::Lost, "error:").plain(" ").plain(&self.message),
+            false => {
+                let message = crate::output::text::behind("error:", &self.message, width);
+                Text::new().painted(Meaning::Lost, "error:").plain(" ").plain(message)
+            }
         };
         if verbose {
             let mut cause = self.source();

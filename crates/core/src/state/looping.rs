@@ -148,7 +148,13 @@ impl State {
     pub(super) fn gate_measured(&mut self, e: &ev::GateMeasured) {
         let Some(state) = &mut self.looping else { return };
         if state.phase == e.phase {
-            state.gate = Some(e.result.clone().bounded());
+            let mut result = e.result.clone().bounded();
+            if e.by_hand {
+                // Nobody asked the agent then: what it said in its last iteration is still what it said.
+                result.gate_2 = state.gate.as_ref().map_or(result.gate_2, |before| before.gate_2);
+                result.can_exit = result.gate_1 && result.gate_2.unwrap_or(true);
+            }
+            state.gate = Some(result);
             // What was accepted holds for one measurement. One by hand is only a look.
             if !e.by_hand {
                 state.accepted = None;

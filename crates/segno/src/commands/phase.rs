@@ -142,12 +142,13 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 
 /// A loop counts its iterations itself, and only its gates move it on.
 fn by_hand(state: &State, commands: Vec<Command>) -> Outcome<Vec<Command>> {
-    if state.looping.is_none() {
-        return Ok(commands);
-    }
+    let Some(looping) = state.looping.as_deref() else { return Ok(commands) };
+    // Without its gate, the last phase of a loop cannot be left: that would end the loop as if it were done.
+    let more = looping.phases.last().is_some_and(|last| last.name != looping.phase);
+    let skip = if more { "   (or: segno loop skip-phase)" } else { "" };
     let why = "a loop goes through its phases by its gates";
     Err(CommandError::new(ExitCode::Refused, "in_loop", why)
-        .hint("segno gate   says what is missing   (or: segno loop skip-phase)"))
+        .hint(format!("segno gate   says what is missing{skip}")))
 }
 
 fn show(context: &Context) -> Outcome {

@@ -297,7 +297,12 @@ impl Printer {
 
     /// Warns and says what to do about it.
     pub fn warn_with(&self, message: impl Into<String>, hints: &[String]) {
-        self.say(&warning(self.manner.json, self.err.palette, message.into(), hints));
+        let message = message.into();
+        let message = match self.manner.json {
+            true => message,
+            false => super::text::behind("warning:", &message, self.err.width),
+        };
+        self.say(&warning(self.manner.json, self.err.palette, message, hints));
         for hint in hints {
             self.hint(hint.as_str());
         }
@@ -305,9 +310,11 @@ impl Printer {
 
     /// Warns on standard error from whichever thread.
     pub fn warns_from_elsewhere(&self) -> impl Fn(&str) + Send + Sync + use<> {
-        let (json, palette) = (self.manner.json, self.err.palette);
+        let (json, palette, width) =
+            (self.manner.json, self.err.palette, self.err.width.filter(|_| !self.manner.json));
         move |message| {
-            let _ = writeln!(io::stderr(), "{}", warning(json, palette, message.to_owned(), &[]));
+            let message = super::text::behind("warning:", message, width);
+            let _ = writeln!(io::stderr(), "{}", warning(json, palette, message, &[]));
         }
     }
 
@@ -324,7 +331,7 @@ impl Printer {
         if self.manner.json {
             self.say(&error.json());
         } else {
-            self.say(&error.human(self.err.palette, self.manner.verbose > 0));
+            self.say(&error.human_within(self.err.palette, self.manner.verbose > 0, self.err.width));
         }
     }
 

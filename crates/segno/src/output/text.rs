@@ -172,6 +172,19 @@ pub(crate) fn wrap(line: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
+/// A message behind a label: lines that fit are cut between words, and go on below the first one. Where nobody knows how
+/// wide the terminal is, it stays as it is.
+pub(crate) fn behind(label: &str, message: &str, width: Option<usize>) -> String {
+    use unicode_width::UnicodeWidthStr as _;
+    let indent = label.width() + 1;
+    let width = width.map(|width| width.saturating_sub(indent).max(20));
+    let lines: Vec<String> = message.split('\n').flat_map(|line| wrap(line, width)).collect();
+    match width {
+        Some(_) => lines.join(&format!("\n{}", " ".repeat(indent))),
+        None => lines.join("\n"),
+    }
+}
+
 #[cfg(test)]
 #[path = "text_tests.rs"]
 mod tests;

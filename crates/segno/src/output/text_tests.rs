@@ -37,3 +37,15 @@ fn lines_are_cut_between_words_and_lose_nothing() {
     assert_eq!(wrap("as it is, however long", None), ["as it is, however long"]);
     assert_eq!(wrap("日本語の文", Some(6)), ["日本語", "の文"]);
 }
+
+/// A sentence is cut between words on a terminal, and goes on below its first word.
+#[test]
+fn a_message_behind_a_label_breaks_between_words() {
+    let message = "one sentence that is longer than a narrow terminal";
+    assert_eq!(
+        behind("error:", message, Some(30)),
+        "one sentence that is\n       longer than a narrow\n       terminal"
+    );
+    assert_eq!(behind("error:", message, None), message);
+    assert_eq!(behind("error:", "two\nlines", Some(80)), "two\n       lines");
+}

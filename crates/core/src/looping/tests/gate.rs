@@ -427,3 +427,18 @@ fn tests_without_names_are_compared_by_number_and_pass_nothing(
     let warned = gate.warnings.iter().filter(|text| text.contains("compared by their numbers only"));
     assert_eq!(warned.count(), 1, "{:?}", gate.warnings);
 }
+
+/// A gate that is measured by hand asks nobody: what the agent said last stays said.
+#[test]
+fn a_look_by_hand_leaves_the_signal_as_it_was() {
+    let mut story = at_phase("GREEN");
+    let mut seen = tests(6, 2);
+    seen.claims.exit_signal = Some(true);
+    iterate(&mut story, seen);
+    assert_eq!(looping(&story).gate.as_ref().unwrap().gate_2, Some(true));
+    let phase = looping(&story).phase.clone();
+    let result = GateResult { gate_1: true, gate_2: Some(false), ..GateResult::default() };
+    story.ok(say(LoopCommand::MeasureGate { phase, result, by_hand: true }));
+    let gate = looping(&story).gate.clone().unwrap();
+    assert_eq!((gate.gate_1, gate.gate_2, gate.can_exit), (true, Some(true), true));
+}

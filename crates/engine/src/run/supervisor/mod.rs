@@ -249,7 +249,7 @@ impl Supervisor {
 
     fn begin(&mut self, cause: Cause, now: Duration, actions: &mut Vec<Action>) {
         let text = cause.text();
-        actions.push(Action::Warn(format!("{text}; the agent is stopped")));
+        actions.push(Action::Warn(format!("{text}; the agent is being stopped")));
         let what = match cause {
             Cause::Silence | Cause::MaxDuration => "watchdog",
             Cause::Asked(_)

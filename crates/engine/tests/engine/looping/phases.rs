@@ -4,6 +4,7 @@ use segno_core::Status;
 use segno_core::looping::GateResult;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::PhaseEnd;
+use segno_engine::looping::NamedWorkflow;
 
 use super::yard::Yard;
 
@@ -84,4 +85,61 @@ fn a_flaky_test_is_told_apart() {
     let looping = ended.state.looping.unwrap();
     assert_eq!(looping.phase, "GREEN");
     assert!(looping.last.unwrap().flaky);
+}
+
+/// Hooks of a phase run when it begins, and when its gate has passed or the loop stands still in it.
+#[test]
+fn hooks_of_a_phase_run_at_its_start_and_at_its_end() {
+    let yard = Yard::new();
+    yard.step(1, "echo cloth > sail; finish done");
+    yard.always("echo $n > knots; finish done");
+    let session = yard.begin("test -f sail", |new| {
+        let phase = &mut new.plan.phases[0];
+        let told = |what: &str| vec![format!("echo {what} >> ../hooks")];
+        (phase.on_start, phase.on_complete) = (told("sew begins"), told("sew is done"));
+        phase.on_error = told("sew fails");
+        let mut second = phase.clone();
+        second.name = "RIG".to_owned();
+        second.evidence[0].command = "test -f mast".to_owned();
+        // One that fails is said, and holds up nothing.
+        second.on_start = vec!["false".to_owned(), "echo rig begins >> ../hooks".to_owned()];
+        (second.on_complete, second.on_error) = (told("rig is done"), told("rig fails"));
+        new.plan.phases.push(second);
+        new.plan.caps.iterations = Some(3);
+    });
+    let (ended, heard) = yard.drive_heard(session);
+    assert_eq!((ended.state.status, yard.starts()), (Status::Paused, 3), "{}", ended.why);
+    let hooks = std::fs::read_to_string(yard.base().join("hooks")).unwrap();
+    assert_eq!(hooks, "sew begins\nsew is done\nrig begins\nrig fails\n");
+    assert!(heard.iter().any(|text| text.starts_with("false: ")), "{heard:?}");
+}
+
+/// Whoever judges is another model than whoever wrote, what it rejects goes back, and the same model writes again.
+#[test]
+fn quality_is_judged_by_the_other_model() {
+    let yard = Yard::new();
+    yard.model("claude-opus-4-1");
+    let verdict = |word: &str, blocking: u32| {
+        format!(
+            "finish '---RALPH_STATUS---\\nSTATUS: COMPLETE\\nVERDICT: {word}\\nBLOCKING_ISSUES: {blocking}\\n---END_RALPH_STATUS---'"
+        )
+    };
+    yard.step(1, "echo cloth > sail; finish done");
+    yard.step(2, &verdict("REJECT", 1));
+    yard.step(3, "echo better > sail; finish done");
+    yard.step(4, &verdict("APPROVE", 0));
+    let session = yard.begin("test -f sail", |new| {
+        let all = NamedWorkflow::find("prp", &yard.project()).unwrap().phases(&[], true);
+        let mut qa = all.into_iter().find(|phase| phase.name == "QA").unwrap();
+        qa.on_reject.as_mut().unwrap().to = "WORK".to_owned();
+        new.plan.phases.push(qa);
+    });
+    let ended = yard.drive(session).unwrap();
+    assert_eq!(ended.state.status, Status::Completed, "{}", ended.why);
+    let models = [1, 2, 3, 4].map(|n| {
+        let args = yard.args(n);
+        let mut words = args.split_whitespace().skip_while(|word| *word != "--model").skip(1);
+        words.next().unwrap_or_default().to_owned()
+    });
+    assert_eq!(models, ["", "sonnet", "", "sonnet"]);
 }

@@ -51,16 +51,17 @@ const CHECK: &str = "n=0; bad=0\n\
 /// What the scripted agent has at hand: `say` and `finish` take text in which `\\n` is a new line.
 const AGENT: &str = r#"#!/bin/sh
 DIR=@DIR@
+all="$*"; m=$(cat $DIR/model 2>/dev/null || echo scripted)
 while [ $# -gt 0 ]; do
 case "$1" in --session-id) id=$2; kind=new;; --resume) id=$2; kind=again;; esac; shift; done
 if [ -z "$id" ]; then read -r line; echo "$line" >> $DIR/questions; cat $DIR/usage 2>/dev/null; exit 0; fi
 n=$(cat $DIR/count 2>/dev/null || echo 0); n=$((n+1)); echo $n > $DIR/count
 cat > $DIR/prompt-$n
-echo $kind > $DIR/kind-$n
+echo $kind > $DIR/kind-$n; echo "$all" > $DIR/args-$n
 u() { printf '00000000-0000-4000-8000-%06d%06d' $n $1; }
-init() { printf '{"type":"system","subtype":"init","session_id":"%s","uuid":"%s","model":"scripted","cwd":"/","tools":["Bash"],"permissionMode":"default","claude_code_version":"0.0.0"}\n' $id $(u 1); }
-say() { printf '{"type":"assistant","session_id":"%s","uuid":"%s","parent_tool_use_id":null,"message":{"id":"msg_%s","type":"message","role":"assistant","model":"scripted","content":[{"type":"text","text":"%s"}],"stop_reason":null,"usage":{"input_tokens":100,"output_tokens":1}}}\n' $id $(u 2) $n "$1"; }
-ended() { printf '{"type":"result","subtype":"%s","session_id":"%s","uuid":"%s","is_error":%s,"result":"%s","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.01,"permission_denials":[],"usage":{"input_tokens":100,"output_tokens":20},"modelUsage":{"scripted":{"inputTokens":100,"outputTokens":20,"costUSD":0.01}}%s}\n' $1 $id $(u 3) $2 "$3" "$4"; }
+init() { printf '{"type":"system","subtype":"init","session_id":"%s","uuid":"%s","model":"%s","cwd":"/","tools":["Bash"],"permissionMode":"default","claude_code_version":"0.0.0"}\n' $id $(u 1) $m; }
+say() { printf '{"type":"assistant","session_id":"%s","uuid":"%s","parent_tool_use_id":null,"message":{"id":"msg_%s","type":"message","role":"assistant","model":"%s","content":[{"type":"text","text":"%s"}],"stop_reason":null,"usage":{"input_tokens":100,"output_tokens":1}}}\n' $id $(u 2) $n $m "$1"; }
+ended() { printf '{"type":"result","subtype":"%s","session_id":"%s","uuid":"%s","is_error":%s,"result":"%s","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.01,"permission_denials":[],"usage":{"input_tokens":100,"output_tokens":20},"modelUsage":{"%s":{"inputTokens":100,"outputTokens":20,"costUSD":0.01}}%s}\n' $1 $id $(u 3) $2 "$3" $m "$4"; }
 finish() { say "$1"; ended success false "$1" ',"stop_reason":"end_turn","terminal_reason":"completed"'; }
 fails() { ended error_during_execution true "$1" ''; exit 1; }
 signal() { finish "---RALPH_STATUS---\\nSTATUS: COMPLETE\\nEXIT_SIGNAL: true\\n---END_RALPH_STATUS---"; }
@@ -195,6 +196,16 @@ impl Yard {
     /// `new` or `again`: in which conversation the n-th start was.
     pub(crate) fn kind(&self, n: u32) -> String {
         self.beside(&format!("kind-{n}")).trim().to_owned()
+    }
+
+    /// With which arguments it was started the n-th time.
+    pub(crate) fn args(&self, n: u32) -> String {
+        self.beside(&format!("args-{n}"))
+    }
+
+    /// Which model it says that it is.
+    pub(crate) fn model(&self, name: &str) {
+        std::fs::write(self.base.join("model"), name).unwrap();
     }
 
     /// What the other agent was asked last.

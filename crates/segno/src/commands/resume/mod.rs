@@ -254,7 +254,9 @@ fn refuse(ctx: &CommandContext<'_>, args: &Args, state: &State) -> Outcome {
     ctx.engine.refuse_resume(state, args.reset_breaker).map_err(|error| {
         let hint = match state.status {
             Status::Halted => format!("segno resume {id} --reset-breaker"),
-            _ => format!("segno run --continue-from {id} …"),
+            // There is a conversation to continue only where an agent worked.
+            _ if state.run.is_some() => format!("segno run --continue-from {id} …"),
+            _ => "segno new   begins another session".to_owned(),
         };
         CommandError::from(error).hint(hint)
     })?;

@@ -5,6 +5,7 @@ use segno_engine::core::event::Unit;
 use segno_engine::core::text::shorten;
 use segno_engine::resume::Options;
 use segno_engine::resume::Recovery;
+use segno_engine::run::living_agent;
 
 use crate::command_context::CommandContext;
 use crate::command_context::extend_hint;
@@ -76,6 +77,10 @@ pub(super) fn lines(ctx: &CommandContext<'_>, state: &State, options: &Options) 
             None => "no conversation to resume".to_owned(),
         };
         panel.row("agent", &format!("{agent}, {conversation}"), Meaning::Plain);
+    }
+    if let Some(alive) = living_agent(state) {
+        let words = format!("its process (pid {}) still runs, and is stopped first", alive.pid);
+        panel.row("", &words, Meaning::Waiting);
     }
     if let Some(last) = &options.last_action {
         panel.row("last", last, Meaning::Dim);

@@ -18,6 +18,7 @@ pub(crate) enum Scenario {
     Questions,
     Waits,
     HandsOver,
+    TakesOver,
     Killed,
     KilledAtGate,
     Budget,
@@ -39,6 +40,7 @@ impl Scenario {
         Self::Questions,
         Self::Waits,
         Self::HandsOver,
+        Self::TakesOver,
         Self::Killed,
         Self::KilledAtGate,
         Self::Budget,
@@ -59,8 +61,9 @@ impl Scenario {
             Self::DeletesOld => "deletes a failing test that was there",
             Self::SameError => "the same error again and again, with other files each time",
             Self::Questions => "asks again and again",
-            Self::Waits => "a window of the plan is used up for some seconds",
+            Self::Waits => "a window of the plan is used up for 90 seconds; the test moves the clock",
             Self::HandsOver => "a window of the plan is used up, and the other agent takes over",
+            Self::TakesOver => "the same with `--back`: the first agent takes over again",
             Self::Killed => "`kill -9` of driver and agent, in every phase",
             Self::KilledAtGate => "`kill -9` of the driver while the gate is measured",
             Self::Budget => "the budget is used up",
@@ -72,21 +75,44 @@ impl Scenario {
             Self::Checklist => "the items of a checklist",
         }
     }
+
+    /// The test that shows it, below `crates/segno/tests/runs/loops`.
+    fn test(self) -> &'static str {
+        match self {
+            Self::Rust | Self::Python => "phases::all_of_them",
+            Self::Claims => "stuck::claims_success_with_failing_tests",
+            Self::Idle => "stuck::claims_success_and_does_nothing",
+            Self::Deletes => "stuck::deletes_the_failing_test",
+            Self::DeletesOld => "stuck::deletes_an_old_test",
+            Self::SameError => "stuck::the_same_error_again_and_again",
+            Self::Questions => "stuck::questions_for_ever",
+            Self::Waits => "waits::a_window_that_opens_soon",
+            Self::HandsOver => "waits::the_other_agent_takes_over",
+            Self::TakesOver => "waits::the_first_agent_takes_over_again",
+            Self::Killed => "kills::in_every_phase",
+            Self::KilledAtGate => "kills::at_the_gate",
+            Self::Budget => "healthy::over_budget",
+            Self::SlowPlan => "healthy::a_slow_plan",
+            Self::Flaky => "healthy::a_flaky_test",
+            Self::Queue => "queue::a_tracker",
+            Self::Checklist => "queue::a_checklist",
+        }
+    }
 }
 
-/// The rows of the table: scenario, then a cell for each agent.
+/// The rows of the table: scenario, a cell for each agent, and the test.
 fn rows() -> Vec<Vec<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/loop.md");
     let text = std::fs::read_to_string(page).unwrap_or_default();
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
     };
-    let head: Vec<String> = ["what happens", "Claude Code", "Codex"].map(str::to_owned).into();
+    let head: Vec<String> = ["what happens", "Claude Code", "Codex", "test"].map(str::to_owned).into();
     text.lines()
         .map(cells)
         .skip_while(|row| *row != head)
         .skip(2)
-        .take_while(|row| row.len() == 1 + AGENTS.len())
+        .take_while(|row| row.len() == 2 + AGENTS.len())
         .collect()
 }
 
@@ -102,7 +128,16 @@ pub(crate) fn says(agent: &str, scenario: Scenario, outcome: &str, status: &str)
 
 #[test]
 fn the_page_has_the_scenarios_that_are_tested_and_no_others() {
-    let told: Vec<String> = rows().into_iter().map(|row| row[0].clone()).collect();
-    let tested: Vec<&str> = Scenario::ALL.iter().map(|scenario| scenario.row()).collect();
-    assert_eq!(told, tested);
+    let told: Vec<(String, String)> =
+        rows().into_iter().map(|row| (row[0].clone(), row[1 + AGENTS.len()].clone())).collect();
+    let tested =
+        Scenario::ALL.iter().map(|scenario| (scenario.row().to_owned(), format!("`{}`", scenario.test())));
+    assert_eq!(told, tested.collect::<Vec<_>>());
+    for scenario in Scenario::ALL {
+        let (file, name) = scenario.test().split_once("::").unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/runs/loops/{file}.rs"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(&format!("\nfn {name}(")), "{} has no {name}", path.display());
+        assert!(text.contains(&format!("Scenario::{scenario:?}")), "{name} shows another scenario");
+    }
 }
