@@ -117,6 +117,18 @@ fn left(agent: &'static str, location: &segno_agents::LogLocation, root: &Path) 
     left
 }
 
+/// How many of the kept conversations are not left. The name of a file may have only the beginning of an id, at its end.
+fn gone(agent: &str, kept: &HashSet<String>, left: &BTreeMap<String, i64>) -> u64 {
+    let keeping = find::log_of(agent).and_then(|log| log.keeping());
+    let Some(segno_agents::Keeping::Files(files)) = keeping else { return 0 };
+    let end = |name: &str| match files.named_by {
+        Some(length) => name.get(name.len().saturating_sub(length)..).unwrap_or(name).to_owned(),
+        None => name.to_owned(),
+    };
+    let left: HashSet<String> = left.keys().map(|name| end(name)).collect();
+    kept.iter().filter(|id| !left.contains(files.name_of(id))).count() as u64
+}
+
 /// After how many days an agent deletes a conversation, as its settings say it or by itself.
 fn keeps(agent: &str, home: &Path) -> (Option<u64>, Option<String>) {
     let settings = |name: &str| -> serde_json::Value {
@@ -156,7 +168,9 @@ impl Engine {
             }
             let report = match find::place(self, agent) {
                 Some(Place::Files(location, root))
-                    if root.is_dir() || home_of(&root).join(LIST).is_file() =>
+                    if root.is_dir()
+                        || home_of(&root).join(LIST).is_file()
+                        || !self.kept_conversations(agent).is_empty() =>
                 {
                     let home = home_of(&root);
                     let left = left(agent, &location, &root);
@@ -174,7 +188,7 @@ impl Engine {
                     });
                     let kept = self.kept_conversations(agent);
                     AgentReport {
-                        kept_and_gone: kept.iter().filter(|id| !left.contains_key(*id)).count() as u64,
+                        kept_and_gone: gone(agent, &kept, &left),
                         kept: kept.len() as u64,
                         keeping: self.options.keep_transcripts,
                         agent: (*agent).to_owned(),

@@ -225,3 +225,24 @@ fn a_second_import_reads_nothing() {
     assert_eq!((&claude["unchanged"], &claude["kept"]), (&1.into(), &0.into()), "{import:#}");
     assert_eq!(claude["notices"], Value::Array(Vec::new()), "{import:#}");
 }
+
+/// The name of a transcript of Gemini CLI has only the beginning of its id.
+#[test]
+fn what_is_left_is_not_taken_for_deleted() {
+    let env = TestEnv::new();
+    env.ok(&["config", "set", "archive.native", "true"]);
+    let place = "home/.gemini/tmp/shop/chats/session-2026-03-01T10-00-0199a213.jsonl";
+    let content = format!(
+        "{{\"sessionId\":{ID:?},\"projectHash\":\"x\",\"startTime\":\"2026-03-01T10:00:00.000Z\",\"lastUpdated\":\"2026-03-01T10:00:00.000Z\",\"kind\":\"main\"}}\n\
+         {{\"id\":\"m-1\",\"timestamp\":\"2026-03-01T10:00:01.000Z\",\"type\":\"user\",\"content\":[{{\"text\":\"drop redis\"}}]}}\n"
+    );
+    env.write(place, &content);
+    env.json(&["import", "gemini"]);
+    let gone = || env.json(&["import", "--report"])["report"][0]["kept_and_gone"].clone();
+    assert_eq!(gone(), 0);
+    // All of them are gone, and nothing else is left of the agent.
+    std::fs::remove_dir_all(env.path("home/.gemini")).unwrap();
+    assert_eq!(gone(), 1);
+    assert_eq!(standing(&env), ("gone".into(), true));
+    assert_eq!(env.read(place), content);
+}
