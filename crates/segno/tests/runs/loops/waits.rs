@@ -144,9 +144,10 @@ fn the_first_agent_takes_over_again(#[case] agent: &'static str, #[case] other: 
     let whole = Act { command: Project::Python.green(), words: "Done.", done: true, more: "" };
     // The other one's answer is held until the window of the first one is open.
     let resets_at = now() + 600;
+    // Claude Code sends the prompt that was refused along with the next one: the newer iteration is looked for first.
     let mind = Mind::default()
+        .iteration("WORK", 2, whole)
         .iteration("WORK", 1, half)
-        .phase("WORK", whole)
         .held("WORK", 1, "held")
         .at_first(Some(api(agent)), used_up(agent, resets_at));
     let Some(mut the) = Loop::prepared(agent, Project::Python, mind, subscribed) else { return };
