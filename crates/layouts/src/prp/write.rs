@@ -396,6 +396,10 @@ impl Writer<'_> {
             PhaseEnd::SentBack => json!("REJECT"),
             PhaseEnd::Skipped => json!("ESCALATE"),
         });
+        // While it is reviewed again, what the review before said is still the last word.
+        let rejected =
+            || PHASES.iter().any(|name| self.moment.stand(name).is_some_and(|it| it.sent_back > 0));
+        let verdict = verdict.or_else(|| rejected().then(|| json!("REJECT")));
         let attempts = came("attempt").and_then(|attempt| attempt.as_u64()).unwrap_or(0);
         wire::QaState {
             attempt: stand.map_or(attempts, |stand| stand.iterations.max(attempts)),

@@ -275,3 +275,65 @@ fn a_command_that_fails_is_told_of_at_a_checkpoint_too() {
     let reasons: Vec<_> = ours["checkpoints"].as_array().unwrap().iter().map(|one| &one["reason"]).collect();
     assert_eq!(reasons, ["phase_complete"]);
 }
+
+/// Reviews of a loop are in its files: how many there were, and what the last one said.
+#[test]
+fn reviews_of_a_loop_are_in_its_files() {
+    let block = |lines: &str| {
+        format!("bare=1; says=\"---RALPH_STATUS---\\\\nSTATUS: COMPLETE\\\\n{lines}---END_RALPH_STATUS---\"")
+    };
+    let work = format!(
+        "case \"$prompt\" in\n\
+         *'Phase RED,'*) mkdir -p tests; echo 'test -f sail' > tests/sail.sh;;\n\
+         *'Phase GREEN,'*) echo $n > sail;;\n\
+         *'Phase REFACTOR,'*) echo better >> sail; {};;\n\
+         *'Phase DOCUMENT,'*) mkdir -p docs/adr; for f in use build adr/1; do echo $n > docs/$f.md; done;;\n\
+         *'Phase QA,'*) cp .prp-session/qa-state.json ../qa-$n.json\n\
+         if [ -e ../reviewed ]; then {}; else touch ../reviewed; {}; fi;;\n\
+         esac",
+        block("REFACTORING_COMPLETE: true\\\\n"),
+        block("VERDICT: APPROVE\\\\nBLOCKING_ISSUES: 0\\\\n"),
+        block("VERDICT: REJECT\\\\nBLOCKING_ISSUES: 1\\\\n"),
+    );
+    let mut lab = crate::looping::agent(&work);
+    lab.env.insert("SEGNO_LAYOUT_FAMILIES".to_owned(), r#"["prp"]"#.into());
+    lab.write(&lab.home.work().join("check.sh"), CHECK);
+    let said = lab.run(&[
+        "loop",
+        "--no-hooks",
+        "--no-signal",
+        "--prompt",
+        "a sail",
+        "--workflow",
+        "prp",
+        "--optional-phases",
+        "--until",
+        "sh check.sh",
+        "--json",
+    ]);
+    assert_eq!(said.code, Some(0), "{}", said.text());
+    let read = |path: std::path::PathBuf| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let seen = |path: std::path::PathBuf| {
+        let file = read(path);
+        (file["attempt"].clone(), file["last_verdict"].clone())
+    };
+    // What was there when the second review began, and at the end.
+    let first = std::fs::read_dir(lab.home.work().parent().unwrap()).unwrap();
+    let mut kept: Vec<_> = first.map(|entry| entry.unwrap().path()).collect();
+    kept.retain(|path| path.file_name().unwrap().to_string_lossy().starts_with("qa-"));
+    kept.sort();
+    let kept: Vec<_> = kept.into_iter().map(seen).collect();
+    assert_eq!(kept, [(json!(0), Value::Null), (json!(1), json!("REJECT"))]);
+    let end = seen(lab.home.work().join(".prp-session/qa-state.json"));
+    assert_eq!(end, (json!(2), json!("APPROVE")));
+    let log = std::fs::read_to_string(lab.home.work().join(".prp-session/phase-status.log")).unwrap();
+    assert_eq!(log.matches("STATUS: BLOCKED").count(), 1, "{log}");
+}
+
+/// Tests as small scripts, told in TAP.
+const CHECK: &str = "n=0; bad=0\n\
+    for t in tests/*.sh; do [ -f \"$t\" ] || continue\n\
+    n=$((n+1)); if sh \"$t\" >/dev/null 2>&1; then echo \"ok $n - $t\"; else echo \"not ok $n - $t\"; bad=1; fi; done\n\
+    echo \"1..$n\"; exit $bad\n";
