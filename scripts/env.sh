@@ -28,3 +28,13 @@ need_packages() { # program:package ...
         say "not installed: ${missing[*]}; the tests that need them say so and are skipped"
     fi
 }
+
+# What looks for barriers in pages, for the tests in a browser. Without npm those tests say so.
+need_axe() {
+    local axe="$SEGNO_CACHE/axe"
+    if [ -e "$axe/node_modules/axe-core/axe.min.js" ]; then return; fi
+    command -v npm >/dev/null 2>&1 || { say "npm is not installed; pages are not looked through by axe"; return; }
+    say "installing axe-core 4.10.3 (once)"
+    mkdir -p "$axe" && npm install --prefix "$axe" --silent --no-audit --no-fund axe-core@4.10.3 >&2 ||
+        say "axe-core could not be installed; pages are not looked through by it"
+}

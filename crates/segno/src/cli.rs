@@ -129,6 +129,7 @@ pub enum Command {
     State(commands::state::Args),
     Statusline(commands::statusline::Args),
     Cost(commands::cost::Args),
+    Serve(commands::serve::Args),
 
     Tokens(commands::tokens::Args),
     Artifact(commands::artifact::Args),
@@ -172,7 +173,7 @@ pub enum Command {
 /// What people need, for the first page of the help: everything else is one step away.
 pub const COMMON: &[(&str, &[&str])] = &[
     ("Run an agent", &["run", "loop", "resume", "tail", "stop"]),
-    ("Look", &["top", "ls", "show", "log", "search"]),
+    ("Look", &["top", "serve", "ls", "show", "log", "search"]),
     ("Go back", &["undo", "diff", "checkpoint"]),
     ("Keep track by hand", &["new"]),
     ("Set up", &["init", "doctor"]),
@@ -210,7 +211,20 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
     ("Go back", &["checkpoint", "undo", "redo", "diff", "rollback"]),
     (
         "Look",
-        &["top", "ls", "show", "log", "search", "tail", "history", "state", "statusline", "cost", "parse"],
+        &[
+            "top",
+            "serve",
+            "ls",
+            "show",
+            "log",
+            "search",
+            "tail",
+            "history",
+            "state",
+            "statusline",
+            "cost",
+            "parse",
+        ],
     ),
     (
         "Record",

@@ -18,6 +18,7 @@ mod mcp;
 pub mod output;
 mod perform;
 pub mod recent;
+mod serve;
 mod setup;
 pub mod signals;
 mod top;
@@ -40,6 +41,11 @@ use error::Outcome;
 use exit::ExitCode;
 use output::Printer;
 use output::style::Choice;
+
+/// What `segno serve` offers to programs, as an OpenAPI document.
+pub fn interface() -> serde_json::Value {
+    serve::openapi()
+}
 
 /// The word that makes this program the capture process of a run; the directory of the run follows.
 pub const KEEP_OUTPUT: &str = "keep-output";

@@ -3,6 +3,8 @@
 //! Variables can be unset by whoever starts a process; its ancestors cannot be changed. Orphans of a run come to its
 //! driver, so an agent's processes stay below it as long as it lives.
 
+use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -31,8 +33,14 @@ pub enum Below {
 
 /// Whether this process is below a run.
 pub fn below_run() -> Below {
-    let Some(mut parent) = tree::parent_of(std::process::id()) else { return Below::Unknown };
-    if is_in_group() {
+    below_run_of(std::process::id())
+}
+
+/// Whether a process is below a run.
+pub fn below_run_of(pid: u32) -> Below {
+    let Some(mut parent) = tree::parent_of(pid) else { return Below::Unknown };
+    // What this process was given of variables is for its caller to say.
+    if is_in_group(pid) || (pid != std::process::id() && is_marked(pid)) {
         return Below::Run;
     }
     let own = own_program();
@@ -118,10 +126,82 @@ fn is_driver(pid: u32, own: Option<(u64, u64)>) -> bool {
 }
 
 /// Whether it is in the control group of a run.
-fn is_in_group() -> bool {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+fn is_in_group(pid: u32) -> bool {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     groups.lines().flat_map(|line| line.split('/')).any(|part| {
         let run = part.strip_prefix("segno-").unwrap_or_default();
         run.len() == 32 && run.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
+}
+
+/// The process on this machine that has the other end of a connection, if that can be told: one of this user, in this
+/// network.
+pub fn owner_of_connection(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
+    let inode = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
+        let lines = std::fs::read_to_string(table).ok()?;
+        lines.lines().skip(1).find_map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let (local, remote) = (words.next()?, words.next()?);
+            let ends = address_of(local) == Some(peer) && address_of(remote) == Some(own);
+            let inode: u64 = words.nth(6)?.parse().ok()?;
+            (ends && inode != 0).then_some(inode)
+        })
+    })?;
+    let wanted = format!("socket:[{inode}]");
+    let pids = std::fs::read_dir("/proc").ok()?.flatten();
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|file| std::fs::read_link(file.path()).ok())
+            .any(|link| link.as_os_str() == wanted.as_str())
+    })
+}
+
+/// An address as the kernel writes it in its tables: each four bytes as one number of this machine.
+fn address_of(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words: Option<Vec<[u8; 4]>> = address
+        .as_bytes()
+        .chunks(8)
+        .map(|chunk| Some(u32::from_str_radix(std::str::from_utf8(chunk).ok()?, 16).ok()?.to_ne_bytes()))
+        .collect();
+    let bytes = words?.concat();
+    let ip = match <[u8; 4]>::try_from(bytes.as_slice()) {
+        Ok(four) => IpAddr::from(four),
+        Err(_) => IpAddr::from(<[u8; 16]>::try_from(bytes.as_slice()).ok()?).to_canonical(),
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+    use super::*;
+
+    #[test]
+    fn the_owner_of_a_connection_is_found() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_server, peer) = listener.accept().unwrap();
+        assert_eq!(owner_of_connection(peer, listener.local_addr().unwrap()), Some(std::process::id()));
+        drop(client);
+        let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        assert_eq!(owner_of_connection(nobody, listener.local_addr().unwrap()), None);
+    }
+
+    #[test]
+    fn addresses_of_the_kernel_are_read() {
+        if cfg!(target_endian = "little") {
+            assert_eq!(address_of("0100007F:1CB2"), Some("127.0.0.1:7346".parse().unwrap()));
+            let mapped = "0000000000000000FFFF00000100007F:0050";
+            assert_eq!(address_of(mapped), Some("127.0.0.1:80".parse().unwrap()));
+            assert_eq!(
+                address_of("00000000000000000000000001000000:0050"),
+                Some("[::1]:80".parse().unwrap())
+            );
+        }
+        assert_eq!(address_of("0100007F"), None);
+        assert_eq!(address_of("é:1"), None);
+    }
 }

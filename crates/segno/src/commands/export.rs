@@ -30,6 +30,8 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::exit::ExitCode;
+use crate::files::Access;
+use crate::files::Draft;
 use crate::output::units;
 
 /// What is true of every file that was refused.
@@ -51,7 +53,10 @@ pub enum Format {
 ///
 /// Without -o it goes to standard output. A file that ends in .gz or .zst is compressed.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(visible_alias = "session-export", after_help = "Example:\n  segno export last -o session.json.zst")]
+#[command(
+    visible_alias = "session-export",
+    after_help = "Examples:\n  segno export last -o session.json.zst\n  segno export last --html -o session.html"
+)]
 pub struct Args {
     /// The session
     #[command(flatten)]
@@ -59,6 +64,10 @@ pub struct Args {
     /// The format; guessed from the file name if it is not given
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    /// One page that anybody can read, without segno and without a network: conversation, calls with what they changed,
+    /// checkpoints, decisions, cost over time. Also if the file ends in .html
+    #[arg(long, conflicts_with_all = ["format", "with_files", "with_conversation"])]
+    pub html: bool,
     /// The file
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -117,6 +126,9 @@ pub struct ImportArgs {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session_to_read(args.session.id.as_ref())?;
+    if args.html || (args.format.is_none() && args.output.as_deref().is_some_and(is_page)) {
+        return page(&ctx, id, args);
+    }
     let Some(path) = &args.output else {
         let format = args.format.unwrap_or_default().into();
         let mut sink = Sink { context, closed: false };
@@ -170,6 +182,47 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         let count = units::things(there, "conversation");
         let size = units::bytes(*bytes);
         context.printer.talk(format!("{count}, not redacted, in {}   {size}", talk.display()));
+    }
+    context.printer.talk(format!("exported {} to {}   {}", short(id), path.display(), units::bytes(bytes)));
+    Ok(())
+}
+
+/// Whether a file's name says that it is a page.
+fn is_page(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"))
+}
+
+/// Writes a session as one page.
+fn page(ctx: &CommandContext<'_>, id: SessionId, args: &Args) -> Outcome {
+    if args.with_files || args.with_conversation {
+        return Err(CommandError::usage("a page has no files of checkpoints beside it")
+            .hint("segno export -o session.json --with-files"));
+    }
+    let (context, zone) = (ctx.context, ctx.context.zone());
+    let Some(path) = &args.output else {
+        let mut sink = Sink { context, closed: false };
+        let mut buffered = BufWriter::with_capacity(1 << 16, &mut sink);
+        let written = crate::serve::file::write(&ctx.engine, id, &zone, &mut buffered);
+        let flushed = buffered.flush();
+        drop(buffered);
+        if sink.closed {
+            return Err(CommandError::broken_pipe());
+        }
+        written?;
+        return flushed.map_err(|error| CommandError::io("cannot write the page", error));
+    };
+    if !args.force {
+        refuse_existing(path)?;
+    }
+    let unwritable = |error| CommandError::io(format!("cannot write {}", path.display()), error);
+    let mut draft = Draft::begin(path, Access::Private).map_err(unwritable)?;
+    let mut buffered = BufWriter::with_capacity(1 << 16, draft.file());
+    crate::serve::file::write(&ctx.engine, id, &zone, &mut buffered)?;
+    buffered.flush().map_err(unwritable)?;
+    drop(buffered);
+    let bytes = draft.finish().map_err(unwritable)?;
+    if context.printer.is_json() {
+        return context.printer.json(&json!({ "session_id": id, "file": path, "bytes": bytes }));
     }
     context.printer.talk(format!("exported {} to {}   {}", short(id), path.display(), units::bytes(bytes)));
     Ok(())

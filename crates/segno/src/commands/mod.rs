@@ -56,6 +56,7 @@ pub mod rm;
 pub mod run;
 pub mod schedule;
 pub mod search;
+pub mod serve;
 pub mod show;
 pub mod state;
 pub mod statusline;
@@ -95,6 +96,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Rollback(args) => undo::rollback(context, args),
         Command::Run(args) => run::run(context, args),
         Command::Mcp(args) => mcp::run(context, args),
+        Command::Serve(args) => serve::run(context, args),
         Command::Loop(args) => looping::run(context, args),
         Command::Workflow(args) => workflow::run(context, args),
         Command::Schedule(args) => schedule::run(context, args),
@@ -186,6 +188,7 @@ fn guarded(command: &Command) -> Option<&'static str> {
         Command::Init(args) if !args.how.dry_run => "change the settings of agents",
         Command::Uninit(args) if !args.how.dry_run => "change the settings of agents",
         Command::Rm(_) => "remove sessions",
+        Command::Serve(_) => "serve the page, on which a person decides",
         Command::Forget(args) if !args.dry_run => "take things out of the record",
         Command::Cleanup(_) => "remove sessions",
         Command::Rescue(args) if !args.dry_run => "put transcripts back",
@@ -281,6 +284,7 @@ fn records(command: &Command) -> bool {
         | Command::Rollback(_)
         | Command::Run(_)
         | Command::Mcp(_)
+        | Command::Serve(_)
         | Command::Loop(_)
         | Command::Workflow(_)
         | Command::Schedule(_)

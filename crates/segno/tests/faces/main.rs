@@ -1,0 +1,10 @@
+//! Tests of the page: below the browser, and in one.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should stop")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attacks;
+mod browser;
+mod served;
+mod server;
