@@ -352,7 +352,8 @@ pub(super) async fn answer(State(app): State<Arc<App>>, Id(session): Id, body: B
     let command = Command::Answer(answer::Args {
         id: Some(question.clone()),
         answer: vec![said],
-        confirmed_through: Some(BY),
+        confirmed_through: None,
+        through: Some(BY),
     });
     Deed::new(session, format!("answered question {question}"), command).done(&app).await
 }

@@ -771,7 +771,7 @@ pub(super) async fn course(
         let stand = session::stand(engine, session, &times)?;
         let course = app.course(engine, session)?;
         let prices = engine.prices()?;
-        let costs = engine.costs_of(session, segno_engine::cost::By::Model, &prices)?;
+        let costs = engine.costs_of(session, None, segno_engine::cost::By::Model, &prices)?;
         render(&CoursePage {
             shell: Shell::of(app, &who, "session"),
             charts: session::course_charts(&course, &stand.state, &times),
