@@ -8,6 +8,7 @@ mod count;
 mod history;
 mod layouts;
 mod looping;
+mod why;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -52,6 +53,7 @@ fn main() {
         ("loop", Bench::looping),
         ("layouts", Bench::layouts),
         ("history", Bench::history),
+        ("why", Bench::why),
     ];
     let only = std::env::var("SEGNO_BENCH_ONLY").ok();
     for (name, part) in parts {

@@ -51,6 +51,7 @@ mod tokens;
 pub mod transcript;
 mod usage;
 pub mod watching;
+pub mod written;
 
 pub use agent::Agent;
 pub use agent::CODING;

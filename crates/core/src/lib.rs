@@ -24,6 +24,7 @@ pub mod lately;
 pub mod limits;
 pub mod live;
 pub mod looping;
+pub mod origin;
 pub mod project;
 pub mod rates;
 pub mod refusal;

@@ -67,6 +67,7 @@ pub mod usage;
 pub mod view;
 pub mod waiting;
 pub mod watch;
+pub mod why;
 pub mod zones;
 
 pub use clock::Clock;

@@ -130,6 +130,8 @@ pub enum Command {
     Statusline(commands::statusline::Args),
     Cost(commands::cost::Args),
     Serve(commands::serve::Args),
+    Why(commands::why::Args),
+    Blame(commands::why::BlameArgs),
 
     Tokens(commands::tokens::Args),
     Artifact(commands::artifact::Args),
@@ -223,6 +225,8 @@ pub const HEADINGS: &[(&str, &[&str])] = &[
             "state",
             "statusline",
             "cost",
+            "why",
+            "blame",
             "parse",
         ],
     ),

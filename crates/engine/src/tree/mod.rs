@@ -18,6 +18,7 @@ pub(crate) mod snapshot;
 mod undo;
 
 pub use attribution::Whose;
+pub(crate) use attribution::calls_sort;
 pub use checkpoint::Checkpoint;
 pub use inspect::Compared;
 pub use inspect::Validation;

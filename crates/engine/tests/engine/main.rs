@@ -34,3 +34,4 @@ mod two_runs;
 mod upkeep;
 mod view;
 mod view_files;
+mod why;

@@ -68,6 +68,7 @@ pub mod top;
 pub mod trust;
 pub mod undo;
 pub mod watch;
+pub mod why;
 pub mod workflow;
 pub mod workflow_state;
 
@@ -165,6 +166,8 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Cleanup(args) => cleanup::run(context, args),
         Command::Du(args) => du::run(context, args),
         Command::Cost(args) => cost::run(context, args),
+        Command::Why(args) => why::run(context, args),
+        Command::Blame(args) => why::blame(context, args),
         Command::Rm(args) => rm::run(context, args),
         Command::Forget(args) => forget::run(context, args),
         Command::Parse(args) => parse::run(context, args),
@@ -315,6 +318,8 @@ fn records(command: &Command) -> bool {
         | Command::Cleanup(_)
         | Command::Du(_)
         | Command::Cost(_)
+        | Command::Why(_)
+        | Command::Blame(_)
         | Command::Rm(_)
         | Command::Forget(_)
         | Command::Doctor(_)

@@ -40,3 +40,4 @@ mod transfer;
 mod trust;
 mod view;
 mod which;
+mod why;

@@ -232,7 +232,7 @@ pub(super) fn is_one_call(agent: &str) -> bool {
 }
 
 /// What a tool may change.
-pub(super) enum Sort {
+pub(crate) enum Sort {
     /// Any file.
     Anything,
     /// The file it names.
@@ -241,7 +241,7 @@ pub(super) enum Sort {
     Nothing,
 }
 
-pub(super) fn sort(tool: &str) -> Sort {
+pub(crate) fn sort(tool: &str) -> Sort {
     let tool = tool.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| tool.contains(word));
     // First what any other word may be part of.

@@ -33,6 +33,12 @@ use self::judge::Judge;
 /// How much of a command is said of it.
 const COMMAND: usize = 40;
 
+/// What a tool may change.
+pub(crate) mod calls_sort {
+    pub(crate) use super::calls::Sort;
+    pub(crate) use super::calls::sort;
+}
+
 /// Whose a change was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {

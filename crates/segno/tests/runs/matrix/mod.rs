@@ -24,6 +24,7 @@ mod turns;
 mod waits;
 mod watched;
 mod watched_terminal;
+mod why;
 mod work;
 
 use std::path::PathBuf;
