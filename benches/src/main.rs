@@ -41,7 +41,7 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 11] = [
+    let parts: [(&str, Part); 12] = [
         ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
