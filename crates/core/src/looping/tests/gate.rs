@@ -432,6 +432,7 @@ fn tests_without_names_are_compared_by_number_and_pass_nothing(
 #[test]
 fn a_look_by_hand_leaves_the_signal_as_it_was() {
     let mut story = at_phase("GREEN");
+    looping_mut(&mut story).plan.signal = true;
     let mut seen = tests(6, 2);
     seen.claims.exit_signal = Some(true);
     iterate(&mut story, seen);
