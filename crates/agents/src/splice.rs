@@ -25,21 +25,26 @@ pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// A damaged line of a log, cut wherever another line begins in it.
+/// A damaged line of a log, cut wherever another line begins in it. What is whole is one piece, whatever begins inside.
 pub(crate) fn pieces_of_log<'a>(line: &'a str, starts: &[&str]) -> Vec<&'a str> {
-    let mut cuts: Vec<usize> = starts
-        .iter()
-        .flat_map(|start| line.match_indices(start).map(|(at, _)| at))
-        .filter(|at| *at > 0)
-        .collect();
-    cuts.sort_unstable();
-    cuts.truncate(MAX_TRIES);
-    let mut begins = 0;
     let mut pieces = Vec::new();
-    for end in cuts.into_iter().chain([line.len()]) {
-        pieces.extend(line.get(begins..end).filter(|piece| !piece.trim().is_empty()));
-        begins = end;
+    let mut rest = line;
+    for _ in 0..MAX_TRIES {
+        let text = rest.trim_start();
+        let whole = Some(text).filter(|text| text.starts_with('{')).and_then(object_length);
+        let end = match whole {
+            Some(length) => Some(rest.len() - text.len() + length),
+            None => starts
+                .iter()
+                .filter_map(|start| rest.match_indices(start).map(|(at, _)| at).find(|at| *at > 0))
+                .min(),
+        };
+        let Some((piece, behind)) = end.and_then(|end| rest.split_at_checked(end)) else { break };
+        pieces.push(piece);
+        rest = behind;
     }
+    pieces.push(rest);
+    pieces.retain(|piece| !piece.trim().is_empty());
     pieces
 }
 
@@ -144,6 +149,15 @@ mod tests {
 
     fn object(text: &str) -> Part {
         Part::Object(text.to_owned())
+    }
+
+    #[test]
+    fn a_whole_line_of_a_log_is_not_cut() {
+        let starts = ["{\"id\":"];
+        let (first, second) = (r#"{"id":1,"calls":[{"id":2}]}"#, r#"{"id":3}"#);
+        assert_eq!(pieces_of_log(&format!("{first}{second}"), &starts), [first, second]);
+        assert_eq!(pieces_of_log(&format!("{{\"id\":9,\"x{first}"), &starts), ["{\"id\":9,\"x", first]);
+        assert_eq!(pieces_of_log("  ", &starts), Vec::<&str>::new());
     }
 
     #[test]

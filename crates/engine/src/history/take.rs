@@ -112,6 +112,8 @@ pub(super) struct Part<'a> {
     pub(super) taken: u64,
     pub(super) used: TokenCounts,
     pub(super) total: Option<TokenCounts>,
+    /// The lines so far, by a part of their hash: one that was written twice counts once.
+    seen: HashSet<u64>,
     name: &'a str,
 }
 
@@ -120,7 +122,7 @@ impl<'a> Part<'a> {
     pub(super) fn new(log: &dyn ConversationLog, taken: u64, name: &'a str) -> Option<Self> {
         let options = ReaderOptions { line_limit: super::lines::LONGEST, ..ReaderOptions::default() };
         let reader = log.reader(&options, LogUse::History)?;
-        Some(Self { reader, taken, used: TokenCounts::default(), total: None, name })
+        Some(Self { reader, taken, used: TokenCounts::default(), total: None, seen: HashSet::new(), name })
     }
 }
 
@@ -194,12 +196,14 @@ impl<'a> Taker<'a> {
         let mut told: Vec<Envelope> = Vec::new();
         part.reader.feed(bytes, &mut |envelope| told.push(envelope));
         part.reader.feed(b"\n", &mut |envelope| told.push(envelope));
-        let mut hash = None;
+        let whole = blake3::hash(bytes);
+        let (first, _) = whole.as_bytes().split_at(8);
+        if !part.seen.insert(first.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))) {
+            return Ok(());
+        }
         for (index, envelope) in told.into_iter().enumerate() {
-            let line = envelope.native_event_id.clone().unwrap_or_else(|| {
-                let hash = hash.get_or_insert_with(|| blake3::hash(bytes));
-                hash.to_hex().chars().take(24).collect()
-            });
+            let line =
+                envelope.native_event_id.clone().unwrap_or_else(|| whole.to_hex().chars().take(24).collect());
             match &envelope.event {
                 AgentEvent::Tokens { delta: Some(delta), .. } => part.used = part.used.plus(*delta),
                 AgentEvent::Tokens { delta: None, total: Some(total), .. } => part.total = Some(*total),
