@@ -84,7 +84,7 @@ impl World {
     fn step(&mut self, step: (u8, u16, u16, u16)) {
         let (what, kind, at, to) = (step.0, step.1 as usize, step.2 as usize, step.3 as usize);
         match what % 12 {
-            0 | 1 | 2 => {
+            0..=2 => {
                 let lines = self.change(Author::Person, kind, at, to);
                 // Nobody can tell whether a line was left alone, or taken away and typed again: of what reads the same it is
                 // seen when it goes and when it comes.
@@ -106,7 +106,7 @@ impl World {
             }
             3 | 4 => self.see(),
             // An edit in place, with a line of context before if there is one.
-            5 | 6 | 7 => {
+            5..=7 => {
                 let lines = self.change(Author::Agent, kind, at, to);
                 let (before, after) = (Self::content(&self.lines), Self::content(&lines));
                 let shared = self.lines.len().min(lines.len());

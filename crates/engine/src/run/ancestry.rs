@@ -175,8 +175,6 @@ fn address_of(text: &str) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
     use super::*;
 
     #[test]

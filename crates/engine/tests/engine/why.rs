@@ -46,7 +46,6 @@ fn engine(room: &Room) -> Engine {
     Engine::new(Box::new(room.store()), EngineOptions { tree: Some(tree), ..room.options() })
 }
 
-#[expect(clippy::disallowed_methods, reason = "a person's own git")]
 fn person_s_git(room: &Room, arguments: &[&str]) -> String {
     let who = ["-c", "user.name=p", "-c", "user.email=p@localhost", "-c", "commit.gpgsign=false"];
     let mut command = std::process::Command::new("git");

@@ -204,8 +204,6 @@ pub(super) fn random() -> Outcome<String> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
     use super::*;
 
     #[test]

@@ -9,6 +9,9 @@ use crate::common::TestEnv;
 use crate::server::Answer;
 use crate::server::Server;
 
+/// Headers and the body of a request, and the status that answers it.
+type Attempt<'a> = (Vec<(&'a str, &'a str)>, &'a str, u16);
+
 /// Every address of the interface and every page, with a session filled in.
 fn addresses(id: &str) -> Vec<(String, bool)> {
     let document = segno::interface();
@@ -165,7 +168,7 @@ fn only_the_page_itself_can_act() {
     let local = format!("http://localhost:{}", server.port());
     let before = seq(&env);
     let no_csrf = "0".repeat(64);
-    let attempts: Vec<(Vec<(&str, &str)>, &str, u16)> = vec![
+    let attempts: Vec<Attempt<'_>> = vec![
         (vec![], "{}", 403),
         (vec![own], "{}", 403),
         (vec![csrf], "{}", 403),
@@ -227,8 +230,15 @@ fn no_answer_may_be_framed_run_or_kept() {
     let id = env.start(&["work"]);
     let server = Server::start(&env, &[]);
     let browser = server.browser();
-    let css =
-        browser.get("/").body.split_once("href=\"/a/").unwrap().1.split('"').last().map(ToOwned::to_owned);
+    let css = browser
+        .get("/")
+        .body
+        .split_once("href=\"/a/")
+        .unwrap()
+        .1
+        .split('"')
+        .next_back()
+        .map(ToOwned::to_owned);
     assert!(css.is_some());
     for (path, acts) in addresses(&id) {
         if acts || path.ends_with("events") {

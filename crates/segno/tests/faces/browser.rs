@@ -1,4 +1,5 @@
 //! The page in a real browser: Chromium, driven through chromedriver. Without them these tests say so and are skipped.
+#![expect(clippy::disallowed_methods, reason = "where tools are is told by the environment of the tests")]
 
 use std::io::BufRead as _;
 use std::io::BufReader;

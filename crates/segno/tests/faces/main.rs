@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should stop")]
 
 #[path = "../common/mod.rs"]
+#[expect(dead_code, reason = "a world that other tests have more use for")]
 mod common;
 
 mod attacks;

@@ -48,10 +48,6 @@ impl Server {
         self.host.rsplit_once(':').unwrap().1.to_owned()
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.host).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

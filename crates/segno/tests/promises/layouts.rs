@@ -297,7 +297,7 @@ fn reviews_of_a_loop_are_in_its_files() {
     );
     let mut lab = crate::looping::agent(&work);
     lab.env.insert("SEGNO_LAYOUT_FAMILIES".to_owned(), r#"["prp"]"#.into());
-    lab.write(&lab.home.work().join("check.sh"), CHECK);
+    lab.write(lab.home.work().join("check.sh"), CHECK);
     let said = lab.run(&[
         "loop",
         "--no-hooks",
