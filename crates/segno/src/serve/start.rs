@@ -89,11 +89,11 @@ pub(crate) fn serve(context: &Context, wish: &Wish) -> Outcome {
 }
 
 async fn begin(context: &Context, keys: Keys, wish: &Wish) -> Outcome {
-    let (listener, guard, address) = bind(wish).await?;
+    let (listener, guard, address, own) = bind(wish).await?;
     keys.remember_address(&address)?;
     let link = format!("{address}/in/{}", keys.make_link()?);
     let app = Arc::new(App::new(Surroundings::from(context), keys, guard)?);
-    say(context, wish, &address, &link)?;
+    say(context, wish, (&address, own), &link)?;
     let watching = Arc::clone(&app);
     std::thread::spawn(move || watching.watch());
     let ended = end_at_signals()?;
@@ -106,11 +106,11 @@ async fn begin(context: &Context, keys: Keys, wish: &Wish) -> Outcome {
     }
 }
 
-fn say(context: &Context, wish: &Wish, address: &str, link: &str) -> Outcome {
+fn say(context: &Context, wish: &Wish, (address, own): (&str, Option<SocketAddr>), link: &str) -> Outcome {
     let printer = &context.printer;
     if printer.is_json() {
         printer.json_line(
-            &json!({ "address": address, "link": link, "unix": wish.unix, "read_only": wish.read_only }),
+            &json!({ "address": address, "listens": own, "link": link, "unix": wish.unix, "read_only": wish.read_only }),
         )?;
         return printer.flush();
     }
@@ -133,7 +133,8 @@ fn say(context: &Context, wish: &Wish, address: &str, link: &str) -> Outcome {
     printer.flush()
 }
 
-async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String)> {
+/// What listens, who may ask, the address for browsers, and the one of the socket.
+async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String, Option<SocketAddr>)> {
     let mut hosts: Vec<String> = wish.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
     let guard = |hosts: Vec<String>, scheme: &'static str, port: u16| Guard {
         hosts,
@@ -145,7 +146,7 @@ async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String)> {
     if let Some(path) = &wish.unix {
         let listener = listen::bind_unix(path)?;
         let guard = Guard { any_loopback: true, ..guard(hosts, "http", 7346) };
-        return Ok((listener, guard, "http://localhost:7346".to_owned()));
+        return Ok((listener, guard, "http://localhost:7346".to_owned(), None));
     }
     let wanted = wish.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], wish.port)));
     let tls = wish.tls.as_ref().map(tls).transpose()?;
@@ -154,7 +155,7 @@ async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String)> {
             "whoever is on the way could read and change everything: this address needs TLS",
         )
         .hint(
-            "segno serve --listen ADDR:PORT --cert FILE --key FILE   (or: ssh -L 7346:127.0.0.1:7346 HOST)",
+            "segno serve --listen ADDR:PORT --cert FILE --cert-key FILE   (or: ssh -L 7346:127.0.0.1:7346 HOST)",
         ));
     }
     let listener = TcpListener::bind(wanted).await.map_err(|why| {
@@ -169,7 +170,12 @@ async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String)> {
     let scheme = if tls.is_some() { "https" } else { "http" };
     hosts.extend(own_names(own, scheme));
     let name = hosts.first().cloned().unwrap_or_else(|| own.to_string());
-    Ok((Listener::Tcp(listener, tls), guard(hosts, scheme, own.port()), format!("{scheme}://{name}")))
+    Ok((
+        Listener::Tcp(listener, tls),
+        guard(hosts, scheme, own.port()),
+        format!("{scheme}://{name}"),
+        Some(own),
+    ))
 }
 
 /// How browsers may name what is bound to this address.

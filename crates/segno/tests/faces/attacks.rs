@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::common::TestEnv;
 use crate::server::Answer;
 use crate::server::Server;
+use crate::server::printed;
 
 /// Headers and the body of a request, and the status that answers it.
 type Attempt<'a> = (Vec<(&'a str, &'a str)>, &'a str, u16);
@@ -46,7 +47,7 @@ fn without_a_cookie_or_a_token_nothing_is_told() {
     let server = Server::start(&env, &[]);
     let old = server.browser().cookie;
     env.ok(&["serve", "--sign-out"]);
-    let token = env.ok(&["serve", "--token"]).stdout.trim().to_owned();
+    let token = printed(&env, &["serve", "--token"]);
     let wrong = [
         vec![],
         vec![("Cookie", "segno-1=x".to_owned())],
@@ -100,8 +101,8 @@ fn a_link_works_once_and_leaves_no_trace_in_addresses() {
         let answer = server.ask("GET", odd, &[("Host", &server.host)], "");
         assert!(matches!(answer.status, 401 | 404), "{odd} {answer:?}");
     }
-    let fresh = env.ok(&["serve", "--link"]).stdout;
-    let path = fresh.trim().split_once(&server.host).unwrap().1;
+    let fresh = printed(&env, &["serve", "--link"]);
+    let path = fresh.split_once(&server.host).unwrap().1;
     let answer = server.ask("GET", path, &[("Host", &server.host)], "");
     assert_eq!((answer.status, answer.header("location")), (303, Some("/")));
     let cookie = answer.header("set-cookie").unwrap();
@@ -272,7 +273,10 @@ fn no_answer_may_be_framed_run_or_kept() {
 fn what_an_agent_writes_is_only_text() {
     let env = TestEnv::new();
     let evil = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><a href=\"javascript:alert(3)\">\u{202e}x\u{1b}]8;;http://evil.example\u{7}";
-    let id = env.start(&[evil, "--intent", evil, "--phases", "<b>red</b>,<i>green</i>"]);
+    // A topic has no control characters; everything else may have them.
+    let topic =
+        "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><a href=\"javascript:alert(3)\">\u{202e}x";
+    let id = env.start(&[topic, "--phases", "<b>red</b>,<i>green</i>"]);
     let on: &[&[&str]] = &[
         &["note", evil],
         &["error", evil, "--kind", evil],
@@ -431,7 +435,7 @@ fn an_agent_neither_starts_it_nor_acts_through_it() {
     env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     let id = env.start(&["work", "--budget", "1000"]);
     let server = Server::start(&env, &[]);
-    let token = env.ok(&["serve", "--token"]).stdout.trim().to_owned();
+    let token = printed(&env, &["serve", "--token"]);
     // What a run gives to its agent is handed down to whatever that starts.
     let bearer = format!("authorization: Bearer {token}");
     let url = format!("http://{}/api/v1/sessions/{id}/extend", server.host);

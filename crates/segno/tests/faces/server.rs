@@ -40,8 +40,9 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
         let text = |name: &str| said[name].as_str().unwrap().to_owned();
-        let host = text("address").split_once("://").unwrap().1.to_owned();
-        Self { child, host, link: text("link") }
+        let host = text("listens");
+        let link = text("link").replace(text("address").split_once("://").unwrap().1, &host);
+        Self { child, host, link }
     }
 
     pub(crate) fn port(&self) -> String {
@@ -87,6 +88,13 @@ impl Server {
         browser.csrf = rest.split('"').next().unwrap().to_owned();
         browser
     }
+}
+
+/// What a command prints, as it is: a world of tests gives names to whatever looks like a secret.
+pub(crate) fn printed(env: &TestEnv, args: &[&str]) -> String {
+    let output = env.raw(args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 impl Drop for Server {

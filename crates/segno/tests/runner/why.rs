@@ -4,7 +4,9 @@ use crate::common::TestEnv;
 
 #[test]
 fn a_file_that_nobody_recorded_and_what_is_neither_file_nor_commit() {
-    let env = TestEnv::new();
+    let mut env = TestEnv::new();
+    env.set("SEGNO_CHECKPOINT_FILES", "true");
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
     env.ok(&["new", "shop"]);
     env.write("project/a.txt", "one\ntwo\n");
     let found = env.json(&["blame", "a.txt"]);
