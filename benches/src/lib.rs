@@ -201,9 +201,20 @@ pub fn end_calls(store: &dyn Store, session: SessionId, calls: &[String]) -> Res
     Ok(())
 }
 
+/// Records a note, now.
+pub fn say_note(store: &dyn Store, session: SessionId) -> Result<(), Error> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let at = Timestamp::from_micros(i64::try_from(now.as_micros()).unwrap_or(START));
+    say_at(store, session, note(80), at)
+}
+
 fn say(store: &dyn Store, session: SessionId, event: Event) -> Result<(), Error> {
+    say_at(store, session, event, Timestamp::from_micros(START))
+}
+
+fn say_at(store: &dyn Store, session: SessionId, event: Event, at: Timestamp) -> Result<(), Error> {
     let key = EventKey::unique(uuid::Uuid::now_v7());
-    let append = Append::new(session, key, Timestamp::from_micros(START), What::Facts(vec![redacted(event)]));
+    let append = Append::new(session, key, at, What::Facts(vec![redacted(event)]));
     store.append(vec![append]).pop().map_or(Ok(()), |result| result.map(drop))
 }
 

@@ -5,9 +5,11 @@
 
 mod agent;
 mod count;
+mod faces;
 mod history;
 mod layouts;
 mod looping;
+mod many;
 mod why;
 
 use std::path::Path;
@@ -32,6 +34,9 @@ const RESUMES: usize = 40;
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    if std::env::args().nth(1).as_deref() == Some(many::PLAYS) {
+        return many::play(std::env::args().skip(2));
+    }
     let (Some(segno), Some(floor)) = (arguments.next(), arguments.next()) else {
         return fail("usage: bench SEGNO FLOOR [DIRECTORY]");
     };
@@ -41,7 +46,7 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 12] = [
+    let parts: [(&str, Part); 14] = [
         ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
@@ -54,6 +59,8 @@ fn main() {
         ("layouts", Bench::layouts),
         ("history", Bench::history),
         ("why", Bench::why),
+        ("faces", Bench::faces),
+        ("many", Bench::many),
     ];
     let only = std::env::var("SEGNO_BENCH_ONLY").ok();
     for (name, part) in parts {
@@ -253,7 +260,7 @@ fn time(command: &mut Command) -> std::time::Duration {
     taken
 }
 
-fn ok<T>(result: Result<T, segno_store::Error>) -> T {
+fn ok<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|why| fail(&why.to_string()))
 }
 

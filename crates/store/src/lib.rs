@@ -73,6 +73,12 @@ pub trait Store: Send + Sync {
         Answer::new(move || results)
     }
 
+    /// How long the newest append had to wait for other writers: whoever can do with fewer of them sees by it that others
+    /// want to write too.
+    fn waited(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// A session's state at its newest event.
     fn load(&self, session: SessionId) -> Result<Loaded, Error>;
 

@@ -30,3 +30,5 @@ mod room;
 mod salvage;
 #[path = "sqlite/states.rs"]
 mod states;
+#[path = "sqlite/turns.rs"]
+mod turns;

@@ -17,12 +17,14 @@ use super::check_form;
 use super::fault;
 use super::journal;
 use super::lease;
+use super::lease::Held;
 use super::lists;
 use super::session;
 use super::session::Cache;
 use super::session::Cached;
 use super::session::Row;
 use super::shared;
+use super::upkeep;
 use super::write::Inserted;
 use super::write::Written;
 use super::write::write_event;
@@ -44,7 +46,9 @@ const LATE: &str = "late_recorded";
 /// Appends in one transaction. If the database itself fails part-way, each append is tried alone, so that one
 /// bad append cannot take the others down.
 pub(super) fn append(direct: &mut Direct, batch: &mut [Append]) -> Vec<Result<Appended, Error>> {
-    match attempt(direct, batch) {
+    let together = attempt(direct, batch);
+    direct.note_waited();
+    match together {
         Ok(results) => results,
         Err(Error::Busy { location }) => {
             batch.iter().map(|_| Err(Error::Busy { location: location.clone() })).collect()
@@ -111,12 +115,14 @@ fn attempt(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appen
 fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appended, Error>>, Error> {
     let location = direct.location.clone();
     let path = direct.path.clone();
-    let (connection, cache, file) = direct.for_writing()?;
+    let held = direct.held.clone();
+    let (connection, cache, file, turn) = direct.for_writing()?;
     let tx = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|e| fault(&location, e))?;
     check_form(&tx, &location, file)?;
-    let mut work = Work { connection: &tx, location: &location, cache, sessions: HashMap::new() };
+    let mut work =
+        Work { connection: &tx, location: &location, cache, held: &held, sessions: HashMap::new() };
     let mut results = Vec::with_capacity(batch.len());
     for append in batch {
         match work.stage(append) {
@@ -125,7 +131,7 @@ fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appe
             Err(failed) => return Err(failed),
         }
     }
-    let sessions = work.finish()?;
+    let Finished { cached: sessions, beaten } = work.finish()?;
     match tx.commit() {
         Ok(()) => {
             let heads: Vec<_> = sessions
@@ -133,10 +139,13 @@ fn together(direct: &mut Direct, batch: &mut [Append]) -> Result<Vec<Result<Appe
                 .filter(|(_, _, changed)| *changed)
                 .map(|(_, cached, _)| (cached.state.session_id, cached.state.seq))
                 .collect();
-            super::heads::note(&path, &heads);
             for (pk, cached, _) in sessions {
                 cache.put(pk, cached);
             }
+            upkeep::bound_log(connection, &path, &turn);
+            drop(turn);
+            super::heads::note(&path, &heads);
+            direct.held.beat(&beaten);
             Ok(results)
         }
         Err(e) => Err(direct.commit_failed(e)),
@@ -147,6 +156,7 @@ struct Work<'a> {
     connection: &'a Connection,
     location: &'a str,
     cache: &'a Cache,
+    held: &'a Held,
     sessions: HashMap<SessionId, Working>,
 }
 
@@ -156,9 +166,19 @@ struct Working {
     state: State,
     keep: bool,
     changed: bool,
-    /// Its driver's number; nobody else can change it before this transaction ends.
-    epoch: Option<u64>,
+    /// Its driver; nobody else can change it before this transaction ends.
+    driven: Option<lease::Standing>,
+    /// The driver under which something was appended and that has not been heard of for a while.
+    beats: Option<u64>,
     changes: lists::Changes,
+}
+
+/// What a transaction comes to.
+struct Finished {
+    /// Each session, and whether it was changed.
+    cached: Vec<(i64, Cached, bool)>,
+    /// Those whose holder said that it lives.
+    beaten: Vec<SessionId>,
 }
 
 /// What became of one append.
@@ -218,7 +238,8 @@ impl Work<'_> {
             state: newest.state,
             keep: newest.keep,
             changed: false,
-            epoch: None,
+            driven: None,
+            beats: None,
             changes: lists::Changes::default(),
         })
     }
@@ -355,11 +376,16 @@ impl Work<'_> {
 
     fn is_late(&self, append: &Append, working: &mut Working) -> Result<bool, Error> {
         let Some(given) = append.epoch else { return Ok(false) };
-        let current = match working.epoch {
+        let driven = match working.driven {
             Some(known) => known,
-            None => *working.epoch.insert(lease::epoch(self.connection, self.location, working.row.pk)?),
+            None => *working.driven.insert(lease::standing(self.connection, self.location, working.row.pk)?),
         };
+        let current = driven.epoch;
         if given == current {
+            // The clock is asked only by whoever may have to say that it lives: a hook does not.
+            if self.held.holds(append.session, given) && driven.wants_beat() {
+                working.beats = Some(given);
+            }
             return Ok(false);
         }
         // A number that no driver can ever have had is nobody's late word.
@@ -371,17 +397,23 @@ impl Work<'_> {
     }
 
     /// Writes what is folded, once per session however many events it got.
-    fn finish(self) -> Result<Vec<(i64, Cached, bool)>, Error> {
+    fn finish(self) -> Result<Finished, Error> {
         let mut cached = Vec::with_capacity(self.sessions.len());
-        for mut working in self.sessions.into_values() {
+        let mut beaten = Vec::new();
+        for (session, mut working) in self.sessions {
             if working.changed {
+                if let Some(epoch) = working.beats
+                    && lease::beat(self.connection, self.location, working.row.pk, epoch)?
+                {
+                    beaten.push(session);
+                }
                 working.changes.write(self.connection, self.location, working.row.pk)?;
                 write_folded(self.connection, self.location, &working.row, &working.state, working.keep)?;
             }
             let entry = Cached { head_hash: working.row.head_hash, state: working.state, keep: working.keep };
             cached.push((working.row.pk, entry, working.changed));
         }
-        Ok(cached)
+        Ok(Finished { cached, beaten })
     }
 }
 

@@ -14,6 +14,8 @@ thread_local! {
     static PATIENCE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     static KEEP_WAITING: RefCell<Option<KeepWaiting>> = const { RefCell::new(None) };
     static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
+    // How long it has been waited since patience was last said.
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// SQLite's own waiting sleeps up to 100 ms at a time, long after the other writer has gone. Commits take a
@@ -26,12 +28,24 @@ pub(super) fn wait(connection: &mut Connection) -> rusqlite::Result<()> {
 pub(super) fn patience(patience: Duration) {
     PATIENCE.set(patience);
     KEEP_WAITING.set(None);
+    WAITED.set(Duration::ZERO);
 }
 
 /// The same, where somebody may decide otherwise.
 pub(super) fn patience_of(options: &crate::OpenOptions) {
     PATIENCE.set(options.busy);
     KEEP_WAITING.set(options.patience.get());
+    WAITED.set(Duration::ZERO);
+}
+
+/// How long this thread has waited for other writers since its patience was last said.
+pub(super) fn waited() -> Duration {
+    WAITED.get()
+}
+
+/// It waited elsewhere for so long.
+pub(super) fn add_waited(waited: Duration) {
+    WAITED.set(WAITED.get() + waited);
 }
 
 /// How long to wait on after so long, at most; zero is not at all.
@@ -45,9 +59,11 @@ pub(super) fn left(waited: Duration) -> Duration {
 
 fn look_again(tries: i32) -> bool {
     if tries == 0 {
-        BEGAN.set(Some(Instant::now()));
+        let now = Instant::now();
+        BEGAN.set(now.checked_sub(WAITED.get()).or(Some(now)));
     }
     let waited = BEGAN.get().map_or(Duration::ZERO, |began| began.elapsed());
+    WAITED.set(waited.max(WAITED.get()));
     let left = left(waited);
     if left.is_zero() {
         return false;

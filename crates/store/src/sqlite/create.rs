@@ -30,7 +30,7 @@ use crate::types::Loaded;
 pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, Error> {
     let location = direct.location.clone();
     let path = direct.path.clone();
-    let (connection, cache, file) = direct.for_writing()?;
+    let (connection, cache, file, turn) = direct.for_writing()?;
     let sql = |e| fault(&location, e);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
     check_form(&tx, &location, file)?;
@@ -92,6 +92,7 @@ pub(super) fn create(direct: &mut Direct, mut create: Create) -> Result<Loaded, 
     write_folded(&tx, &location, &row, &state, false)?;
     match tx.commit() {
         Ok(()) => {
+            drop(turn);
             super::heads::note(&path, &[(id, row.head_seq)]);
             cache.put(row.pk, Cached { head_hash: row.head_hash, state: state.clone(), keep: false });
             Ok(Loaded { state, notices: Vec::new() })

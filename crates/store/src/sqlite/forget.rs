@@ -115,7 +115,7 @@ fn rewrite(
 /// From now on this connection writes zeros over what it removes.
 fn overwrite_what_goes(direct: &mut Direct) -> Result<(), Error> {
     let location = direct.location.clone();
-    let (connection, _, _) = direct.for_writing()?;
+    let (connection, _, _, _) = direct.for_writing()?;
     let on: bool = connection
         .pragma_update_and_check(None, "secure_delete", true, |row| row.get(0))
         .map_err(|e| fault(&location, e))?;
@@ -149,7 +149,7 @@ pub(super) fn scrub(direct: &mut Direct, holds: &Holds) -> Result<(), Error> {
     })?;
     let location = direct.location.clone();
     let patience = direct.options.busy;
-    let (connection, cache, _) = direct.for_writing()?;
+    let (connection, cache, _, _turn) = direct.for_writing()?;
     cache.clear();
     // Free pages, and the room between rows, may hold what was there before anything was overwritten.
     connection.execute_batch("VACUUM").map_err(|e| fault(&location, e))?;

@@ -19,6 +19,7 @@ pub mod schema;
 mod session;
 mod shared;
 mod texts;
+mod turn;
 mod upkeep;
 mod usage;
 mod write;
@@ -26,9 +27,13 @@ mod writer;
 
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::ErrorCode;
@@ -41,11 +46,19 @@ use crate::Purpose;
 use crate::error::Certainty;
 use crate::types::Identity;
 use crate::types::Standing;
+use lease::Held;
 use session::Cache;
+use turn::Turn;
+use turn::Turns;
 use writer::Writer;
 
 /// What lies beside a database while it is not known whether its last commit is on the disk.
 const IN_DOUBT: &str = ".in-doubt";
+
+/// Whoever waited for so long was not alone.
+const CONTENDED: Duration = Duration::from_millis(1);
+/// Whoever was alone for so many appends in a row is alone.
+const LONG_ALONE: u32 = 64;
 
 /// A store in one SQLite file.
 pub struct SqliteStore {
@@ -55,6 +68,7 @@ pub struct SqliteStore {
     writer: Option<Writer>,
     purpose: Purpose,
     identity: Mutex<Identity>,
+    waited: Arc<AtomicU64>,
 }
 
 /// A connection with what is remembered about it.
@@ -67,10 +81,20 @@ pub(crate) struct Direct {
     /// A commit failed, and what it wrote may be in the system's memory and nowhere else.
     in_doubt: bool,
     cache: Cache,
+    turns: Turns,
+    held: Held,
+    /// How long the next append has stood behind others who were in no hurry either.
+    stood: Duration,
+    /// How long the newest append had to wait for other writers, in microseconds.
+    waited: Arc<AtomicU64>,
+    /// How many appends in a row did not have to.
+    alone: u32,
+    /// After how many pages the log is copied now.
+    log_pages: u32,
 }
 
 impl Direct {
-    fn open(path: &Path, options: OpenOptions) -> Result<Self, Error> {
+    fn open(path: &Path, options: OpenOptions, waited: Arc<AtomicU64>) -> Result<Self, Error> {
         let (connection, file) = open::open(path, options.create, &options)?;
         Ok(Self {
             path: path.to_owned(),
@@ -80,12 +104,47 @@ impl Direct {
             file,
             in_doubt: false,
             cache: Cache::default(),
+            turns: Turns::default(),
+            held: Held::default(),
+            stood: Duration::ZERO,
+            waited,
+            alone: 0,
+            log_pages: open::LOG_PAGES,
         })
+    }
+
+    /// The next append stood behind others for so long.
+    fn stood(&mut self, stood: Duration) {
+        self.stood = stood;
+    }
+
+    /// Remembers how long was waited for other writers just now.
+    fn note_waited(&mut self) {
+        let waited = busy::waited() + std::mem::take(&mut self.stood);
+        self.waited.store(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.alone = if waited < CONTENDED { self.alone.saturating_add(1) } else { 0 };
+        if self.options.purpose == Purpose::LongLived
+            && let Some(connection) = &self.connection
+        {
+            let pages = match self.alone {
+                0 => open::FEW_PAGES,
+                LONG_ALONE => open::LOG_PAGES,
+                _ => self.log_pages,
+            };
+            // If it does not take, the log is copied more often or less, and that is all.
+            if pages != self.log_pages && open::copy_log_after(connection, pages).is_ok() {
+                self.log_pages = pages;
+            }
+        }
     }
 
     /// The connection, opened anew if a failed write put it in doubt or another file has taken the place of ours.
     fn connection(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
         busy::patience_of(&self.options);
+        self.opened()
+    }
+
+    fn opened(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
         if self.connection.is_some() && self.file.has_moved() {
             self.invalidate_connection();
         }
@@ -93,6 +152,7 @@ impl Direct {
             self.cache.clear();
             let (again, file) = open::open(&self.path, false, &self.options)?;
             self.connection = Some(again);
+            self.log_pages = open::LOG_PAGES;
             self.file = file;
         }
         match &mut self.connection {
@@ -101,8 +161,18 @@ impl Direct {
         }
     }
 
-    /// The connection, to write. What an earlier commit left in doubt is settled first; reading needs no such thing.
-    fn for_writing(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile), Error> {
+    /// The connection, to write, and the turn to do so. What an earlier commit left in doubt is settled first; reading needs
+    /// no such thing.
+    fn for_writing(&mut self) -> Result<(&mut Connection, &mut Cache, &open::OpenFile, Turn), Error> {
+        self.settle_doubt()?;
+        // Said anew before it is waited: by now all of it is left.
+        busy::patience_of(&self.options);
+        let turn = self.turns.take(&self.path);
+        let (connection, cache, file) = self.opened()?;
+        Ok((connection, cache, file, turn))
+    }
+
+    fn settle_doubt(&mut self) -> Result<(), Error> {
         // Whoever was in doubt may have been another process: the mark says so to all.
         let mark = open::beside(&self.path, IN_DOUBT);
         if self.in_doubt || mark.exists() {
@@ -112,7 +182,7 @@ impl Direct {
             self.in_doubt = false;
             let _ = std::fs::remove_file(mark);
         }
-        self.connection()
+        Ok(())
     }
 
     /// Makes a copy a store of its own.
@@ -154,14 +224,23 @@ impl SqliteStore {
     /// Opens a store in the file at `path`.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self, Error> {
         let purpose = options.purpose;
-        let reader = Direct::open(path, options.clone())?;
+        let waited = Arc::<AtomicU64>::default();
+        let reader = Direct::open(path, options.clone(), Arc::clone(&waited))?;
         let writer = match purpose {
-            Purpose::LongLived => Some(Writer::start(Direct::open(path, options)?)?),
+            Purpose::LongLived => Some(Writer::start(Direct::open(path, options, Arc::clone(&waited))?)?),
             Purpose::OneShot | Purpose::Recurring | Purpose::Inspect => None,
         };
         let location = path.display().to_string();
         let identity = Mutex::new(reader.file.identity().clone());
-        Ok(Self { path: path.to_owned(), location, reader: Mutex::new(reader), writer, purpose, identity })
+        Ok(Self {
+            path: path.to_owned(),
+            location,
+            reader: Mutex::new(reader),
+            writer,
+            purpose,
+            identity,
+            waited,
+        })
     }
 
     /// The database file.

@@ -29,9 +29,12 @@ const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= OLDEST_SQLITE, "th
 const SMALLEST_DATABASE: u64 = 512;
 
 /// How many pages the log may hold before a process that stays copies them into the database: 16 MiB.
-const LOG_PAGES: u32 = 4_096;
-/// How much of the database a process that stays keeps in memory, in KiB; SQLite wants it negative.
-const CACHE_KIB: i32 = -8_192;
+pub(super) const LOG_PAGES: u32 = 4_096;
+/// The same while others want to write: they wait while it is copied, so that is done in smaller steps.
+pub(super) const FEW_PAGES: u32 = 1_024;
+/// How much of the database a process that stays keeps in memory, in KiB; SQLite wants it negative. Not more than it needs for
+/// what it appends to: the system keeps the file in memory anyway, and a driver that reads a long session would hold all of it.
+const CACHE_KIB: i32 = -2_048;
 
 /// File systems on which locks or shared memory cannot be relied on.
 const NETWORK_FILE_SYSTEMS: &[(i64, &str)] = &[
@@ -247,12 +250,17 @@ fn settle(connection: &mut Connection, location: &str, purpose: Purpose) -> Resu
         // A process that stays writes the same pages again and again: it copies them to their place less often.
         Purpose::LongLived => LOG_PAGES,
     };
-    connection.pragma_update(None, "wal_autocheckpoint", pages).map_err(sql)?;
+    copy_log_after(connection, pages).map_err(sql)?;
     if purpose == Purpose::LongLived {
         connection.pragma_update(None, "cache_size", CACHE_KIB).map_err(sql)?;
     }
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
+}
+
+/// The log is copied into the database by whoever commits when it holds so many pages.
+pub(super) fn copy_log_after(connection: &Connection, pages: u32) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "wal_autocheckpoint", pages)
 }
 
 /// What a pragma says. Where memory mapping is compiled out the question has no answer.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -230,6 +231,10 @@ impl Store for SqliteStore {
     fn acquire(&self, session: SessionId, holder: &Holder, over: Option<Over>) -> Result<Lease, Error> {
         let holder = holder.clone();
         self.write(move |direct| super::lease::acquire(direct, session, &holder, over))
+    }
+
+    fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }
 
     fn renew(&self, session: SessionId, epoch: u64) -> Result<(), Error> {

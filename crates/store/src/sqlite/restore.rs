@@ -35,7 +35,7 @@ const MOST_EPOCHS: u64 = 1 << 40;
 pub(super) fn restore(direct: &mut Direct, restore: Restore) -> Result<Loaded, Error> {
     let Restore { uid, wish, pieces, check, last, key, at } = restore;
     let location = direct.location.clone();
-    let (connection, _, file) = direct.for_writing()?;
+    let (connection, _, file, _turn) = direct.for_writing()?;
     let sql = |e| fault(&location, e);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
     check_form(&tx, &location, file)?;

@@ -18,6 +18,8 @@ use super::lists;
 use super::open::beside;
 use super::session;
 use super::texts;
+use super::turn::Turn;
+use super::turn::Turns;
 use super::write::write_folded;
 use crate::Error;
 use crate::fold::Fold;
@@ -29,15 +31,32 @@ use crate::types::*;
 /// is copied into the database by the next command that is not in a hurry.
 const LOG_OVER: u64 = 256 * 1024;
 
-/// Copies the log into the database if it has grown, as far as readers allow.
+/// While sessions are driven, their drivers keep the log from growing. Whoever only comes by leaves it to them, up to here.
+const LOG_OF_DRIVERS: u64 = 32 * 1024 * 1024;
+/// A log that is longer is cut by whoever has the turn. Copying it, as processes that stay do, lets it be written from its
+/// beginning once nobody reads in it; with many readers that moment may never come by itself.
+const LOG_MOST: u64 = 32 * 1024 * 1024;
+
+fn length_of_log(path: &Path) -> u64 {
+    std::fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len())
+}
+
+/// Copies the log into the database if it has grown, as far as readers allow. Somebody who writes just now does so too, or
+/// the next one.
 pub(super) fn maintain(direct: &mut Direct, path: &Path) -> Result<(), Error> {
-    let log = std::fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
+    let log = length_of_log(path);
     if log < LOG_OVER {
         return Ok(());
     }
     let location = direct.location.clone();
-    let is_hasty = direct.options.purpose == super::Purpose::Recurring;
+    let purpose = direct.options.purpose;
+    let is_hasty = purpose == super::Purpose::Recurring;
     let (connection, _, _) = direct.connection()?;
+    if purpose == super::Purpose::OneShot && log < LOG_OF_DRIVERS && super::lease::any(connection, &location)?
+    {
+        return Ok(());
+    }
+    let Some(_turn) = Turns::take_idle(path) else { return Ok(()) };
     super::busy::patience(if is_hasty { Duration::ZERO } else { TEND_PATIENCE });
     // Truncating gives the room back; if somebody reads or writes just now, the next command does it.
     match connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
@@ -46,6 +65,20 @@ pub(super) fn maintain(direct: &mut Direct, path: &Path) -> Result<(), Error> {
             Error::Busy { .. } => Ok(()),
             other => Err(other),
         },
+    }
+}
+
+/// Cuts a log that has become long, before anybody else writes again. If somebody reads in it for longer, the next one
+/// tries.
+pub(super) fn bound_log(connection: &Connection, path: &Path, _turn: &Turn) {
+    if length_of_log(path) >= LOG_MOST {
+        let waited = super::busy::waited();
+        super::busy::patience(TEND_PATIENCE);
+        // What goes wrong here is no loss: what was committed is in the log.
+        let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        // It was not others that were waited for.
+        super::busy::patience(TEND_PATIENCE);
+        super::busy::add_waited(waited);
     }
 }
 
@@ -70,7 +103,7 @@ pub(super) fn transact<T>(
     job: impl FnOnce(&Transaction<'_>, &str) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let location = direct.location.clone();
-    let (connection, cache, file) = direct.for_writing()?;
+    let (connection, cache, file, _turn) = direct.for_writing()?;
     cache.clear();
     let tx = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)

@@ -78,7 +78,10 @@ fn a_copy_goes_nowhere_that_is_taken_or_missing() {
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["link", "segno.db", "segno.db-shm", "segno.db-wal", "segno.db.heads", "taken"]);
+    assert_eq!(
+        names,
+        ["link", "segno.db", "segno.db-shm", "segno.db-wal", "segno.db.heads", "segno.db.turn", "taken"]
+    );
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn looking_writes_nothing() {
     let home = Home::new();
     let session = make(&home.open(), 1);
     home.checkpoint();
-    for suffix in ["-wal", "-shm", ".heads"] {
+    for suffix in ["-wal", "-shm", ".heads", ".turn"] {
         let _ = std::fs::remove_file(home.file(&format!("segno.db{suffix}")));
     }
     let before = home.bytes();

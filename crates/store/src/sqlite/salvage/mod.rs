@@ -254,6 +254,8 @@ fn finish(path: &Path, salvaged: &Salvaged) -> std::io::Result<()> {
         sync_folder(&salvaged.kept_in)?;
         std::fs::rename(&saved, path)?;
     }
+    // Where it was written, nobody waits for a turn any more.
+    let _ = std::fs::remove_file(open::beside(&saved, super::turn::TURN));
     sync_folder(parent(path))?;
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(open::beside(&salvaged.kept_in.join(READING), suffix));
@@ -403,7 +405,7 @@ fn refold(path: &Path, kept: Option<identity::Kept>, salvaged: &mut Salvaged) ->
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         .map_err(|e| fault(&location, e))?;
     connection.close().map_err(|(_, e)| fault(&location, e))?;
-    for suffix in ["-wal", "-shm"] {
+    for suffix in ["-wal", "-shm", super::turn::TURN] {
         let _ = std::fs::remove_file(open::beside(path, suffix));
     }
     Ok(())
