@@ -28,6 +28,7 @@ pub use command::Need;
 pub use command::NeedIn;
 pub use command::Toolkit;
 pub use command::make_recipes;
+pub use command::named_runner;
 pub use command::needs;
 pub use command::recipes;
 pub use command::sections;

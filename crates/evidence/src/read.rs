@@ -83,11 +83,12 @@ impl Lines {
 
     fn finish(mut self, exit: Exit) -> Vec<Part> {
         self.close_owner();
-        // A command that ended by itself showed its result. One that was cut off did not come to it.
-        if !exit.is_by_itself() {
-            let told = self.candidates.into_iter().flatten().filter_map(|candidate| candidate.finish());
-            self.parts.extend(told.max_by_key(|part| part.tests.len()).filter(|part| !part.tests.is_empty()));
-        }
+        // A command that ended by itself showed its result, unless its output was cut on the way. One that was cut off
+        // did not come to it.
+        let cut = !exit.is_by_itself();
+        let told = self.candidates.into_iter().flatten().filter(|candidate| cut || candidate.is_certain());
+        let told = told.filter_map(|candidate| candidate.finish());
+        self.parts.extend(told.max_by_key(|part| part.tests.len()).filter(|part| !part.tests.is_empty()));
         self.before.settle_prefixes(&mut self.parts);
         self.build.settle(&mut self.parts, exit);
         self.parts

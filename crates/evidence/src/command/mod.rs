@@ -12,6 +12,7 @@ pub use recipes::make_recipes;
 pub use recipes::recipes;
 pub use recipes::sections;
 
+use crate::report::Runner;
 use words::simple_commands;
 use wrappers::Unwrapped;
 use wrappers::unwrap;
@@ -53,6 +54,8 @@ pub enum Toolkit {
     Pytest,
     /// tox and nox.
     Tox,
+    /// npm, pnpm and Yarn, which run scripts and programs of packages.
+    Npm,
     /// Jest.
     Jest,
     /// Vitest.
@@ -103,12 +106,73 @@ fn gather(text: &str, directory: &str, depth: usize, found: &mut Vec<NeedIn>) {
                     let found_need = NeedIn { directory: here.clone(), need };
                     found.extend((!found.contains(&found_need)).then_some(found_need));
                 }
+                Unwrapped::Tests(_) => {}
             }
         }
     }
 }
 
+/// The test runner that a command itself names, if what that runner prints is what the command prints: so one that ends well
+/// and shows no test has run none, whatever it says. Scripts are not followed; they may print what they like.
+pub fn named_runner(text: &str) -> Option<Runner> {
+    let quiet = text.replace("2>&1", "").replace("||", "");
+    if quiet.contains(['>', '|']) {
+        return None;
+    }
+    runner_in(text, 0)
+}
+
+fn runner_in(text: &str, depth: usize) -> Option<Runner> {
+    if depth >= DEEPEST {
+        return None;
+    }
+    let parts = simple_commands(text).into_iter().flat_map(|words| unwrap(&words));
+    parts.into_iter().find_map(|part| match part {
+        Unwrapped::Tests(runner) => Some(runner),
+        Unwrapped::Shell(text) => runner_in(&text, depth + 1),
+        _ => None,
+    })
+}
+
 /// A directory seen from another one.
 fn below(from: &str, to: &str) -> String {
     if to.starts_with('/') || from.is_empty() { to.to_owned() } else { format!("{from}/{to}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runner_that_a_command_names() {
+        let rows = [
+            ("pytest -q", Some(Runner::Pytest)),
+            ("python3 -m pytest tests", Some(Runner::Pytest)),
+            ("cd sub && python -m unittest -v 2>&1", Some(Runner::Unittest)),
+            ("CI=1 timeout 60 cargo test --workspace", Some(Runner::CargoTest)),
+            ("cargo nextest run", Some(Runner::Nextest)),
+            ("cargo +nightly test", Some(Runner::CargoTest)),
+            ("go test ./...", Some(Runner::GoTest)),
+            ("node --test", Some(Runner::NodeTest)),
+            ("npx jest", Some(Runner::Jest)),
+            ("npx vitest run", Some(Runner::Vitest)),
+            ("uv run pytest", Some(Runner::Pytest)),
+            ("sh -c 'pytest'", Some(Runner::Pytest)),
+            ("make lint && pytest", Some(Runner::Pytest)),
+            // What they print goes elsewhere, or is not theirs any more.
+            ("pytest > log.txt", None),
+            ("pytest | tee log.txt", None),
+            // None runs there.
+            ("cargo test --no-run", None),
+            ("pytest --collect-only", None),
+            ("cargo build", None),
+            ("cargo nextest list", None),
+            ("./check.sh", None),
+            ("make test", None),
+            ("grep pytest README.md", None),
+        ];
+        for (command, wanted) in rows {
+            assert_eq!(named_runner(command), wanted, "{command}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::Need;
 use super::Toolkit;
+use crate::report::Runner;
 
 /// How many wrappers are taken off one command.
 const MOST: usize = 16;
@@ -16,6 +17,8 @@ pub(super) enum Unwrapped {
     Need(Need),
     /// It needs this, in another directory.
     In(String, Need),
+    /// It runs tests.
+    Tests(Runner),
 }
 
 /// Words that may stand before a command in a script.
@@ -69,6 +72,8 @@ const RUNS: &[(&str, &[&str])] = &[
     ("nix-shell", &["--run"]),
 ];
 
+/// What runs scripts and programs of packages as its settings say.
+const PACKAGE_MANAGERS: &[&str] = &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"];
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
 const INTERPRETERS: &[&str] = &[
     "node", "ruby", "perl", "php", "tsx", "ts-node", "lua", "Rscript", "pwsh", "julia", "deno", "bun", "go",
@@ -87,6 +92,9 @@ pub(super) fn unwrap(words: &[String]) -> Vec<Unwrapped> {
         if program.contains('/') && !is_system(program) {
             found.push(Unwrapped::Need(Need::ShellScript(program.to_owned())));
             return found;
+        }
+        if PACKAGE_MANAGERS.contains(&name) {
+            found.push(Unwrapped::Need(Need::Settings(Toolkit::Npm)));
         }
         if let Some((_, valued)) = WRAPPERS.iter().find(|(known, _)| *known == name) {
             if let Some(text) = shell_text(name, rest) {
@@ -108,9 +116,36 @@ pub(super) fn unwrap(words: &[String]) -> Vec<Unwrapped> {
             continue;
         }
         program_needs(name, rest, &mut found);
+        found.extend(runner(name, rest).map(Unwrapped::Tests));
         return found;
     }
     found
+}
+
+/// Words with which a test runner only says something about itself or its tests.
+const RUNS_NONE: &[&str] =
+    &["--help", "-h", "--version", "-V", "--no-run", "--collect-only", "--co", "--list", "--listTests"];
+
+/// The test runner that a program is, if it runs tests.
+fn runner(name: &str, rest: &[&str]) -> Option<Runner> {
+    let words: Vec<&str> = rest.iter().filter(|word| !word.starts_with(['-', '+'])).copied().collect();
+    let is = |first: &str| words.first() == Some(&first);
+    let python = name.starts_with("python") || name == "pypy3";
+    let module = || rest.iter().position(|word| *word == "-m").and_then(|at| rest.get(at + 1));
+    let runner = match name {
+        "pytest" | "py.test" => Runner::Pytest,
+        "jest" => Runner::Jest,
+        "vitest" if !is("list") => Runner::Vitest,
+        "mocha" => Runner::Mocha,
+        "cargo" if is("test") || is("t") => Runner::CargoTest,
+        "cargo" if is("nextest") && words.get(1) == Some(&"run") => Runner::Nextest,
+        "go" if is("test") => Runner::GoTest,
+        "node" if rest.contains(&"--test") => Runner::NodeTest,
+        _ if python && module() == Some(&"pytest") => Runner::Pytest,
+        _ if python && module() == Some(&"unittest") => Runner::Unittest,
+        _ => return None,
+    };
+    (!rest.iter().any(|word| RUNS_NONE.contains(word))).then_some(runner)
 }
 
 /// The command behind a wrapper and its options.

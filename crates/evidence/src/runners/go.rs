@@ -161,6 +161,10 @@ impl Reader for Packages {
         self.any_end && self.announced.is_empty()
     }
 
+    fn is_certain(&self) -> bool {
+        !self.announced.is_empty()
+    }
+
     fn quoting(&self) -> bool {
         self.announced.values().any(Option::is_none)
     }

@@ -25,6 +25,11 @@ pub(crate) trait Reader {
     /// Whether the result was seen.
     fn ended(&self) -> bool;
 
+    /// Whether what was read can be nothing but a run, also if its result is missing.
+    fn is_certain(&self) -> bool {
+        false
+    }
+
     /// Whether what comes now is certainly printed by a test.
     fn quoting(&self) -> bool {
         false

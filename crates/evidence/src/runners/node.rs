@@ -31,12 +31,14 @@ fn marked(line: &str) -> Option<(Outcome, &str)> {
         "﹣" => Outcome::Skipped,
         _ => return None,
     };
-    let (name, outcome) = match name.rsplit_once(" # ") {
-        Some((name, _)) => (name, Outcome::Skipped),
+    // Why it was left out stands behind its time: before it, `#` is a part of the name.
+    let timed = |name: &'_ str| text::without_time(name).len() < name.len();
+    let reasons = name.match_indices(" # ").filter_map(|(at, _)| name.get(..at));
+    let (name, outcome) = match reasons.into_iter().find(|name| timed(name)) {
+        Some(name) => (name, Outcome::Skipped),
         None => (name, outcome),
     };
-    let plain = text::without_time(name);
-    (plain.len() < name.len()).then_some((outcome, plain))
+    timed(name).then(|| (outcome, text::without_time(name)))
 }
 
 struct Tree {

@@ -263,6 +263,10 @@ impl Reader for Session {
         self.section == Section::Ended
     }
 
+    fn is_certain(&self) -> bool {
+        self.part.tests.iter().any(|test| test.name.contains(".py::"))
+    }
+
     fn quoting(&self) -> bool {
         self.section == Section::Captured
     }

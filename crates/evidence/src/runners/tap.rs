@@ -95,6 +95,8 @@ struct Stream {
     doubtful: bool,
     plan: Option<u64>,
     points: u64,
+    /// A result had a number, as hardly anything else has.
+    numbered: bool,
     leaves: Vec<Leaf>,
     /// Names of tests whose tests stand in braces, outermost first.
     open: Vec<String>,
@@ -109,6 +111,7 @@ impl Stream {
             doubtful,
             plan: None,
             points: 0,
+            numbered: false,
             leaves: Vec::new(),
             open: Vec::new(),
             diagnostics: None,
@@ -123,6 +126,7 @@ impl Stream {
         };
         if indent == 0 {
             self.points += 1;
+            self.numbered |= point.number.is_some();
         }
         if point.opens {
             self.open.push(name);
@@ -196,6 +200,10 @@ impl Reader for Stream {
 
     fn ended(&self) -> bool {
         self.open.is_empty() && self.plan == Some(self.points) && !self.bailed
+    }
+
+    fn is_certain(&self) -> bool {
+        self.plan.is_some() && self.numbered
     }
 
     fn finish(self: Box<Self>) -> Option<Part> {

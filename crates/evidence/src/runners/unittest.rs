@@ -17,7 +17,8 @@ const NOT_LOADED: &str = "unittest.loader._FailedTest";
 pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
     (is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some()).then(|| {
         let part = Part::new(Runner::Unittest);
-        Box::new(Run { section: Section::Running, described: None, ran: 0, failures: Vec::new(), part }) as _
+        let (section, failures) = (Section::Running, Vec::new());
+        Box::new(Run { section, described: None, ran: 0, failures, told: false, part }) as _
     })
 }
 
@@ -74,6 +75,8 @@ struct Run {
     described: Option<String>,
     ran: u64,
     failures: Vec<String>,
+    /// A test stood there with its result.
+    told: bool,
     part: Part,
 }
 
@@ -82,6 +85,7 @@ impl Run {
         if let Some((name, outcome)) = case(line) {
             self.part.put(&name, outcome);
             self.described = None;
+            self.told = true;
         } else if let Some(name) = self.described.take() {
             if let Some(outcome) = line.rsplit_once(" ... ").and_then(|(_, result)| outcome(result)) {
                 self.part.put(&name, outcome);
@@ -181,6 +185,10 @@ impl Reader for Run {
 
     fn ended(&self) -> bool {
         self.section == Section::Ended
+    }
+
+    fn is_certain(&self) -> bool {
+        self.told
     }
 
     fn quoting(&self) -> bool {

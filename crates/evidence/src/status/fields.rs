@@ -157,7 +157,8 @@ impl Raw {
             }
         }
         let says_something = |blocker: &String| {
-            let word = bare(blocker);
+            // `None.`, `(none)`.
+            let word = bare(blocker).trim_matches(['(', ')', '[', ']', '.', '*', '`', '"', ' ']);
             !word.is_empty() && !word.eq_ignore_ascii_case("none") && !word.eq_ignore_ascii_case("n/a")
         };
         blockers.retain(says_something);

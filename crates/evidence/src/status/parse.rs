@@ -29,7 +29,7 @@ pub fn status_blocks(text: &str) -> Vec<StatusBlock> {
         }
         open = match mark {
             Some(Mark::Begin(family)) => Some(Open::new(family, None)),
-            Some(Mark::Header(family)) => Some(Open::new(family, Some(text::indent(line)))),
+            Some(Mark::Header(family)) => Some(Open::new(family, Some(indent(line)))),
             Some(Mark::End(_)) | None => None,
         };
     }
@@ -59,7 +59,9 @@ enum Mark {
 
 impl Mark {
     fn read(line: &str) -> Option<Self> {
+        // Agents like to make it stand out.
         let line = line.trim();
+        let line = if line.starts_with("```") { line } else { undecorated(line) };
         if let Some(header) = line.strip_suffix(':') {
             return family(header).map(Self::Header);
         }
@@ -70,7 +72,19 @@ impl Mark {
 }
 
 fn family(name: &str) -> Option<Family> {
-    [Family::Prp, Family::Ralph].into_iter().find(|family| family.name().eq_ignore_ascii_case(name.trim()))
+    let name = undecorated(name);
+    [Family::Prp, Family::Ralph].into_iter().find(|family| family.name().eq_ignore_ascii_case(name))
+}
+
+/// Without what makes it bold or code.
+fn undecorated(text: &str) -> &str {
+    text.trim().trim_matches(['*', '`']).trim()
+}
+
+/// How deep a line is; agents also indent by tabs.
+fn indent(line: &str) -> usize {
+    let blank = line.chars().take_while(|c| [' ', '\t'].contains(c));
+    blank.map(|c| if c == '\t' { 8 } else { 1 }).sum()
 }
 
 enum Took {
@@ -96,7 +110,7 @@ impl Open {
     }
 
     fn take(&mut self, line: &str, mark: Option<&Mark>) -> Took {
-        let indent = text::indent(line);
+        let indent = indent(line);
         match (mark, self.header) {
             (Some(Mark::End(family)), None) if *family == self.family => {
                 self.ended = true;

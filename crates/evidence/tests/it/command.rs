@@ -50,11 +50,11 @@ fn what_commands_name() {
         ("make test", &["make - test"]),
         ("make -C sub -f Rules.mk -j 4 CC=gcc check lint", &["sub: make Rules.mk check,lint"]),
         ("just check", &["just -"]),
-        ("npm test", &["package test"]),
-        ("npm --prefix web run unit -- --ci", &["web: package unit"]),
-        ("yarn lint", &["package lint"]),
-        ("npm ci", &[]),
-        ("npx jest --ci", &["Jest"]),
+        ("npm test", &["Npm", "package test"]),
+        ("npm --prefix web run unit -- --ci", &["Npm", "web: package unit"]),
+        ("yarn lint", &["Npm", "package lint"]),
+        ("npm ci", &["Npm"]),
+        ("npx jest --ci", &["Npm", "Jest"]),
         ("pytest -q", &["Pytest"]),
         ("python3 -m pytest -c ci.ini tests", &["Pytest", "script ci.ini"]),
         ("uv run pytest", &["Pytest"]),
@@ -79,7 +79,10 @@ fn the_commands_behind_a_target() {
                 test: unit lint # all of it\n\t@$(CHECK) \\\n\t  --all\n\nunit:\n\t-cd web && npm test\n\n\
                 lint: ; ./lint.sh\n\ndeploy:\n\t./deploy.sh $$HOME\n\ninclude rules.mk\n";
     let (commands, includes) = make_recipes(text, &["test".to_owned()]);
-    assert_eq!(short(&commands), ["shell scripts/check.sh", "shell ./lint.sh", "web: package test"]);
+    assert_eq!(
+        short(&commands),
+        ["shell scripts/check.sh", "shell ./lint.sh", "web: Npm", "web: package test"]
+    );
     assert_eq!(includes, ["rules.mk"]);
     let (first, _) = make_recipes(text, &[]);
     assert_eq!(first, "true\n", "the first target is the usual one");

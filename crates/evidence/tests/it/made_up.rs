@@ -225,6 +225,8 @@ fn tap_of_every_version() {
         ("TAP version 13\n1..3\nok 1 - a\n", [1, 0, 0], Verdict::Incomplete, 0),
         ("TAP version 13\n1..3\nok 1 - a\nBail out! no disk\n", [1, 0, 0], Verdict::Incomplete, 0),
         ("TAP version 13\nok 1 - a\nok 2 - b\n", [2, 0, 0], Verdict::Incomplete, 0),
+        ("1..3\nok 1 - a\nok 2 - b\n", [2, 0, 0], Verdict::Incomplete, 0),
+        ("1..2\nok 1 - a\nok 2 - b\n1..2\nok 1 - c\n", [3, 0, 0], Verdict::Incomplete, 0),
         (
             "TAP version 14\n1..1\n    1..2\n    ok 1 - x\n    not ok 2 - y\nnot ok 1 - a\n",
             [1, 1, 0],
@@ -249,6 +251,50 @@ fn tap_of_every_version() {
     }
     let nested = "TAP version 14\n1..1\n    1..2\n    ok 1 - x\n    ok 2 - y\nok 1 - a\n";
     assert_eq!(ended(nested, 0).names(Outcome::Passed).collect::<Vec<_>>(), ["a > x", "a > y"]);
+}
+
+/// Output that a pipe cut, and that ended well all the same.
+#[test]
+fn a_run_without_its_result_is_none() {
+    for (runner, text) in [
+        (
+            Runner::Pytest,
+            "t.py::test_a PASSED                [ 33%]\nt.py::test_b PASSED                [ 66%]\n",
+        ),
+        (
+            Runner::Pytest,
+            "============================= test session starts ==============================\ncollected 3 items\n\n\
+             t.py::test_a PASSED                [ 33%]\nt.py::test_b PASSED                [ 66%]\n",
+        ),
+        (Runner::Pytest, "[gw0] [ 33%] PASSED t.py::test_a \n[gw1] [ 66%] PASSED t.py::test_b \n"),
+        (Runner::Unittest, "test_a (t.T.test_a) ... ok\ntest_b (t.T.test_b) ... ok\n"),
+        (
+            Runner::GoTest,
+            "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- PASS: TestB (0.00s)\n",
+        ),
+        (Runner::CargoTest, "\nrunning 3 tests\ntest a ... ok\ntest b ... ok\n"),
+    ] {
+        for code in [0, 1] {
+            let report = ended(text, code);
+            let told = (report.runner, counts(&report), report.verdict(), report.named);
+            assert_eq!(told, (runner, [2, 0, 0], Verdict::Incomplete, false), "{text}");
+        }
+    }
+    // What looks a little like one is none.
+    for text in ["1..3\nok\n", "1..3\n", "Checked (all)\nok\n", "a.rs::b PASSED\n", "--- PASS: x (0.00s)\n"] {
+        assert_eq!(ended(text, 0).runner, Runner::ExitStatus, "{text}");
+    }
+}
+
+#[test]
+fn names_of_node_may_have_any_mark() {
+    let text = "✔ issue # 5 works (0.6ms)\n✔ a # b # c (1.25ms)\n﹣ later # 2 (0.1ms) # SKIP\n\
+                ✖ todo (0.2ms) # TODO\n✔ off (0.2ms) # see issue # 7\nℹ tests 5\nℹ suites 0\nℹ pass 2\nℹ fail 0\n\
+                ℹ cancelled 0\nℹ skipped 2\nℹ todo 1\nℹ duration_ms 8.5\n";
+    let report = ended(text, 0);
+    assert_eq!((report.runner, counts(&report), report.named), (Runner::NodeTest, [2, 0, 3], true));
+    assert_eq!(report.names(Outcome::Passed).collect::<Vec<_>>(), ["a # b # c", "issue # 5 works"]);
+    assert_eq!(report.names(Outcome::Skipped).collect::<Vec<_>>(), ["later # 2", "off", "todo"]);
 }
 
 #[test]

@@ -81,6 +81,42 @@ fn places_in_which_a_block_may_stand() {
     }
 }
 
+/// What stands for no blocker at all does not take the signal back.
+#[test]
+fn nothing_blocks_in_many_words() {
+    for none in
+        ["none", "None.", "(none)", "NONE", "**None**", "`none`.", "n/a", "(N/A).", "[]", "[none]", ""]
+    {
+        for keys in [
+            format!("EXIT_SIGNAL: true\nBLOCKERS: {none}"),
+            format!("EXIT_SIGNAL: true\nBLOCKERS:\n  - {none}"),
+        ] {
+            let block = last_complete(&ralph(&keys)).unwrap();
+            assert!(block.blockers.is_empty() && block.contradictions.is_empty(), "{keys}: {block:?}");
+        }
+    }
+    for some in ["none of the keys is there", "no key.", "(no key)"] {
+        let block = last_complete(&ralph(&format!("EXIT_SIGNAL: true\nBLOCKERS: {some}"))).unwrap();
+        assert_eq!((block.blockers.len(), block.contradictions.len()), (1, 1), "{some}");
+    }
+}
+
+#[test]
+fn delimiters_that_stand_out() {
+    let block = ralph("EXIT_SIGNAL: true");
+    let each = |mark: &str| block.lines().map(|line| format!("{mark}{line}{mark}\n")).collect::<String>();
+    for text in
+        [each("**"), each("`"), each("*"), block.replace("---RALPH_STATUS---", "**---RALPH_STATUS---**")]
+    {
+        assert_eq!(signal(&text), Some(true), "{text}");
+    }
+    for header in ["**RALPH_STATUS:**", "**RALPH_STATUS**:", "`RALPH_STATUS`:"] {
+        assert_eq!(signal(&format!("{header}\n  EXIT_SIGNAL: true\n")), Some(true), "{header}");
+    }
+    // In the middle of a sentence it is still only a word.
+    assert_eq!(signal("say **---RALPH_STATUS---** first\nEXIT_SIGNAL: true\n---END_RALPH_STATUS---\n"), None);
+}
+
 #[test]
 fn the_form_without_an_end() {
     for (text, expected) in [
@@ -89,6 +125,9 @@ fn the_form_without_an_end() {
         ("  RALPH_STATUS:\n    EXIT_SIGNAL: true\n  EXIT_SIGNAL: false\n", Some(true)),
         ("```yaml\nPRP_PHASE_STATUS:\n  EXIT_SIGNAL: true\n```\n", Some(true)),
         ("RALPH_STATUS:\n  EXIT_SIGNAL: true\n\n  EXIT_SIGNAL: false\n", Some(true)),
+        ("RALPH_STATUS:\n\tSTATUS: COMPLETE\n\tEXIT_SIGNAL: true\n", Some(true)),
+        ("\tRALPH_STATUS:\n\t\tEXIT_SIGNAL: true\n\tEXIT_SIGNAL: false\n", Some(true)),
+        ("  RALPH_STATUS:\n\tEXIT_SIGNAL: true\n", Some(true)),
         ("RALPH_STATUS:\nEXIT_SIGNAL: true\n", None),
         ("The RALPH_STATUS:\n  EXIT_SIGNAL: true\n", None),
         ("RALPH_STATUS:\n", None),
@@ -96,6 +135,9 @@ fn the_form_without_an_end() {
     ] {
         assert_eq!(signal(text), expected, "{text}");
     }
+    let tabs = "PRP_PHASE_STATUS:\n\texit_signal: false\n\ttests:\n\t\ttotal: 3\n\t\tpassing: 3\n\t\tfailing: 0\n\tblockers:\n\t\t- no key\n";
+    let block = last_complete(tabs).unwrap();
+    assert_eq!((block.tests.total, block.blockers.as_slice()), (Some(3), ["no key".to_owned()].as_slice()));
     let nested = "PRP_PHASE_STATUS:\n  status: in_progress\n  tests:\n    total: 3\n    passing: 2\n    failing: 1\n  blockers:\n    - no key\n  exit_signal: false\n";
     let block = last_complete(nested).unwrap();
     assert_eq!(block.tests.total, Some(3));
