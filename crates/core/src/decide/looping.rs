@@ -30,6 +30,13 @@ use crate::text::Text;
 pub(super) fn decide_loop(state: &State, command: LoopCommand) -> Result<Vec<Event>, Refusal> {
     match command {
         LoopCommand::Start { plan, parent, item } => start(state, plan, parent, item),
+        LoopCommand::Allow { further, at } => {
+            the_loop(state)?;
+            match further.plan(state, at) {
+                Some(plan) => start(state, Box::new(plan), None, None),
+                None => Ok(Vec::new()),
+            }
+        }
         LoopCommand::TakeBaseline(taken) => baseline(the_loop(state)?, taken),
         LoopCommand::ResetBreaker { reason } => reset(the_loop(state)?, reason),
         LoopCommand::Probe { by, reason } => probe(state, by, reason),
@@ -175,7 +182,8 @@ fn reset(looping: &LoopState, reason: String) -> Result<Vec<Event>, Refusal> {
     one(ev::BreakerChanged { from, to: BreakerState::Closed, reason: short(&reason), by: BreakerBy::Person })
 }
 
-/// One iteration is tried; a session that was halted is active again for it.
+/// One iteration is tried; a session that stands still is active again for it. One that met a cap in the iteration that
+/// opened its breaker is paused, and not halted.
 fn probe(state: &State, by: BreakerBy, reason: String) -> Result<Vec<Event>, Refusal> {
     let looping = the_loop(state)?;
     if looping.breaker.state != BreakerState::Open {
@@ -184,7 +192,7 @@ fn probe(state: &State, by: BreakerBy, reason: String) -> Result<Vec<Event>, Ref
     let reason = short(&reason);
     let changed = ev::BreakerChanged { from: BreakerState::Open, to: BreakerState::HalfOpen, reason, by };
     let mut events = vec![Event::from(changed)];
-    if state.status == Status::Halted {
+    if state.status != Status::Active && looping.parked.is_none() {
         events.push(ev::SessionResumed { breaker_reset: false, details: Some(by.as_str().into()) }.into());
     }
     Ok(events)
@@ -208,7 +216,10 @@ fn accept(
         return Err(Refusal::Already("the gate names nothing that a person may accept".to_owned()));
     }
     if let Some(other) = wanted.iter().find(|name| !open.contains(name)) {
-        return Err(Refusal::Unknown { what: "condition that may be accepted", id: other.clone() });
+        return Err(Refusal::Unknown {
+            what: "failing condition that a person may accept, called",
+            id: other.clone(),
+        });
     }
     let tree = tree.or_else(|| looping.gate.as_ref().and_then(|gate| gate.tree.clone()));
     one(ev::GateAccepted { phase: looping.phase.clone(), because, conditions: wanted, tree })

@@ -79,7 +79,7 @@ pub(crate) fn plan() -> LoopPlan {
 
 fn tests(passed: u64, failed: u64) -> TestCounts {
     let total = passed + failed;
-    TestCounts { total, passed, failed, skipped: 0, build_failed: false, runner: "cargo test".into() }
+    TestCounts { total, passed, failed, runner: "cargo test".into(), ..TestCounts::default() }
 }
 
 fn item() -> WorkItemMark {
@@ -128,6 +128,7 @@ pub(crate) fn observation() -> Observation {
         by_number: true,
         measured: 1,
         flaky: false,
+        restless: vec!["tests/snapshot.txt".into()],
         evidence: vec![evidence()],
         protected: None,
         metrics: BTreeMap::from([("coverage".into(), 81.5)]),

@@ -195,6 +195,7 @@ pub(crate) fn full_state() -> State {
             in_doubt: [("toolu_03".into(), call("Write", 31))].into(),
             open_beyond: 1,
             closed: [305_419_896, 7].into(),
+            done_by_hook: [7].into(),
             seen: Default::default(),
             newest: None,
         },

@@ -2,6 +2,7 @@
 
 use super::account::AccountLoop;
 use super::breaker::BreakerBy;
+use super::further::Further;
 use super::gate::GateResult;
 use super::observation::Observation;
 use super::plan::LoopPlan;
@@ -23,6 +24,8 @@ use crate::time::Timestamp;
 pub enum LoopCommand {
     /// Begin, or go on by another plan.
     Start { plan: Box<LoopPlan>, parent: Option<SessionId>, item: Option<WorkItemMark> },
+    /// Go further than the plan says. Nothing follows if it allows as much already.
+    Allow { further: Further, at: Timestamp },
     /// What there is before the first iteration of a phase.
     TakeBaseline(LoopBaselineTaken),
     /// Reset the breaker.
@@ -94,6 +97,7 @@ impl LoopCommand {
             | Self::ListItems { .. }
             | Self::EndIteration { .. } => Need::Active,
             Self::Start { .. }
+            | Self::Allow { .. }
             | Self::ResetBreaker { .. }
             | Self::Probe { .. }
             | Self::MeasureGate { .. }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::marks::EvidenceMark;
 use super::observation::Named;
 use super::observation::Observation;
 use super::observation::line;
@@ -83,6 +84,11 @@ pub fn evaluate(state: &LoopState, seen: &Observation, iteration: u64) -> GateRe
         GateRule::Metrics(rules) => rules.iter().for_each(|rule| checks.metric_rule(rule)),
         GateRule::Signal => {}
     }
+    if !matches!(phase.gate, GateRule::Signal) {
+        checks.runners_speak();
+    }
+    checks.at_rest();
+    checks.whole();
     checks.not_tampered(matches!(phase.gate, GateRule::Red { .. }));
     checks.accept();
     let conditions = checks.conditions;
@@ -127,7 +133,11 @@ impl Checks<'_> {
     /// How many times in a row all tests passed, with this measurement. What is flaky passed by chance.
     fn green_runs(&self) -> u32 {
         let Some(tests) = &self.seen.tests else { return 0 };
-        let green = tests.ran() > 0 && !tests.build_failed && self.failing() == Some(0) && !self.seen.flaky;
+        let green = tests.ran() > 0
+            && !tests.build_failed
+            && !tests.incomplete
+            && self.failing() == Some(0)
+            && !self.seen.flaky;
         if green { self.state.green_runs.saturating_add(self.seen.measured.max(1)) } else { 0 }
     }
 
@@ -183,13 +193,14 @@ impl Checks<'_> {
             let new = self.new_since_start();
             let holds = new.is_some_and(|new| new >= self.state.promised);
             let value = new.map_or(NOT_MEASURED.to_owned(), |new| new.to_string());
-            self.put("new tests", format!("at least {}", self.state.promised), value, holds);
+            self.put_acceptable("new tests", &format!("at least {}", self.state.promised), value, holds);
         }
         let value =
             if self.seen.flaky { "0, they differ on the same tree".to_owned() } else { runs.to_string() };
         self.put("passing runs in a row", format!("at least {wanted}"), value, runs >= wanted);
         self.not_broken();
         self.not_weaker();
+        self.commands_succeed();
     }
 
     /// There are tests, and none fails that did not fail when the loop began.
@@ -219,6 +230,7 @@ impl Checks<'_> {
         self.put("refactored", wanted_words, value, through || iteration >= wanted);
         self.not_broken();
         self.not_weaker();
+        self.commands_succeed();
     }
 
     fn document(&mut self, docs: u64, adr: bool) {
@@ -229,10 +241,53 @@ impl Checks<'_> {
         if let Some(total) = self.seen.metrics.get("diagrams_total").copied() {
             self.metric("diagrams_valid", &format!("{total}"), |value| value >= total);
         }
-        if self.seen.tests.is_some() {
-            self.tests_pass();
-            self.not_broken();
-            self.not_weaker();
+        self.old_tests_pass();
+        self.commands_succeed();
+    }
+
+    /// What tests there are pass, and those that were seen when the phase began are still seen.
+    fn old_tests_pass(&mut self) {
+        match self.seen.tests.is_some() {
+            true => {
+                self.tests_pass();
+                self.not_broken();
+                self.not_weaker();
+            }
+            false => self.tests_are_seen(),
+        }
+    }
+
+    /// A command that tells of no failing tests succeeds; one that does may fail for those that failed when the loop began.
+    fn commands_succeed(&mut self) {
+        self.evidence_but(|mark| mark.tells_tests && mark.failing_tests > 0);
+    }
+
+    /// A command that runs tests by a runner that it names itself shows them, whatever others show.
+    fn runners_speak(&mut self) {
+        for mark in self.seen.evidence.iter().filter(|mark| mark.passes) {
+            if let Some(runner) = &mark.silent_runner {
+                let value = format!("none were seen of {runner}");
+                self.put_acceptable(&format!("tests of {}", mark.name), "at least 1", value, false);
+            }
+        }
+    }
+
+    /// A measurement that shows no test where there were some says nothing of them: whatever ran them may have been made to
+    /// end well before its first test.
+    fn tests_are_seen(&mut self) {
+        // A command that fails shows why by itself.
+        if self.seen.tests.is_some() || self.seen.evidence.iter().any(|mark| !mark.passes) {
+            return;
+        }
+        let marks = [&self.state.first, &self.state.baseline].into_iter().flatten().map(|mark| &mark.tests);
+        let measured = marks.chain(&self.state.tests);
+        // What does not build has tests, how many nobody knows.
+        let known = measured.map(|tests| tests.ran().max(u64::from(tests.build_failed)));
+        let later = self.state.recent.iter().filter_map(|recent| recent.tests.map(|(_, total)| total));
+        let before = known.chain(later).max().unwrap_or(0);
+        if before > 0 {
+            let wanted = format!("as they were seen before: {before}");
+            self.put_acceptable("tests", &wanted, "none were seen".to_owned(), false);
         }
     }
 
@@ -244,12 +299,8 @@ impl Checks<'_> {
         let value = blocking.map_or("not said".to_owned(), |n| n.to_string());
         self.put("blocking issues", "0", value, blocking == Some(0.0));
         // An approval that the numbers contradict is none.
-        self.evidence();
-        if self.seen.tests.is_some() {
-            self.tests_pass();
-            self.not_broken();
-            self.not_weaker();
-        }
+        self.commands_succeed();
+        self.old_tests_pass();
     }
 
     fn until(&mut self) {
@@ -262,11 +313,17 @@ impl Checks<'_> {
             self.put("tests", "at least 1", ran.to_string(), ran > 0 && !build_failed);
             self.put("failing tests", "0", tests.failed.to_string(), tests.failed == 0);
         }
+        self.tests_are_seen();
         self.not_weaker();
     }
 
     fn evidence(&mut self) {
-        for mark in &self.seen.evidence {
+        self.evidence_but(|_| false);
+    }
+
+    /// Every command succeeds, but for those of which that is not asked.
+    fn evidence_but(&mut self, excused: impl Fn(&EvidenceMark) -> bool) {
+        for mark in self.seen.evidence.iter().filter(|mark| mark.passes || !excused(mark)) {
             let value = mark.exit.map_or("did not end".to_owned(), |exit| format!("exit {exit}"));
             self.put(&format!("command {}", mark.name), "exit 0", value, mark.passes);
         }
@@ -319,6 +376,22 @@ impl Checks<'_> {
             if self.seen.by_number && (before.named || !until) {
                 self.put_acceptable(BY_NAME, "each with its name", "only their numbers".to_owned(), false);
             }
+        }
+    }
+
+    /// Of a run that was cut short nobody knows what the rest would have shown.
+    fn whole(&mut self) {
+        if self.seen.tests.as_ref().is_some_and(|tests| tests.incomplete) {
+            self.put("whole run", "the result of the test runner", "the output ends before it", false);
+        }
+    }
+
+    /// What was measured is true of the files as they are.
+    fn at_rest(&mut self) {
+        let restless = &self.seen.restless;
+        if !restless.is_empty() {
+            let value = format!("changed each time: {}", restless.join(", "));
+            self.put("files at rest while measured", "the same before and after", value, false);
         }
     }
 

@@ -18,6 +18,15 @@ pub struct EvidenceMark {
     pub exit: Option<i32>,
     /// Whether it succeeded.
     pub passes: bool,
+    /// Whether it told of tests: then these say why it may have failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tells_tests: bool,
+    /// How many of these failed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failing_tests: u64,
+    /// The test runner that it names, and of whose tests nothing was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent_runner: Option<String>,
     /// A hash of the command and of the scripts it is made of, to see that it did not change.
     pub command_hash: String,
     /// A hash of the settings of its test runner.
@@ -50,10 +59,15 @@ pub struct ProtectedMark {
     pub changed: Vec<String>,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl EvidenceMark {
     /// Keeps its texts within bounds, and leaves out what only the event of a baseline has.
     pub(crate) fn bound(&mut self) {
         name(&mut self.name);
+        self.silent_runner.iter_mut().for_each(name);
         name(&mut self.command_hash);
         name(&mut self.settings_hash);
         self.files.clear();

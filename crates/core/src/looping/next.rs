@@ -109,6 +109,19 @@ pub fn next_step(session: &State, at: Timestamp) -> NextStep {
     before_iteration(session, state, at)
 }
 
+/// How the run of the open iteration came out, if it has ended. Whoever had their say is measured, and not asked again;
+/// an agent that was stopped, or cut short together with its driver, had not.
+pub fn outcome_of_open(session: &State) -> Option<&str> {
+    let told = session.looping.as_deref().filter(|looping| looping.open)?.told;
+    let run = session.run.as_ref().filter(|run| run.seq > told && !run.is_running())?;
+    Some(run.outcome.as_deref().unwrap_or_default())
+}
+
+/// Whether the agent of the open iteration had its say.
+pub fn had_its_say(session: &State) -> bool {
+    outcome_of_open(session).is_some_and(|how| how != "stopped" && how != "interrupted")
+}
+
 fn before_iteration(session: &State, state: &LoopState, at: Timestamp) -> NextStep {
     if let Some(LoopVerdict::BackOff { until, .. }) = &state.verdict
         && *until > at

@@ -92,6 +92,9 @@ pub struct Observation {
     pub measured: u32,
     /// Whether it came out differently on the same tree.
     pub flaky: bool,
+    /// Files that changed each time that it was measured: nothing that was found is true of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restless: Vec<String>,
     /// How each evidence command ended.
     pub evidence: Vec<EvidenceMark>,
     /// The files that the phase protects, if it does.
@@ -211,6 +214,9 @@ pub struct TestCounts {
     pub skipped: u64,
     /// Whether the tests could not be built.
     pub build_failed: bool,
+    /// Whether the output ends before the result of the run: what is counted is not all of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
     /// What ran them, such as `cargo test`.
     pub runner: String,
 }
@@ -406,6 +412,7 @@ impl Observation {
             name(&mut tests.runner);
         }
         self.changes.bound();
+        lines(&mut self.restless);
         self.evidence.truncate(limits::EVIDENCE);
         self.evidence.iter_mut().for_each(EvidenceMark::bound);
         self.protected.iter_mut().for_each(ProtectedMark::bound);

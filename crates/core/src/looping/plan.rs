@@ -365,6 +365,21 @@ impl LoopPlan {
     }
 }
 
+/// Whether a pattern can mean files of a project. `*` and `?` stand within a name, `**` for any number of directories, and
+/// all else for itself: a bracket that is not closed is a slip, and would protect nothing.
+pub fn check_pattern(pattern: &str) -> Result<(), Refusal> {
+    const WHAT: &str = "pattern of protected files";
+    limits::name(WHAT, pattern)?;
+    if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
+        return Err(Refusal::bad(WHAT, format!("{pattern} is not in the project")));
+    }
+    let unclosed = |open, close| pattern.matches(open).count() > pattern.matches(close).count();
+    if let Some(open) = [('[', ']'), ('{', '}')].into_iter().find(|(open, close)| unclosed(*open, *close)) {
+        return Err(Refusal::bad(WHAT, format!("{pattern} has a {} that is not closed", open.0)));
+    }
+    Ok(())
+}
+
 impl LimitPolicy {
     fn check(&self) -> Result<(), Refusal> {
         if let Some((from, to)) = self.hours
@@ -405,15 +420,11 @@ impl PhasePlan {
         if self.protect.len() > limits::EVIDENCE {
             return Err(Refusal::TooMany { what: "patterns of protected files", limit: limits::EVIDENCE });
         }
-        for pattern in &self.protect {
-            limits::name("pattern of protected files", pattern)?;
-            if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
-                let why = format!("{pattern} is not in the project");
-                return Err(Refusal::bad("pattern of protected files", why));
-            }
-        }
+        self.protect.iter().try_for_each(|pattern| check_pattern(pattern))?;
         match &self.gate {
-            GateRule::Until if self.evidence.is_empty() => {
+            GateRule::Until | GateRule::Red { .. } | GateRule::Green { .. } | GateRule::Refactor { .. }
+                if self.evidence.is_empty() =>
+            {
                 Err(Refusal::bad("gate", format!("phase {} has no command that measures it", self.name)))
             }
             GateRule::Metrics(rules) if rules.is_empty() => {

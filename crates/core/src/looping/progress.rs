@@ -69,9 +69,12 @@ pub fn measure(state: &LoopState, seen: &Observation) -> Progress {
     Progress { made: !why.is_empty(), measured, why, compared: compared(state, seen) }.bounded()
 }
 
-/// The tree is one that this loop has not seen yet, or there are new commits. A tree that comes back is no progress.
+/// The tree is one that this loop has not seen yet, or it was committed. A tree that comes back is no progress, nor is
+/// another commit of one that was committed before.
 fn files_moved(state: &LoopState, seen: &Observation) -> Option<String> {
-    if seen.commits > 0 {
+    let committed =
+        |tree: &String| state.recent.iter().any(|one| one.committed && one.tree.as_ref() == Some(tree));
+    if seen.commits > 0 && !seen.tree_after.as_ref().is_some_and(committed) {
         return Some(things(seen.commits, "commit"));
     }
     match (&seen.tree_before, &seen.tree_after) {

@@ -288,8 +288,15 @@ fn of_verdict(parent: &LoopState, iterations: u64, verdict: &LoopVerdict) -> Ite
                 stops()
             }
             CapKind::Iterations => {
+                // What the item counts is its part of what all of them may take together.
                 let all = parent.total.saturating_add(iterations);
-                if parent.plan.caps.iterations.is_some_and(|most| all >= most) { stops() } else { failed() }
+                match parent.plan.caps.iterations.filter(|most| all >= *most) {
+                    Some(most) => {
+                        let why = format!("{all} of {most} iterations");
+                        ItemStanding::Stops(LoopVerdict::Cap { which: *which, why })
+                    }
+                    None => failed(),
+                }
             }
             CapKind::PhaseIterations
             | CapKind::PhaseSeconds

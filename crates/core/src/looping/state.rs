@@ -165,6 +165,9 @@ pub struct Recent {
     pub tree: Option<String>,
     /// Whether it brought something.
     pub progress: bool,
+    /// Whether there were commits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub committed: bool,
 }
 
 /// A note of the operator that the agent has not been told for certain.

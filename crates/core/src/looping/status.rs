@@ -7,6 +7,7 @@ use super::breaker::BreakerState;
 use super::breaker::REPEATS;
 use super::gate::GateResult;
 use super::next::NextStep;
+use super::next::had_its_say;
 use super::next::next_step;
 use super::observation::TestCounts;
 use super::plan::GateRule;
@@ -137,7 +138,7 @@ pub fn loop_status(session: &State, at: Timestamp) -> Option<LoopStatus> {
     let waiting_until = state.parked.as_ref().and_then(|parked| parked.until);
     // What is in the prompt of the present iteration does not wait any more; if that is cut short, it is told again.
     let in_prompt = state.notes.iter().take_while(|note| note.seq <= state.told).count();
-    let works = state.open && session.status == Status::Active;
+    let works = state.open && (session.status == Status::Active || had_its_say(session));
     let (gone, told_before) = if works { (in_prompt, 0) } else { (0, in_prompt) };
     Some(LoopStatus {
         workflow: state.plan.workflow.clone(),
@@ -147,7 +148,7 @@ pub fn loop_status(session: &State, at: Timestamp) -> Option<LoopStatus> {
         iteration: session.iteration,
         total: state.total,
         most: state.plan.caps.iterations,
-        agent: state.agent.clone(),
+        agent: state.agent.clone().or_else(|| session.run.as_ref().map(|run| run.agent.clone())),
         tests: state.tests.clone(),
         gate: state.gate.clone(),
         breaker: breaker_status(state),
@@ -296,6 +297,9 @@ fn next_words(session: &State, state: &LoopState, at: Timestamp) -> String {
             Some((id, _)) => format!("works on item {id}"),
             None => "takes the next item".to_owned(),
         },
+        NextStep::Iterate { again: true } if had_its_say(session) => {
+            "measures what its agent left".to_owned()
+        }
         NextStep::Iterate { again: true } => "works on an iteration".to_owned(),
         NextStep::Iterate { again: false } => "one more iteration".to_owned(),
     };

@@ -310,7 +310,12 @@ fn rejected(state: &LoopState, seen: &Observation) -> Option<LoopVerdict> {
     Some(if attempt < back.most.max(1) {
         LoopVerdict::BackTo { phase: back.to.clone(), why, attempt }
     } else {
-        let why = format!("{why}, for the {attempt}. time");
+        let before = match sent {
+            0 => "nothing goes back from here".to_owned(),
+            1 => "it was sent back once before".to_owned(),
+            sent => format!("it was sent back {sent} times before"),
+        };
+        let why = format!("{why}, and {before}");
         LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why }
     })
 }

@@ -43,6 +43,8 @@ pub enum Applied {
     Counted,
     /// It said again what another source had said already.
     Repeated,
+    /// It told better what another source had said.
+    Corrected,
     /// This program does not know it.
     Skipped,
 }

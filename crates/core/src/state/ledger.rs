@@ -89,7 +89,7 @@ impl Calls {
         let was_open = self.open.remove(&key).is_some() || self.in_doubt.remove(&key).is_some();
         if !was_open {
             if self.closed.contains(&hash) {
-                return Applied::Repeated;
+                return self.told_again(hash, ended);
             }
             if self.open_beyond > 0 {
                 self.open_beyond -= 1;
@@ -104,11 +104,33 @@ impl Calls {
             CallEnd::Denied => count(&mut self.denied),
             CallEnd::InDoubt => {}
         }
+        if (ended.end, ended.source) == (CallEnd::Completed, Source::Hook) {
+            self.done_by_hook.push_back(hash);
+            if self.done_by_hook.len() > limits::CLOSED_CALLS {
+                self.done_by_hook.pop_front();
+            }
+        }
         self.closed.push_back(hash);
         if self.closed.len() > limits::CLOSED_CALLS {
             self.closed.pop_front();
         }
         Applied::Counted
+    }
+
+    /// How a call ended that had ended. What the agent's own record says of a failure is better than a hook that only knows
+    /// that the call is over.
+    fn told_again(&mut self, hash: u32, ended: &ToolEnded) -> Applied {
+        let at = self.done_by_hook.iter().position(|known| *known == hash);
+        let Some(at) = at.filter(|_| ended.source == Source::Stream) else { return Applied::Repeated };
+        self.done_by_hook.remove(at);
+        let counted = match ended.end {
+            CallEnd::Failed => &mut self.failed,
+            CallEnd::Denied => &mut self.denied,
+            CallEnd::Completed | CallEnd::InDoubt => return Applied::Repeated,
+        };
+        count(counted);
+        self.completed = self.completed.saturating_sub(1);
+        Applied::Corrected
     }
 
     /// A run begins: whatever its sources did not tell of earlier ones, they will not tell now.

@@ -119,7 +119,11 @@ impl LoopState {
         let before = self.breaker.state;
         self.breaker = Breaker::default();
         self.note_breaker(at, before, "another phase began");
-        (self.gate, self.tests, self.baseline, self.accepted) = (None, None, None, None);
+        (self.gate, self.tests, self.accepted) = (None, None, None);
+        // Whoever sent it back may have changed what measures it: that is compared with what there was before the review.
+        if !sent_back {
+            self.baseline = None;
+        }
         (self.open, self.skip, self.passed) = (false, false, false);
         (self.green_runs, self.new_tests) = (0, 0);
         self.metrics.clear();
@@ -149,6 +153,7 @@ impl LoopState {
                 spend: seen.spend(),
                 tree: seen.tree_after.clone(),
                 progress: e.progress.made,
+                committed: seen.commits > 0,
             };
             push(&mut self.recent, recent, limits::LOOP_RECENT);
         }

@@ -182,6 +182,10 @@ impl State {
             stand.ended_at = Some(mark.at);
         }
         state.passed |= state.phase == e.phase;
+        // The last one is never left for another.
+        if !self.phases_completed.contains(&e.phase) && self.phases_completed.len() < limits::PHASES {
+            self.phases_completed.push(e.phase.clone());
+        }
     }
 
     pub(super) fn loop_parked(&mut self, mark: &Mark, e: &ev::LoopParked) {

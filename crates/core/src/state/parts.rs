@@ -205,6 +205,10 @@ pub struct Calls {
     /// Short hashes of the ids of calls that ended not long ago: a late second report must not open them again.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub closed: VecDeque<u32>,
+    /// Those of them that a hook said were done, and the agent's own record has not spoken of yet: some hooks tell that a
+    /// call is over, but not whether it failed.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub done_by_hook: VecDeque<u32>,
     /// How often ids came, of those that came not long ago.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub seen: VecDeque<SeenId>,

@@ -1,5 +1,7 @@
 use std::io::BufRead;
 use std::io::BufReader;
+use std::io::Read as _;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::Mutex;
 

@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 use clap::Subcommand;
 use segno_engine::core::looping::GateResult;
 use segno_engine::core::looping::LoopCommand;
+use segno_engine::core::looping::LoopState;
 use segno_engine::run::Stop;
 use serde_json::json;
 
@@ -109,10 +110,18 @@ fn measure(context: &Context, id: Option<&SessionRef>) -> Outcome {
     context.refuse_below_run("measure a gate in your name")?;
     let ctx = CommandContext::open(context)?;
     let id = ctx.loop_to_read(id)?;
-    let status = the_status(&ctx, &ctx.load(id)?)?;
+    let state = ctx.load(id)?;
+    let status = the_status(&ctx, &state)?;
+    let phase = state.looping.as_deref().and_then(LoopState::phase_plan);
+    let evidence = phase.map(|phase| phase.evidence.as_slice()).unwrap_or_default();
     let settings = super::run::settings(context, Some(ctx.engine.store_id()))?;
     let stop = Stop::default();
     let _signals = super::run::listen(&stop)?;
+    let names: Vec<&str> = evidence.iter().map(|one| one.name.as_str()).collect();
+    if context.printer.talks_to_terminal() && !names.is_empty() {
+        // A command may take its time, and shows nothing meanwhile.
+        context.printer.talk(format!("measures {}: {}", status.phase, names.join(", ")));
+    }
     // Whether the agent says so is asked in an iteration, never here.
     let gate = GateResult { gate_2: None, ..ctx.engine.loop_gate(id, &settings, &stop, &())? };
     let printer = &context.printer;

@@ -3,10 +3,13 @@
 use clap::Args as ClapArgs;
 use clap::Subcommand;
 use segno_engine::looping::NamedWorkflow;
+use segno_engine::looping::WorkflowError;
 use serde_json::json;
 
 use super::looping::init_workflow;
 use super::looping::plan::bad_workflow;
+use super::looping::plan::warn_of_protected;
+use super::run::check_agent;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
@@ -115,22 +118,66 @@ fn list(context: &Context) -> Outcome {
 
 fn check(context: &Context, name: Option<&str>) -> Outcome {
     let root = &context.project.root;
-    let found: Vec<(String, Result<NamedWorkflow, _>)> = match name {
+    let found = match name {
         Some(name) => vec![(name.to_owned(), NamedWorkflow::find(name, root))],
         None => NamedWorkflow::list(root),
     };
+    let found: Vec<_> = found.into_iter().map(|(name, found)| (name, with_agents(context, found))).collect();
     let mut wrong = Vec::new();
     for (name, found) in &found {
         match found {
-            Ok(_) => context.printer.talk(format!("{name}: well")),
+            Ok(found) => {
+                context.printer.talk(format!("{name}: well"));
+                warn_of_protected(context, found.workflow.phases.iter().flat_map(|phase| &phase.protect));
+            }
             Err(why) => wrong.push(format!("{name}: {why}")),
         }
     }
+    let doubts: Vec<String> =
+        found.iter().filter_map(|(_, found)| found.as_ref().ok()).flat_map(doubts).collect();
     if context.printer.is_json() {
-        context.printer.json(&json!({ "well": wrong.is_empty(), "problems": wrong }))?;
+        context.printer.json(&json!({ "well": wrong.is_empty(), "problems": wrong, "doubts": doubts }))?;
+    } else {
+        doubts.iter().for_each(|doubt| context.printer.warn(doubt));
     }
     match wrong.is_empty() {
         true => Ok(()),
         false => Err(CommandError::new(ExitCode::Config, "workflow", wrong.join("; "))),
     }
+}
+
+/// The same, unless it names an agent that nobody here knows.
+fn with_agents(
+    context: &Context,
+    found: Result<NamedWorkflow, WorkflowError>,
+) -> Result<NamedWorkflow, String> {
+    let found = found.map_err(|why| why.to_string())?;
+    for agent in found.agents() {
+        // One that is merely not installed may be there when the loop begins.
+        if let Err(why) = check_agent(context, agent)
+            && why.exit() == ExitCode::Usage
+        {
+            let location =
+                found.path.as_ref().map_or_else(|| found.name.clone(), |path| path.display().to_string());
+            return Err(format!("{location}: {why}"));
+        }
+    }
+    Ok(found)
+}
+
+/// What may be meant otherwise in a workflow that can be followed.
+fn doubts(found: &NamedWorkflow) -> Vec<String> {
+    let name = &found.name;
+    let not_reviewed = found.not_reviewed().into_iter().map(|phase| {
+        format!("{name}: {phase} has on_reject, and its gate asks for no verdict (gate = \"qa\" does)")
+    });
+    let mut doubts: Vec<String> = not_reviewed.collect();
+    let measured = found.measured_by_others();
+    if found.path.is_some() && !measured.is_empty() {
+        doubts.push(format!(
+            "{name}: {} need a command: segno loop … --until 'COMMAND', or evidence",
+            measured.join(", ")
+        ));
+    }
+    doubts
 }

@@ -72,6 +72,86 @@ fn a_gate_by_hand_shows_each_condition_and_a_receipt_can_be_checked_again() {
     assert_eq!(lab.run(&["gate", "last", "--verify", "GREEN"]).code, Some(5));
 }
 
+/// Whoever has the files and trusts them needs no loop of their own to measure a receipt again.
+#[test]
+fn a_receipt_can_be_checked_by_somebody_else() {
+    let lab = agent("touch c; signal=true");
+    lab.write(lab.home.work().join("check.sh"), "test -e c\n");
+    let begun = ["loop", "--no-hooks", "--prompt", "make it", "--until", "sh check.sh", "--json"];
+    assert_eq!(lab.run(&begun).code, Some(0));
+    let receipts = lab.json(&["gate", "receipts", "last"]);
+    let other = Lab::new();
+    other.write(other.home.work().join("check.sh"), "test -e c\n");
+    other.write(other.home.work().join("c"), "");
+    let file = other.path("receipt.json");
+    other.write(&file, &receipts.to_string());
+    let said = other.run(&["gate", "--verify", &file]);
+    assert_eq!(said.code, Some(13), "commands that nobody here chose: {}", said.stderr);
+    let terminal = Terminal::open(&other);
+    terminal.type_keys(&format!("$SEGNO trust{ENTER}"));
+    assert_eq!(terminal.exit_code(), 0);
+    let verified = other.json(&["gate", "--verify", &file]);
+    let told =
+        ["session_id", "phase", "holds", "same_results", "same_commands"].map(|key| verified[key].clone());
+    assert_eq!(told, [json!(null), json!("WORK"), json!(true), json!(true), json!(true)]);
+    std::fs::remove_file(other.home.work().join("c")).unwrap();
+    assert_eq!(other.run(&["gate", "--verify", &file]).code, Some(1));
+}
+
+/// A source file that ends the process of the tests, by mistake or not, has passed no test.
+#[test]
+fn tests_that_never_ran_complete_nothing() {
+    let lab = agent("printf 'import os\\n# it ends here\\nos._exit(0)\\n' > shop.py; signal=true");
+    lab.write(lab.home.work().join("shop.py"), "def price(): return 1\n");
+    lab.write(
+        lab.home.work().join("test_shop.py"),
+        "import unittest, shop\nclass T(unittest.TestCase):\n    def test_price(self): self.assertEqual(shop.price(), 2)\n",
+    );
+    let begun = ["loop", "--no-hooks", "--prompt", "mend it", "--max-iterations", "1", "--json", "--until"];
+    let said = lab.run(&[&begun[..], &["python3 -m unittest -v"]].concat());
+    assert_eq!(
+        (said.code, &said.result()["outcome"]),
+        (Some(26), &json!("max_iterations")),
+        "{}",
+        said.stderr
+    );
+    let conditions = said.result()["gate"]["conditions"].clone();
+    let open: Vec<&Value> =
+        conditions.as_array().unwrap().iter().filter(|one| one["holds"] == false).collect();
+    assert_eq!(open.len(), 2, "{open:?}");
+    assert_eq!(
+        [&open[0]["name"], &open[0]["value"], &open[1]["name"], &open[1]["value"]],
+        ["tests", "none were seen", "tests of until", "none were seen of unittest"]
+    );
+}
+
+/// The first measurement comes before any agent ran. What it leaves behind could act as if it were a person.
+#[test]
+fn what_the_first_measurement_leaves_behind_is_ended() {
+    let lab = agent("touch c; signal=true");
+    let until_command = "(env -i setsid sleep 471300 &); test -e c";
+    let said = lab.run(&["loop", "--no-hooks", "--prompt", "x", "--until", until_command, "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        let line = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+        line == "sleep\x00471300\0"
+    });
+    assert_eq!(left.count(), 0);
+}
+
+/// A pipe that nobody writes to stands for a file that cannot be read, and holds nobody up.
+#[test]
+fn a_pipe_among_the_files_that_are_compared_holds_nothing_up() {
+    let lab = agent("rm -f pytest.ini spec check.sh; mkfifo pytest.ini spec check.sh; signal=true");
+    lab.write(lab.home.work().join("check.sh"), "test -e c\n");
+    lab.write(lab.home.work().join("spec"), "two\n");
+    let begun =
+        ["loop", "--no-hooks", "--prompt", "x", "--max-iterations", "1", "--json", "--protect", "spec"];
+    let until_command = "timeout 1 sh check.sh && pytest";
+    let said = lab.run(&[&begun[..], &["--until", until_command]].concat());
+    assert_eq!(said.code, Some(26), "{}", said.stderr);
+}
+
 #[test]
 fn without_a_terminal_a_halted_loop_says_what_to_type() {
     let lab = halted();

@@ -88,7 +88,8 @@ fn an_old_file_closes_no_breaker() {
     let state_of = || -> Value { serde_json::from_slice(&std::fs::read(&breaker).unwrap()).unwrap() };
 
     lab.write(&config, &kept);
-    lab.run(&["loop", "--no-hooks", "--workflow", "prp", "--prompt", "do", "--max-iterations", "1"]);
+    let until = ["--until", "false", "--max-iterations", "1"];
+    lab.run(&[&["loop", "--no-hooks", "--workflow", "prp", "--prompt", "do"][..], &until].concat());
     assert_eq!(state_of()["state"], "CLOSED");
     lab.write(&config, &agents);
     lab.run(&["loop", "resume", "last", "--more", "10"]);
@@ -337,3 +338,27 @@ const CHECK: &str = "n=0; bad=0\n\
     for t in tests/*.sh; do [ -f \"$t\" ] || continue\n\
     n=$((n+1)); if sh \"$t\" >/dev/null 2>&1; then echo \"ok $n - $t\"; else echo \"not ok $n - $t\"; bad=1; fi; done\n\
     echo \"1..$n\"; exit $bad\n";
+
+/// A log is only ever added to, also one that came with a session and is long.
+#[test]
+fn a_long_log_that_came_with_a_session_stays_whole() {
+    let block = "---PRP_PHASE_STATUS---\nTIMESTAMP: 2026-01-16T10:45:00-03:00\nPHASE: GREEN\nSTATUS: IN_PROGRESS\n\
+                 ITERATION: 5\nPROGRESS_PERCENT: 60\nEXIT_SIGNAL: false\nRECOMMENDATION: go on\n---END_PRP_PHASE_STATUS---\n\n";
+    for blocks in [1, 50, 90, 300] {
+        let mut env = TestEnv::new();
+        env.set("SEGNO_LAYOUT_FAMILIES", r#"["prp"]"#);
+        let state = json!({
+            "session_id": "a1b2c3d4-0000-4000-8000-000000000001", "prp_file": "prp/login.md",
+            "started_at": "2026-01-16T10:00:00-03:00", "current_phase": "GREEN", "current_iteration": 5,
+            "last_activity": "2026-01-16T10:45:00-03:00", "status": "running", "halt_reason": null,
+            "phases_completed": ["RED"], "error_history": [],
+        });
+        env.write("project/.prp-session/loop-state.json", &state.to_string());
+        let log = block.repeat(blocks);
+        env.write("project/.prp-session/phase-status.log", &log);
+        env.ok(&["import", ".prp-session"]);
+        env.ok(&["note", "taken over"]);
+        let now = env.read("project/.prp-session/phase-status.log");
+        assert!(now.starts_with(log.trim_end()), "{blocks} blocks: {} of {} bytes", now.len(), log.len());
+    }
+}

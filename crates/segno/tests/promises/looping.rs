@@ -384,6 +384,9 @@ fn a_used_up_budget_is_said_and_a_refused_resume_leaves_no_lines() {
     );
     let status = lab.run(&["loop", "status"]).text();
     assert!(status.contains("next       nothing until its budget is extended"), "{status}");
+    assert!(status.contains("budget     110 of 50 tok"), "{status}");
+    let hint = lab.run(&["show", "last"]).stderr;
+    assert!(hint.contains("hint: segno budget extend") && hint.contains("then: segno resume"), "{hint}");
     let panel = lab.run(&["resume", "--options"]).text();
     assert!(panel.contains("of tokens is used up; no agent starts before segno budget extend"), "{panel}");
     let terminal = crate::terminal::Terminal::open(&lab);
@@ -475,6 +478,159 @@ fn a_model_that_an_agent_cannot_be_told_is_said_once() {
     assert_eq!((said.code, said.stderr.matches(words).count()), (Some(0), 1), "{}", said.stderr);
 }
 
+/// `--more` takes nothing away, and a resume that is refused leaves all as it was.
+#[test]
+fn more_iterations_are_never_fewer_and_a_refused_resume_allows_nothing() {
+    let lab = agent("echo $n >> log");
+    let (code, result) = run(&lab, &["--max-iterations", "30", "--budget", "50"]);
+    assert_eq!(code, Some(8), "{result}");
+    let caps = || lab.state()["looping"]["plan"]["caps"]["iterations"].clone();
+    let before = lab.state();
+    let refused = lab.run(&["loop", "resume", "last", "--more", "40"]);
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
+    assert_eq!(lab.state(), before, "it was refused, and allowed nothing");
+    let extended = lab.run(&["budget", "extend", "110"]);
+    assert_eq!(extended.code, Some(0), "{}", extended.stderr);
+    assert_eq!(lab.run(&["loop", "resume", "last", "--more", "10"]).code, Some(8));
+    assert_eq!(caps(), 30, "ten more than were used are fewer than it has");
+    assert_eq!(lab.run(&["budget", "extend", "110"]).code, Some(0));
+    let used = lab.state()["looping"]["total"].as_u64().unwrap();
+    assert_eq!(lab.run(&["loop", "resume", "last", "--more", "40"]).code, Some(8));
+    assert_eq!(caps(), used + 40);
+}
+
+/// The cap and the breaker may be full in the same iteration: what the hint says works all the same.
+#[test]
+fn a_loop_at_its_cap_and_its_breaker_goes_on_as_its_hint_says() {
+    let lab = agent("true");
+    let said = lab.run(&[UNTIL, &["--max-iterations", "3"]].concat());
+    assert_eq!(said.code, Some(26), "{}", said.stderr);
+    assert!(said.stderr.contains("--more 10"), "{}", said.stderr);
+    assert!(said.stderr.contains("its breaker is open too"), "{}", said.stderr);
+    let more = lab.run(&["loop", "resume", "last", "--more", "10"]);
+    assert_eq!(more.code, Some(28), "one more was tried, and brought nothing: {}", more.stderr);
+    assert_eq!(beside(&lab, "n").trim(), "4");
+    assert_eq!(lab.state()["looping"]["plan"]["caps"]["iterations"], 13);
+}
+
+/// A pattern that cannot be meant is refused, and one that matches nothing is said, before anything is spent.
+#[test]
+fn a_pattern_that_protects_nothing_is_said() {
+    let lab = agent("touch c; signal=true");
+    for pattern in ["[test_cart.py", "tests/{a,b"] {
+        let said = lab.run(&[UNTIL, &["--protect", pattern]].concat());
+        assert_eq!(said.code, Some(2), "{pattern}: {}", said.stderr);
+        assert!(said.stderr.contains("that is not closed"), "{}", said.stderr);
+    }
+    assert_eq!((beside(&lab, "n").as_str(), lab.json(&["ls", "--all"])["sessions"].clone()), ("", json!([])));
+    lab.write(lab.home.work().join("app/[id]/page.tsx"), "");
+    let said = lab.run(&[UNTIL, &["--protect", "tset/**", "--protect", "app/[id]/**"]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stderr.contains("warning: no file matches tset/**"), "{}", said.stderr);
+    assert!(!said.stderr.contains("no file matches app"), "{}", said.stderr);
+    let directory = lab.home.work().join(".segno/workflows");
+    let phase = "[[phase]]\nname = \"WORK\"\nprompt = \"go\"\ngate = \"signal\"\n";
+    lab.write(directory.join("mine.toml"), &format!("{phase}protect = [\"[x\"]\n"));
+    let said = lab.run(&["workflow", "check", "mine"]);
+    assert!(said.code == Some(13) && said.stderr.contains("that is not closed"), "{}", said.stderr);
+    lab.write(directory.join("mine.toml"), &format!("{phase}protect = [\"tset/**\"]\n"));
+    let said = lab.run(&["workflow", "check", "mine"]);
+    assert!(said.code == Some(0) && said.stderr.contains("no file matches tset/**"), "{}", said.stderr);
+}
+
+/// Whoever ends a loop by hand ends it without its gate: `segno loop … && deploy` does not deploy.
+#[test]
+fn a_loop_that_somebody_ends_meanwhile_has_not_passed() {
+    for (verb, status, words) in [
+        ("complete", "completed", "somebody completed it; its gate has not passed"),
+        ("abort", "aborted", "somebody gave it up"),
+    ] {
+        let lab = agent("touch ../first; while [ ! -e ../go ]; do sleep 0.02; done");
+        let live = lab.start(UNTIL, None);
+        let home = lab.home.work().parent().unwrap().to_owned();
+        until("the first iteration runs", || home.join("first").exists().then_some(()));
+        let asked = lab.start(&[verb, "last"], None);
+        until("it is asked for", || {
+            let state = lab.state();
+            let open = state["requests"].as_array().is_some_and(|requests| !requests.is_empty());
+            (open || state["status"] != "active").then_some(())
+        });
+        std::fs::write(home.join("go"), "").unwrap();
+        let ended = live.finish();
+        assert_eq!(asked.finish().code, Some(0));
+        assert_eq!((ended.code, &lab.state()["status"]), (Some(23), &json!(status)), "{}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        let hint = ended.stderr.lines().rev().find(|line| line.contains("hint:")).unwrap();
+        assert!(hint.contains("segno show") && !hint.contains("segno resume"), "{hint}");
+    }
+}
+
+/// No agent is paid for work that nothing can measure; what the work itself may bring is only warned of.
+#[test]
+fn a_command_that_cannot_be_run_is_said_before_anything_is_spent() {
+    let lab = agent("touch c; signal=true");
+    for command in ["nosuchtool --x", "true && nosuchtool", "./made"] {
+        let (code, said) = run_words(&lab, &["--until", command]);
+        assert_eq!(code, Some(12), "{said}");
+        assert!(said.contains(&format!("{command}: exit 127: ")) && said.contains("not found"), "{said}");
+        assert_eq!((beside(&lab, "n").as_str(), &lab.json(&["ls", "--all"])["sessions"]), ("", &json!([])));
+    }
+    // What a program that it runs misses may come with the work.
+    let lab = agent("printf '#!/bin/sh\\n' > dep; chmod +x dep; signal=true");
+    lab.write(lab.home.work().join("check.sh"), "name=dep; exec ./$name\n");
+    let (code, said) = run_words(&lab, &["--until", "sh check.sh"]);
+    assert!(code == Some(0) && said.contains("warning: sh check.sh: exit 127: "), "{code:?} {said}");
+}
+
+/// What a command printed that fails and counts no tests stands below the line of the iteration, once.
+#[test]
+fn what_a_failing_command_printed_is_shown() {
+    let lab = agent("echo $n >> log");
+    let (code, said) =
+        run_words(&lab, &["--until", "echo no anchor aboard; exit 3", "--max-iterations", "2"]);
+    assert_eq!(code, Some(26), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    let at = lines.iter().position(|line| *line == "    no anchor aboard").unwrap();
+    assert!(lines[..at].iter().any(|line| line.contains("iter 1")), "{said}");
+    assert_eq!(
+        said.matches("no anchor aboard").count(),
+        1 + said.matches("echo no anchor aboard").count(),
+        "{said}"
+    );
+}
+
+/// Of a halted loop in its last phase, what is named can be typed, one after the other.
+#[test]
+fn a_halted_loop_in_its_last_phase_names_what_can_be_done() {
+    let lab = agent("true");
+    assert_eq!(run(&lab, &[]).0, Some(28));
+    let complete = lab.run(&["complete", "last"]);
+    let skip = lab.run(&["loop", "skip-phase", "last"]);
+    assert_eq!((complete.code, skip.code), (Some(5), Some(2)), "{}{}", complete.stderr, skip.stderr);
+    for said in [&complete, &skip] {
+        let hint = said.stderr.lines().find_map(|line| line.trim().strip_prefix("hint: segno ")).unwrap();
+        assert!(hint.contains(" --no-run --reset-breaker   then: segno complete "), "{hint}");
+    }
+    let hint = skip.stderr.lines().find_map(|line| line.trim().strip_prefix("hint: ")).unwrap();
+    let (first, rest) = hint.split_once("   then: ").unwrap();
+    for command in [first, rest.split_once("   (or:").unwrap().0] {
+        let said = lab.run(&command.split_whitespace().skip(1).collect::<Vec<_>>());
+        assert_eq!(said.code, Some(0), "{command}: {}", said.stderr);
+    }
+    assert_eq!(lab.state()["status"], "completed");
+}
+
+#[test]
+fn a_measurement_by_hand_says_that_it_measures() {
+    let lab = agent("echo $n >> log");
+    assert_eq!(run(&lab, &["--max-iterations", "1"]).0, Some(26));
+    let terminal = crate::terminal::Terminal::open(&lab);
+    let place = terminal.place();
+    terminal.type_keys(&format!("\"$SEGNO\" gate last{}", crate::terminal::ENTER));
+    terminal.wait_for(place, "measures WORK: until");
+    assert_eq!(terminal.exit_code(), 1);
+}
+
 /// What the list says of a loop is what the loop says: which cap it met.
 #[test]
 fn a_list_says_of_a_loop_what_the_loop_says() {
@@ -482,4 +638,6 @@ fn a_list_says_of_a_loop_what_the_loop_says() {
     assert_eq!(run(&lab, &["--max-iterations", "2"]).0, Some(26));
     let list = lab.run(&["ls"]).text();
     assert!(list.contains("paused: 2 of 2 iterations") && !list.contains("budget"), "{list}");
+    let hint = lab.run(&["show", "last"]).stderr;
+    assert!(hint.contains(" --more 10"), "resume alone would stand still at once: {hint}");
 }

@@ -52,3 +52,4 @@ mod store;
 mod transfer;
 mod undo;
 mod waiting;
+mod workflows;

@@ -65,9 +65,47 @@ fn what_was_set_aside_is_shown_and_tried_again() {
     let status = lab.json(&["loop", "status"]);
     assert_eq!(states(&status["queue"]["items"]), pairs(&[("hull", "failed")]));
     assert_eq!(status["queue"]["items"][0]["failures"], 2);
+    let list = lab.run(&["ls"]).text();
+    assert!(list.contains("paused: an item that failed") && !list.contains("limit reached"), "{list}");
     assert_eq!(lab.run(&["loop", "retry", "mast"]).code, Some(5));
     assert_eq!(lab.run(&["loop", "retry", "hull"]).code, Some(0));
     assert_eq!(lab.json(&["loop", "status"])["queue"]["items"][0]["failures"], 0);
+}
+
+/// What is said of iterations is what is counted: those of the item in work too.
+#[test]
+fn the_iterations_of_the_item_in_work_count() {
+    let lab = listed(&format!(
+        "{TICKS}\n[ \"$item\" = hull ] || {{ signal=false; sed -i 's/x. sail/ ] sail/' TODO.md; }}"
+    ));
+    let args = ["loop", "--no-hooks", "--work", "TODO.md", "--max-iterations", "3", "--json"];
+    let said = lab.run(&args);
+    let result = said.result();
+    assert_eq!((said.code, &result["outcome"]), (Some(26), &json!("max_iterations")), "{result}");
+    assert_eq!(result["reason"], "3 of 3 iterations", "{result}");
+    let id = result["session_id"].as_str().unwrap();
+    let status = lab.run(&["loop", "status", id]).text();
+    assert!(
+        status.contains("1 done, 1 in work, 0 set aside, 0 open   3 iterations of at most 3, 2 of them"),
+        "{status}"
+    );
+    assert_eq!(lab.run(&["loop", "resume", id, "--more", "2"]).code, Some(26));
+    assert_eq!(lab.json(&["loop", "status", id])["most"], 5, "two more than all that were used");
+}
+
+/// What a finished queue names can be typed.
+#[test]
+fn the_hints_after_a_finished_queue_work() {
+    let lab = listed(TICKS);
+    let said = lab.run(&["loop", "--no-hooks", "--work", "TODO.md"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let hint = said.stderr.lines().rev().find_map(|line| line.trim().strip_prefix("hint: ")).unwrap();
+    for command in hint.split("   ") {
+        let args: Vec<&str> = command.split_whitespace().skip(1).collect();
+        let tried = lab.run(&args);
+        assert_eq!(tried.code, Some(0), "{command}: {}", tried.stderr);
+        assert!(!tried.text().contains("nothing was used"), "{command}: {}", tried.text());
+    }
 }
 
 #[test]
@@ -79,9 +117,12 @@ fn what_makes_no_sense_is_refused() {
         (vec!["loop", "--work", "br ready", "--work-show", "br show"], "{item}"),
         (vec!["loop", "--work", "TODO.md", "--no-signal"], "--until"),
         (vec!["loop", "--watch", "--prompt", "x", "--until", "true"], "--work"),
+        (vec!["loop", "--work", "nosuchtracker ready"], "cannot tell what there is to do"),
+        (vec!["loop", "--work", "TODO.md", "--max-time", "0s"], "no time at all"),
     ] {
         let said = lab.run(&args);
         assert_ne!(said.code, Some(0), "{args:?}");
         assert!(said.stderr.contains(words), "{args:?}: {}", said.stderr);
     }
+    assert_eq!(lab.json(&["ls", "--all"])["sessions"], json!([]), "no session is left of any of them");
 }

@@ -15,6 +15,9 @@ use crate::terminal::CTRL_C;
 use crate::terminal::ENTER;
 use crate::terminal::Terminal;
 
+/// The end of input.
+const CTRL_D: &str = "\u{4}";
+
 /// An agent that dies unless it is told that it is resuming.
 fn comes_back() -> Vec<Step> {
     let ends = vec![Step::Json(claude::result("${session}", "done")), Step::Exit(0)];
@@ -154,12 +157,55 @@ promise!(
 );
 
 promise!(
+    /// The end of input at a panel is no Enter: nothing is done, and no agent starts.
+    fn end_of_input_at_the_panel_is_no_yes() {
+        let mut lab = interrupted();
+        let told = finishes(&mut lab);
+        let before = lab.state();
+        let terminal = Terminal::open(&lab);
+        let place = terminal.place();
+        terminal.type_keys(&format!("$SEGNO resume last{ENTER}"));
+        terminal.wait_for(place, "[n]");
+        terminal.type_keys(CTRL_D);
+        assert_eq!(terminal.exit_code(), 14);
+        assert!(terminal.since(place).contains("nothing was done"), "{}", terminal.since(place));
+        // At the question before a run it is no "not now" either.
+        let place = terminal.place();
+        terminal.type_keys(&format!("$SEGNO run --prompt else{ENTER}"));
+        terminal.wait_for(place, "what becomes of it?");
+        terminal.type_keys(CTRL_D);
+        assert_eq!(terminal.exit_code(), 14);
+        assert_eq!((lab.state(), told(&lab)), (before, Vec::new()));
+    }
+);
+
+promise!(
+    /// Nothing is said, recorded or brought back for an agent that is not there any more.
+    fn an_agent_that_is_gone_is_said_before_anything_is_done() {
+        let mut lab = interrupted();
+        lab.env.insert("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+        let before = lab.state();
+        for more in [&[][..], &["--from", "checkpoint"], &["--from", "fresh"]] {
+            let said = lab.run(&[&["resume", "last"], more].concat());
+            assert_eq!(said.code, Some(27), "{more:?}: {}", said.stderr);
+            let told = said.text() + &said.stderr;
+            assert!(!told.contains("resumed") && !told.contains("restored"), "{more:?}: {told}");
+            assert_eq!(
+                (lab.state(), statuses(&lab)),
+                (before.clone(), vec!["interrupted".to_owned()]),
+                "{more:?}"
+            );
+        }
+    }
+);
+
+promise!(
     /// On a narrow terminal the panel gets longer, and says all of what each choice costs.
     fn a_narrow_panel_says_what_each_choice_costs() {
         let lab = Lab::new();
         lab.run(&["run", "--", "sh", "-c", "echo x > made.txt; kill -9 $$"]);
         let terminal = Terminal::open(&lab);
-        for columns in [44, 62] {
+        for columns in [40, 44, 62] {
             terminal.resize(columns, 40);
             let place = terminal.place();
             terminal.type_keys(&format!("$SEGNO --color never resume last{ENTER}"));

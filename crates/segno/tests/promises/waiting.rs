@@ -20,6 +20,7 @@ printf '{"type":"system","subtype":"init","session_id":"%s","model":"gpt-5","too
 if [ ! -e ../refused ]; then
 touch ../refused
 printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"},"session_id":"%s"}\n' $(( $(date +%s) + 7200 )) "$id"
+[ ! -e ../dies ] || exit 1
 printf '{"type":"result","subtype":"success","is_error":true,"session_id":"%s","num_turns":1,"duration_ms":1,"duration_api_ms":1,"api_error_status":429,"result":"You have hit your limit"}\n' "$id"
 exit 1
 fi
@@ -76,6 +77,17 @@ fn who_does_not_wait_keeps_the_time() {
     assert_eq!(lab.run(&["loop", "resume", "last", "--now"]).code, Some(0));
     assert!(beside(&lab, "questions").contains("get_usage"));
     assert_eq!((starts(&lab), lab.state()["status"].as_str()), (2, Some("completed")));
+}
+
+/// It was refused, and breaks off without another word: it is no start that failed, and is not tried again at once.
+#[test]
+fn who_dies_of_a_refusal_is_waited_for() {
+    let lab = agent();
+    lab.write(lab.home.work().parent().unwrap().join("dies"), "");
+    let said = lab.run(&[LOOP, &["--no-wait"]].concat());
+    let result = said.result();
+    assert_eq!((said.code, &result["outcome"], starts(&lab)), (Some(24), &json!("parked"), 1), "{result}");
+    assert!(result["waiting_until"].is_string(), "{result}");
 }
 
 /// The agent says that its plan is still used up: that costs nothing, and it waits on.

@@ -181,6 +181,99 @@ fn fewer_tests_block_where_names_are_not_known() {
     assert_eq!(open(&gate(&story, &seen)), ["number of tests"]);
 }
 
+/// What ends well before its first test shows none, whatever ends the phase.
+#[rstest]
+#[case("GREEN", &["tests", "passing runs in a row"])]
+#[case("REFACTOR", &["tests"])]
+#[case("DOCUMENT", &["tests"])]
+#[case("QA", &["tests"])]
+fn tests_that_were_seen_and_are_seen_no_more_block(#[case] phase: &str, #[case] wanted: &[&str]) {
+    let story = at_phase(phase);
+    let mut seen = Observation { measured: 2, evidence: vec![evidence(true)], ..done(1) };
+    seen.tests = None;
+    seen.claims.metrics =
+        [("refactoring_complete", 1.0), ("blocking_issues", 0.0)].map(|(n, v)| (n.to_owned(), v)).into();
+    seen.claims.verdict = Some("APPROVE".into());
+    seen.metrics = [("docs_generated", 9.0), ("has_adr", 1.0)].map(|(n, v)| (n.to_owned(), v)).into();
+    assert_eq!(open(&gate(&story, &seen)), wanted);
+}
+
+#[rstest]
+#[case("RED", &["whole run"])]
+#[case("GREEN", &["passing runs in a row", "whole run"])]
+#[case("REFACTOR", &["whole run"])]
+fn a_run_that_was_cut_short_passes_no_phase(#[case] phase: &str, #[case] wanted: &[&str]) {
+    let story = at_phase(phase);
+    let failed = if phase == "RED" { 2 } else { 0 };
+    let cut = TestCounts { incomplete: true, ..counts(10, failed) };
+    let mut seen =
+        changed(Observation { tests: Some(cut), measured: 2, ..done(1) }, |c| c.new_failing = named(failed));
+    seen.claims.metrics = [("refactoring_complete".to_owned(), 1.0)].into();
+    assert_eq!(open(&gate(&story, &seen)), wanted);
+}
+
+#[test]
+fn a_plain_command_that_shows_its_tests_no_more_blocks() {
+    let silent = |runner: Option<&str>| {
+        let mark = EvidenceMark { silent_runner: runner.map(str::to_owned), ..evidence(true) };
+        Observation { tests: None, measured: 1, evidence: vec![mark], ..done(1) }
+    };
+    let mut story = begun_with(plan(vec![phase("work", GateRule::Until)]), TestCounts::default());
+    assert!(gate(&story, &silent(None)).gate_1, "a command that never told of tests need not");
+    let named = gate(&story, &silent(Some("pytest")));
+    assert_eq!(open(&named), ["tests of tests"]);
+    assert_eq!(named.conditions.iter().find(|one| !one.holds).unwrap().value, "none were seen of pytest");
+    let build = TestCounts { build_failed: true, ..TestCounts::default() };
+    let unbuilt = begun_with(plan(vec![phase("work", GateRule::Until)]), build);
+    assert_eq!(open(&gate(&unbuilt, &silent(None))), ["tests"], "what does not build has tests");
+    // Also those that came in an iteration since.
+    let mut later = begun_with(plan(vec![phase("work", GateRule::Until)]), TestCounts::default());
+    iterate(
+        &mut later,
+        Observation { tests: Some(counts(0, 2)), evidence: vec![evidence(false)], ..moved(1) },
+    );
+    assert_eq!(open(&gate(&later, &silent(None))), ["tests"]);
+    baseline(&mut story, counts(2, 1), &[]);
+    let lost = gate(&story, &silent(None));
+    assert_eq!(open(&lost), ["tests"]);
+    let told = lost.conditions.iter().find(|one| !one.holds).unwrap();
+    assert_eq!((told.wanted.as_str(), told.acceptable), ("as they were seen before: 3", true));
+}
+
+/// A command beside the tests has its say, and so has what follows them in the same command; old failures are excused.
+#[rstest]
+#[case("GREEN")]
+#[case("REFACTOR")]
+#[case("DOCUMENT")]
+fn every_command_of_a_phase_has_its_say(#[case] phase: &str) {
+    let story = at_phase(phase);
+    let lint = |passes| EvidenceMark { name: "lint".into(), ..evidence(passes) };
+    let tests_mark = |passes: bool| EvidenceMark {
+        tells_tests: true,
+        failing_tests: 2 * u64::from(!passes),
+        ..evidence(passes)
+    };
+    let seen = |marks: Vec<EvidenceMark>, failed: u64| {
+        let mut seen =
+            Observation { measured: 2, evidence: marks, tests: Some(counts(10, failed)), ..done(1) };
+        seen.since_start = Some(SinceStart { old_failing: failed, ..SinceStart::default() });
+        seen.claims.metrics = [("refactoring_complete".to_owned(), 1.0)].into();
+        seen.metrics = [("docs_generated", 9.0), ("has_adr", 1.0)].map(|(n, v)| (n.to_owned(), v)).into();
+        seen
+    };
+    assert!(gate(&story, &seen(vec![tests_mark(true), lint(true)], 0)).gate_1);
+    assert_eq!(open(&gate(&story, &seen(vec![tests_mark(true), lint(false)], 0))), ["command lint"]);
+    let alone = EvidenceMark { failing_tests: 0, ..tests_mark(false) };
+    assert_eq!(open(&gate(&story, &seen(vec![alone.clone()], 0))), ["command tests"]);
+    assert_eq!(
+        open(&gate(&story, &seen(vec![tests_mark(false), alone], 2))),
+        ["command tests"],
+        "its own pass"
+    );
+    assert!(gate(&story, &seen(vec![tests_mark(false), lint(true)], 2)).gate_1, "those failed before");
+    assert_eq!(open(&gate(&story, &seen(vec![tests_mark(false), lint(false)], 2))), ["command lint"]);
+}
+
 #[test]
 fn a_changed_evidence_command_blocks() {
     let story = at_phase("GREEN");
@@ -315,7 +408,7 @@ fn refactor_ends_when_through_or_after_five(
 fn document_wants_documents(#[case] metrics: &[(&str, f64)], #[case] wanted: &[&str]) {
     let story = at_phase("DOCUMENT");
     let metrics = metrics.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    let mut seen = Observation { metrics, ..moved(1) };
+    let mut seen = Observation { metrics, ..tests(10, 0) };
     assert_eq!(open(&gate(&story, &seen)), wanted);
     // What the agent says is no document.
     seen.claims.metrics = std::mem::take(&mut seen.metrics);
@@ -339,14 +432,16 @@ fn qa_approves_only_what_the_numbers_do_not_contradict() {
 
 #[test]
 fn until_wants_every_command_to_succeed() {
-    let story = begun(simple());
-    assert!(gate(&story, &done(1)).can_exit);
+    assert!(gate(&begun(simple()), &done(1)).can_exit);
+    let mut story = begun_with(simple(), TestCounts::default());
     assert!(gate(&story, &Observation { tests: None, ..done(1) }).can_exit);
     assert_eq!(open(&gate(&story, &Observation { evidence: vec![], tests: None, ..done(1) })), ["evidence"]);
     let failed = Observation { evidence: vec![evidence(true), evidence(false)], tests: None, ..done(1) };
     assert_eq!(open(&gate(&story, &failed)), ["command tests"]);
     // A runner that ran nothing succeeds at nothing.
     let none = Observation { tests: Some(counts(0, 0)), ..done(1) };
+    assert_eq!(open(&gate(&story, &none)), ["tests"]);
+    baseline(&mut story, counts(6, 0), &[]);
     assert_eq!(open(&gate(&story, &none)), ["tests", "number of tests"]);
 }
 

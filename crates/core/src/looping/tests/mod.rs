@@ -60,9 +60,14 @@ pub(super) fn say(command: LoopCommand) -> Command {
 
 /// A loop that has begun, in its first phase, with a baseline.
 pub(super) fn begun(plan: LoopPlan) -> Story {
+    begun_with(plan, counts(6, 0))
+}
+
+/// With these tests when it begins.
+pub(super) fn begun_with(plan: LoopPlan, tests: TestCounts) -> Story {
     let mut story = Story::new();
     story.ok(say(LoopCommand::Start { plan: Box::new(plan), parent: None, item: None }));
-    baseline(&mut story, counts(6, 0), &[]);
+    baseline(&mut story, tests, &[]);
     story
 }
 

@@ -166,3 +166,20 @@ fn tests_are_compared_by_name() {
     let seen = changes(&BTreeMap::new(), &many);
     assert_eq!((seen.new_failing.count, seen.new_failing.names.len()), (500, crate::limits::LOOP_NAMES));
 }
+
+/// Work is committed once: the same tree committed again, amended or emptied is nothing new, whatever lies between.
+#[test]
+fn a_tree_is_committed_once() {
+    let mut story = begun(simple());
+    let commit = |tree: u32| Observation { commits: 1, files_changed: 0, ..moved(tree) };
+    let made = |story: &mut Story, seen: Observation| {
+        iterate(story, seen);
+        looping(story).recent.back().unwrap().progress
+    };
+    assert!(made(&mut story, moved(1)), "it was written");
+    let same = |seen: Observation| Observation { tree_before: seen.tree_after.clone(), ..seen };
+    assert!(made(&mut story, same(commit(1))), "and committed");
+    assert!(!made(&mut story, same(commit(1))), "an empty commit");
+    assert!(!made(&mut story, same(Observation { files_changed: 0, ..moved(1) })));
+    assert!(!made(&mut story, same(commit(1))), "another one later");
+}

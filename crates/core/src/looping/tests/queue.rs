@@ -261,9 +261,14 @@ fn an_item_that_used_up_its_own_iterations_failed_and_one_that_used_up_all_stops
     let standing = |most: Option<u64>| {
         let mut parent = queued(|_| {});
         parent.state.looping.as_mut().unwrap().plan.caps.iterations = most;
-        item_standing(looping(&parent), &begun(simple()).state, Some(&cap))
+        let mut item = begun(simple());
+        iterate(&mut item, moved(1));
+        iterate(&mut item, moved(2));
+        parent.state.looping.as_mut().unwrap().total = 3;
+        item_standing(looping(&parent), &item.state, Some(&cap))
     };
-    assert_eq!(standing(Some(0)), ItemStanding::Stops(cap.clone()));
+    let all = LoopVerdict::Cap { which: CapKind::Iterations, why: "5 of 5 iterations".into() };
+    assert_eq!(standing(Some(5)), ItemStanding::Stops(all), "what the items before it took counts too");
     assert!(matches!(standing(Some(10)), ItemStanding::Failed { .. }));
     assert!(matches!(standing(None), ItemStanding::Failed { .. }));
 }

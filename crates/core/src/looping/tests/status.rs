@@ -52,6 +52,14 @@ fn a_note_that_was_told_does_not_wait_any_more() {
     story.ok(Command::StartIteration);
     story.ok(say("no spaces"));
     assert_eq!(notes(&story), (vec!["no spaces".to_owned()], 0));
+    let mut heard = Story::of(story.state.clone());
     story.ok(Command::Pause { reason: PauseReason::Asked, details: None });
     assert_eq!(notes(&story), (vec!["no tabs".to_owned(), "no spaces".to_owned()], 1));
+    // An agent that had its say is measured, and not asked again.
+    heard.ok(crate::story::start_run("r1"));
+    heard.ok(crate::story::end_run("r1", "completed"));
+    heard.ok(Command::Pause { reason: PauseReason::Asked, details: None });
+    assert_eq!(notes(&heard), (vec!["no spaces".to_owned()], 0));
+    let next = loop_status(&heard.state, at(0)).unwrap().next;
+    assert_eq!(next, "nothing until you resume it; then: measures what its agent left");
 }

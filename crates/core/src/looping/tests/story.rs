@@ -29,7 +29,7 @@ fn through_all_phases() {
     assert_eq!(iterate(&mut story, refactor), LoopVerdict::NextPhase { to: "DOCUMENT".into() });
     baseline(&mut story, counts(8, 0), &[]);
     let metrics = [("docs_generated".to_owned(), 3.0), ("has_adr".to_owned(), 1.0)].into();
-    let document = says(Observation { metrics, tests: None, ..done(4) });
+    let document = says(Observation { metrics, tests: Some(counts(8, 0)), ..done(4) });
     assert_eq!(iterate(&mut story, document), LoopVerdict::NextPhase { to: "QA".into() });
     baseline(&mut story, counts(8, 0), &[]);
     let mut qa = says(Observation { tests: Some(counts(8, 0)), ..done(5) });

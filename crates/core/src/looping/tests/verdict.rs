@@ -177,9 +177,14 @@ fn qa_sends_back_twice_and_then_asks() {
         assert_eq!(looping(&story).stand().unwrap().sent_back, attempt);
     }
     to_qa(&mut story);
-    let third = reject(&mut story);
-    assert!(matches!(third, LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, .. }), "{third:?}");
+    let why = "QA rejects it, and it was sent back 2 times before".to_owned();
+    let asks = LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why };
+    assert_eq!(reject(&mut story), asks);
     assert_eq!(story.state.status, Status::Paused);
+    // Whoever goes on as it is hears the same, and nothing that is not so.
+    story.ok(crate::story::resume());
+    baseline(&mut story, counts(6, 0), &[]);
+    assert_eq!(reject(&mut story), asks);
 }
 
 #[test]
@@ -287,4 +292,36 @@ fn what_a_capped_loop_is_paused_for(#[case] caps: LoopCaps, #[case] reason: &str
     assert!(matches!(verdict, LoopVerdict::Cap { .. }), "{verdict:?}");
     let reason_of = story.state.reason.clone().unwrap().what;
     assert_eq!((story.state.status, reason_of.as_str()), (Status::Paused, reason));
+}
+
+/// What is allowed is counted from where the loop is, and takes nothing away.
+#[test]
+fn more_is_never_fewer() {
+    let mut plan = simple();
+    (plan.caps.iterations, plan.phases[0].max_iterations) = (Some(30), Some(2));
+    let mut story = begun(plan);
+    iterate(&mut story, moved(1));
+    let allow = |story: &mut Story, iterations: u64, beside: u64| {
+        let further = Further { iterations: Some(iterations), beside, ..Further::default() };
+        let at = now(story);
+        let events = story.ok(say(LoopCommand::Allow { further, at })).len();
+        let plan = &looping(story).plan;
+        (events, plan.caps.iterations, plan.phases[0].max_iterations, plan.caps.seconds)
+    };
+    assert_eq!(allow(&mut story, 10, 0), (1, Some(30), Some(11), None));
+    assert_eq!(allow(&mut story, 10, 0), (0, Some(30), Some(11), None), "nothing is to be recorded");
+    assert_eq!(allow(&mut story, 10, 25), (1, Some(36), Some(11), None), "with an item of a queue");
+}
+
+/// Deviation: a breaker that opened in the iteration that met a cap is tried like one that halted.
+#[test]
+fn one_iteration_is_tried_after_a_cap_too() {
+    let mut plan = simple();
+    plan.caps.iterations = Some(3);
+    let mut story = begun(plan);
+    let verdicts: Vec<LoopVerdict> = (0..3).map(|_| iterate(&mut story, idle())).collect();
+    assert!(matches!(verdicts[2], LoopVerdict::Cap { .. }), "{verdicts:?}");
+    assert_eq!((story.state.status, looping(&story).breaker.state), (Status::Paused, BreakerState::Open));
+    story.ok(say(LoopCommand::Probe { by: BreakerBy::CauseGone, reason: "x".into() }));
+    assert_eq!(story.state.status, Status::Active);
 }

@@ -11,6 +11,7 @@ use segno_core::Status;
 use segno_core::Timestamp;
 use segno_core::event::WokenHow;
 use segno_core::looping::BreakerBy;
+use segno_core::looping::Further;
 use segno_core::looping::LoopCommand;
 use segno_core::looping::LoopState;
 use segno_core::looping::LoopVerdict;
@@ -69,6 +70,8 @@ pub struct LoopHost<'a> {
     pub stays: bool,
     /// What wakes it, if it is parked and due now.
     pub woken: WokenHow,
+    /// How much further it may go than its plan says. Nothing of it is allowed if it cannot go on.
+    pub further: Further,
     /// Who is told when it stands still.
     pub recipients: Recipients,
 }
@@ -124,19 +127,19 @@ impl Engine {
         host: &LoopHost<'_>,
         notifier: &mut Notifier<'_, '_, '_>,
     ) -> Result<LoopEnded, Error> {
-        let mut woken = host.woken;
+        let (mut woken, mut further) = (host.woken, host.further);
         // Whether it has worked or waited here: then it also waits until the tree is its own again.
         let mut here = false;
         loop {
             notifier.settle();
-            let stretch = self.loop_stretch(session, host, woken);
+            let stretch = self.loop_stretch(session, host, woken, further);
             if let (true, Err(why @ Error::TreeBusy { .. })) = (here, &stretch) {
                 if self.wait_for_tree(session, why, host)? == Waited::CalledOff {
                     return self.called_off(session, host);
                 }
                 continue;
             }
-            here = true;
+            (here, further) = (true, Further::default());
             self.tell_somebody(session, &stretch, notifier);
             let parked = match stretch? {
                 Stretch::Ended(ended) if host.stays && stands_for_a_person(&ended) => {
@@ -252,6 +255,7 @@ impl Engine {
         session: SessionId,
         host: &LoopHost<'_>,
         woken: WokenHow,
+        further: Further,
     ) -> Result<Stretch, Error> {
         self.settle_session(session)?;
         let state = self.load(session)?.state;
@@ -265,17 +269,25 @@ impl Engine {
         self.check_start(&state)?;
         // What still lives is heard out first, as whoever resumes a session does.
         let state = self.hear_out(session, host.frontend)?;
-        let going_on = self.going_on(&state, woken, host.settings)?;
+        let further = self.counted_beside(&state, further)?;
+        let going_on = self.going_on(&state, woken, further, host.settings)?;
         let driver = self.drive(session, WHAT)?;
         self.refuse_second_loop(Some(session), parent, &state.project.path)?;
-        match going_on {
-            GoingOn::Nothing => {}
-            GoingOn::Command(command) => drop(driver.act(*command)?),
-            GoingOn::Wake => {
-                if let Some(parked) = self.wake(&driver, woken)? {
-                    return Ok(Stretch::Parked(Box::new(parked)));
-                }
-            }
+        let allow = LoopCommand::Allow { further, at: self.now() };
+        let mut commands: Vec<Command> = match further == Further::default() {
+            true => Vec::new(),
+            false => vec![Command::Loop(Box::new(allow))],
+        };
+        let wakes = matches!(going_on, GoingOn::Wake);
+        if let GoingOn::Command(command) = going_on {
+            commands.push(*command);
+        }
+        // In one go: who is refused has been allowed nothing.
+        if !commands.is_empty() {
+            driver.act_all(commands)?;
+        }
+        if wakes && let Some(parked) = self.wake(&driver, woken)? {
+            return Ok(Stretch::Parked(Box::new(parked)));
         }
         let _paced = self.pace_view(session);
         std::thread::scope(|scope| {
@@ -285,7 +297,8 @@ impl Engine {
                 return Queueing { driven, woken }.turn();
             }
             let now = woken == WokenHow::Person;
-            Turning { driven, heart: &heart, failing: String::new(), asked: false, now }.turn()
+            Turning { driven, heart: &heart, failing: String::new(), printed: Vec::new(), asked: false, now }
+                .turn()
         })
     }
 
@@ -307,7 +320,13 @@ impl Engine {
     }
 
     /// What brings a session to where it may go on.
-    fn going_on(&self, state: &State, how: WokenHow, settings: &LaunchSettings) -> Result<GoingOn, Error> {
+    fn going_on(
+        &self,
+        state: &State,
+        how: WokenHow,
+        further: Further,
+        settings: &LaunchSettings,
+    ) -> Result<GoingOn, Error> {
         let session = state.session_id;
         let now = self.now();
         let command = |command: LoopCommand| GoingOn::Command(Box::new(Command::Loop(Box::new(command))));
@@ -324,10 +343,12 @@ impl Engine {
                 Err(Error::Refused(Refusal::Already("the loop is parked until you say so".to_owned())))
             }
             NextStep::Wait { .. } | NextStep::Held | NextStep::Wake => Ok(GoingOn::Wake),
-            NextStep::Halted { .. } => match self.help_came(state, settings)? {
-                Some(probe) => Ok(command(probe)),
-                None => Err(Error::BreakerOpen { session }),
-            },
+            NextStep::Halted { .. } => {
+                match self.help_came(state, further.plan(state, now).is_some(), settings)? {
+                    Some(probe) => Ok(command(probe)),
+                    None => Err(Error::BreakerOpen { session }),
+                }
+            }
             NextStep::Probe => {
                 let (by, reason) = (BreakerBy::Cooldown, "the cool-down is over".to_owned());
                 Ok(command(LoopCommand::Probe { by, reason }))
@@ -393,6 +414,7 @@ fn is_refusal(why: &Error) -> bool {
             | Error::DayCapReached { .. }
             | Error::CostUnknown { .. }
             | Error::TreeBusy { .. }
+            | Error::CannotMeasure { .. }
             | Error::Refused(_)
             | Error::Store(segno_store::Error::Held(_))
     )

@@ -3,6 +3,7 @@
 use segno_core::Command;
 use segno_core::Refusal;
 use segno_core::State;
+use segno_core::Status;
 use segno_core::Summary;
 use segno_core::event::PauseReason;
 use segno_core::looping::LoopCommand;
@@ -43,7 +44,10 @@ impl Driven<'_> {
     }
 
     pub(crate) fn ended(&self, verdict: Option<LoopVerdict>, why: String) -> Result<Stretch, Error> {
-        Ok(Stretch::Ended(Box::new(LoopEnded { state: self.state()?, verdict, why })))
+        let state = self.state()?;
+        let by_hand = verdict.is_none().then(|| ended_by_hand(state.status)).flatten();
+        let why = by_hand.map_or(why, ToOwned::to_owned);
+        Ok(Stretch::Ended(Box::new(LoopEnded { state, verdict, why })))
     }
 
     /// It ends here for now, because of how the session stands.
@@ -74,6 +78,16 @@ impl Driven<'_> {
     /// matters here.
     pub(crate) fn stops(&self) -> bool {
         self.host.stop.asked().0 > 0 || self.state().is_ok_and(|state| !state.requests.is_empty())
+    }
+}
+
+/// What became of a loop that was ended while it worked, and not by its gate.
+fn ended_by_hand(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Completed => Some("somebody completed it; its gate has not passed"),
+        Status::Aborted => Some("somebody gave it up"),
+        Status::Failed => Some("somebody said that it failed"),
+        Status::Active | Status::Paused | Status::Interrupted | Status::Halted => None,
     }
 }
 

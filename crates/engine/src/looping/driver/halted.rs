@@ -55,20 +55,22 @@ impl Engine {
     pub fn loop_may_try(&self, session: SessionId, settings: &LaunchSettings) -> Result<bool, Error> {
         let state = self.load(session)?.state;
         match next_step(&state, self.now()) {
-            NextStep::Halted { .. } => Ok(self.help_came(&state, settings)?.is_some()),
+            NextStep::Halted { .. } => Ok(self.help_came(&state, false, settings)?.is_some()),
             NextStep::Probe => Ok(true),
             _ => Ok(false),
         }
     }
 
     /// What lets one iteration be tried although the breaker of a loop is open; nothing if nobody did anything about it.
+    /// `replanned` is whether it gets another plan in this moment.
     pub(crate) fn help_came(
         &self,
         state: &State,
+        replanned: bool,
         settings: &LaunchSettings,
     ) -> Result<Option<LoopCommand>, Error> {
         let looping = the_loop(state)?;
-        let mut seen = Vec::new();
+        let mut seen: Vec<PersonDid> = replanned.then_some(PersonDid::ChangedPlan).into_iter().collect();
         if looping.breaker.cause == Some(BreakerCause::StartFailures) {
             // What a start needs is looked at only where it was a start that failed.
             let now = looping.phase_plan().map(|phase| setup(settings, &who(looping, phase)));

@@ -5,3 +5,4 @@ pub(super) mod driven;
 pub(super) mod halted;
 pub(super) mod news;
 pub(super) mod turn;
+pub(super) mod unrunnable;

@@ -36,6 +36,8 @@ pub enum LoopNews {
     Decided {
         /// In one line.
         line: String,
+        /// The end of what the commands printed that failed and count no tests, if it is something else than before.
+        printed: Vec<String>,
     },
     /// It waits for a time.
     Parked {

@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use segno_agents::Outcome;
+use segno_core::Command;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::LoopBaselineTaken;
+use segno_core::event::PauseReason;
 use segno_core::looping::ErrorMark;
 use segno_core::looping::GateRule;
 use segno_core::looping::LoopCommand;
@@ -21,8 +23,10 @@ use segno_core::looping::PersonNeed;
 use segno_core::looping::PhaseEnd;
 use segno_core::looping::PhasePlan;
 use segno_core::looping::RunEnd;
+use segno_core::looping::had_its_say;
 use segno_core::looping::in_same_conversation;
 use segno_core::looping::next_step;
+use segno_core::looping::outcome_of_open;
 use segno_core::looping::time_left;
 
 use super::drive::Stretch;
@@ -30,6 +34,9 @@ use super::drive::is_parked;
 use super::drive::the_loop;
 use super::driven::Driven;
 use super::news::LoopNews;
+use super::unrunnable::Unrunnable;
+use super::unrunnable::last_lines;
+use super::unrunnable::unrunnable;
 use crate::Error;
 use crate::launch::Intent;
 use crate::launch::RunIn;
@@ -54,6 +61,8 @@ pub(crate) struct Turning<'a> {
     pub(crate) heart: &'a Heartbeat,
     /// What failed when it was last measured, for the next prompt.
     pub(crate) failing: String,
+    /// The end of what failing commands printed, as it was shown last.
+    pub(crate) printed: Vec<String>,
     /// Whether the agent was asked how full its plan is.
     pub(crate) asked: bool,
     /// Whether a person wants one iteration now, whatever it would wait for.
@@ -140,6 +149,9 @@ impl Turning<'_> {
         if measured.stopped {
             return Ok(());
         }
+        if let Some(missing) = unrunnable(&phase.evidence, &measured.evidence, &measured.failing) {
+            self.miss(looping, phase, missing)?;
+        }
         self.failing.clone_from(&measured.failing);
         let tree = match phase.evidence.is_empty() {
             true => self.engine.present_tree(state)?,
@@ -154,6 +166,20 @@ impl Turning<'_> {
             protected: measured.protected,
         };
         self.act(LoopCommand::TakeBaseline(taken)).map(drop)
+    }
+
+    /// What measures the work cannot be run: no agent works before that is mended, unless the work itself may bring it.
+    fn miss(&self, looping: &LoopState, phase: &PhasePlan, missing: Unrunnable) -> Result<(), Error> {
+        let Unrunnable { command, words, may_come } = missing;
+        if may_come || looping.total > 0 {
+            let problem = format!("{command}: {words}; {} goes on, as the work may bring it", phase.name);
+            self.host.listener.hear(&LoopNews::Problem(problem));
+            return Ok(());
+        }
+        let why = Error::CannotMeasure { command, words };
+        let details = Some(why.to_string().as_str().into());
+        self.driver.act(Command::Pause { reason: PauseReason::Error, details })?;
+        Err(why)
     }
 
     /// Runs the commands that a phase has for an occasion. What goes wrong there is told, and holds up nobody.
@@ -215,12 +241,8 @@ impl Turning<'_> {
         crate::fault::moment("loop begun");
         // One that was begun before this process, and whose agent had its say, is not asked again. An agent that was cut
         // short together with its driver, or stopped, had not.
-        let told = the_loop(&begun)?.told;
-        let before = begun.run.as_ref().filter(|run| run.seq > told && !run.is_running());
-        let how = before.map(|run| run.outcome.as_deref().unwrap_or_default());
-        let again = how.is_some_and(|how| how == "interrupted");
-        let had = how.is_some_and(|how| how != "stopped" && !again);
-        let ran = match had {
+        let again = outcome_of_open(&begun) == Some("interrupted");
+        let ran = match had_its_say(&begun) {
             true => Ran::Told(None),
             false => {
                 let iteration = begun.iteration;
@@ -303,18 +325,18 @@ impl Turning<'_> {
         phase: &PhasePlan,
         mut seen: Observation,
     ) -> Result<Option<Stretch>, Error> {
+        let mut printed = Vec::new();
         if matches!(seen.end, RunEnd::Ran | RunEnd::Cut | RunEnd::CannotAct) {
-            let left = seen.tree_after.clone();
-            let Some((measured, times, differs)) = self.measure(state, phase, left.as_ref())? else {
+            let Some((measured, times, differs)) = self.measure(state, phase, &seen)? else {
                 // Somebody wants it to stop: that is seen to first, and the iteration is finished afterwards.
                 return Ok(None);
             };
+            // Where tests are counted, the line of the iteration says enough.
+            let last = if measured.tests.is_none() { last_lines(&measured.failing) } else { Vec::new() };
+            printed = if last == self.printed { Vec::new() } else { last.clone() };
+            self.printed = last;
             self.failing.clone_from(&measured.failing);
-            let looping = the_loop(state)?;
-            self.engine.add_measured(state, looping, &mut seen, &measured, times, differs)?;
-            if matches!(phase.gate, GateRule::Document { .. }) {
-                seen.metrics.extend(self.engine.documents(state)?);
-            }
+            self.add(state, phase, &mut seen, (&measured, times, differs))?;
         }
         crate::fault::moment("loop measured");
         let ran = state.run.as_ref().filter(|_| seen.end != RunEnd::StartFailed);
@@ -328,9 +350,41 @@ impl Turning<'_> {
         crate::fault::moment("loop decided");
         let looping = the_loop(&state)?;
         let line = looping.line.clone().unwrap_or_default();
-        self.host.listener.hear(&LoopNews::Decided { line: line.clone() });
+        self.host.listener.hear(&LoopNews::Decided { line: line.clone(), printed });
         let Some(verdict) = looping.verdict.clone() else { return Ok(None) };
         self.follow(&state, phase, verdict, line)
+    }
+
+    /// What was measured becomes part of what an iteration showed.
+    fn add(
+        &self,
+        state: &State,
+        phase: &PhasePlan,
+        seen: &mut Observation,
+        (measured, times, differs): (&Measured, u32, bool),
+    ) -> Result<(), Error> {
+        self.engine.add_measured(state, the_loop(state)?, seen, measured, times, differs)?;
+        if matches!(phase.gate, GateRule::Document { .. }) {
+            seen.metrics.extend(self.engine.documents(state)?);
+        }
+        Ok(())
+    }
+
+    /// Whether a result is worth a second look: it says that all is well, or the gate would take it as it is. Where tests are
+    /// to fail, or failed before the loop began, that is not the same.
+    fn counts(
+        &self,
+        state: &State,
+        phase: &PhasePlan,
+        seen: &Observation,
+        (measured, times): (&Measured, u32),
+    ) -> Result<bool, Error> {
+        if measured.stopped || measured.evidence.is_empty() || measured.passes() {
+            return Ok(!measured.stopped && !measured.evidence.is_empty());
+        }
+        let mut seen = seen.clone();
+        self.add(state, phase, &mut seen, (measured, times, false))?;
+        Ok(segno_core::looping::evaluate(the_loop(state)?, &seen, state.iteration).gate_1)
     }
 
     /// Runs the evidence commands on the tree that the agent left, so often as the gate wants it to hold, and again if a
@@ -341,17 +395,17 @@ impl Turning<'_> {
         &self,
         state: &State,
         phase: &PhasePlan,
-        left: Option<&String>,
+        seen: &Observation,
     ) -> Result<Option<(Measured, u32, bool)>, Error> {
         let wanted = match phase.gate {
             GateRule::Green { runs } => runs.max(1),
             _ => 1,
         };
-        let mut before = left.cloned();
+        let mut before = seen.tree_after.clone();
         let mut measured = self.gather(state, phase)?;
         let (mut times, mut moved) = (1, 0);
         let mut own: Option<BTreeSet<PathBuf>> = None;
-        while !measured.stopped && measured.passes() && !measured.evidence.is_empty() {
+        while self.counts(state, phase, seen, (&measured, wanted))? {
             if before.is_some() && before != measured.tree {
                 let written = self.engine.changed_since_run(state)?;
                 let kept = self.engine.tracked_among(state, &written)?;
@@ -361,11 +415,11 @@ impl Turning<'_> {
                         // Nothing holds of files that never rest.
                         let named = if kept.is_empty() { &written } else { &kept };
                         let named = named.iter().take(NAMED).map(|path| path.display().to_string());
-                        let named = named.collect::<Vec<_>>().join(", ");
+                        measured.restless = named.collect();
                         self.host.listener.hear(&LoopNews::Problem(format!(
-                            "{named} changed each time that it was measured, so nothing that was measured holds"
+                            "{} changed each time that it was measured, so nothing that was measured holds",
+                            measured.restless.join(", ")
                         )));
-                        measured.evidence.iter_mut().for_each(|mark| mark.passes = false);
                         return Ok(Some((measured, 1, true)));
                     }
                     (moved, times, own) = (moved + 1, 1, Some(written));
@@ -384,7 +438,9 @@ impl Turning<'_> {
             }
             if (again.passes(), &again.tests) != (measured.passes(), &measured.tests) {
                 // The worse of the two counts.
-                let worse = if again.passes() { measured } else { again };
+                let failed = |one: &Measured| one.tests.as_ref().map_or(0, |tests| tests.failed);
+                let is_better = (again.passes(), failed(&measured)) > (measured.passes(), failed(&again));
+                let worse = if is_better { measured } else { again };
                 return Ok(Some((worse, 1, true)));
             }
             times += 1;

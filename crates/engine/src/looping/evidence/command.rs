@@ -126,13 +126,15 @@ pub fn run_evidence(
     rustix::io::ioctl_fionbio(&out, true).map_err(|why| failed(why.into()))?;
     let id = RunId::new(uuid::Uuid::now_v7());
     let mut guard = Guard::start(wanted.guard, &id);
+    // The first of them runs before any agent: what it leaves behind may not get away either.
+    let adopts = wanted.adopts && tree::adopt_orphans();
     let mut child = spawn(wanted, &id, into).map_err(failed)?;
     let member = tree::just_started(child.id());
     let group = cgroup::make(&id, &wanted.resources).filter(|group| cgroup::enter(group, child.id()));
     if let Some(guard) = &mut guard {
         guard.tell(member, group.as_ref());
     }
-    let mut processes = Tree::new(&id, member, wanted.adopts, group);
+    let mut processes = Tree::new(&id, member, adopts, group);
     processes.spare(guard.as_ref().map(Guard::pid));
     let mut printed = Printed::default();
     let watched = watch(&mut child, member, &out, &mut printed, wanted.timeout, stops);

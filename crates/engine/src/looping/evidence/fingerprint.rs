@@ -13,6 +13,9 @@ use segno_evidence::Need;
 use segno_evidence::NeedIn;
 use segno_evidence::Toolkit;
 
+use crate::files;
+use crate::files::Links;
+
 /// The most files that are followed.
 const MOST: usize = 64;
 /// How far scripts are followed that name scripts.
@@ -77,8 +80,7 @@ fn short(hash: &blake3::Hash) -> String {
 
 /// The hash of a file; none if it is none, or cannot be read.
 pub(crate) fn file_hash(path: &Path) -> Option<String> {
-    let mut file =
-        std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()))?;
+    let mut file = files::open_regular(path, Links::Follow).ok().flatten()?;
     let mut hasher = blake3::Hasher::new();
     std::io::copy(&mut file, &mut hasher).ok()?;
     Some(short(&hasher.finalize()))
@@ -147,9 +149,8 @@ impl Found<'_> {
     }
 
     fn read(&self, path: &Path) -> Option<String> {
-        let path = self.root.join(path);
-        let fits = std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST_TEXT);
-        fits.then(|| std::fs::read_to_string(path).ok()).flatten()
+        let bytes = files::read_bounded(&self.root.join(path), LARGEST_TEXT, Links::Follow).ok().flatten()?;
+        String::from_utf8(bytes).ok()
     }
 
     /// Takes a script in; false if it was there already, or there are too many. One that is not there yet is noted:
@@ -247,8 +248,8 @@ impl Found<'_> {
     fn settings_of(&mut self, toolkit: Toolkit, dirs: &Path) {
         self.toolkit = true;
         let (files, part): (&[&str], Option<(&str, &str)>) = match toolkit {
-            Toolkit::Pytest => (&["pytest.ini", ".pytest.ini"], None),
-            Toolkit::Tox => (&["tox.ini", "noxfile.py", "pytest.ini"], None),
+            Toolkit::Pytest => (&["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"], None),
+            Toolkit::Tox => (&["tox.ini", "noxfile.py", "pytest.ini", "pytest.toml", ".pytest.toml"], None),
             Toolkit::Jest => (
                 &[
                     "jest.config.js",
@@ -269,6 +270,9 @@ impl Found<'_> {
                     "vitest.config.mjs",
                     "vite.config.ts",
                     "vite.config.js",
+                    "vitest.workspace.ts",
+                    "vitest.workspace.js",
+                    "vitest.workspace.json",
                     "vitest.setup.ts",
                     "vitest.setup.js",
                 ],
@@ -285,7 +289,17 @@ impl Found<'_> {
                 ],
                 Some(("package.json", "mocha")),
             ),
-            Toolkit::Cargo => (&[".cargo/config.toml", ".cargo/config", ".config/nextest.toml"], None),
+            Toolkit::Cargo => (
+                &[
+                    ".cargo/config.toml",
+                    ".cargo/config",
+                    ".config/nextest.toml",
+                    "rust-toolchain.toml",
+                    "rust-toolchain",
+                ],
+                None,
+            ),
+            Toolkit::Npm => (&[".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs"], None),
             Toolkit::Jvm => (&["gradle.properties", ".mvn/maven.config", ".mvn/jvm.config"], None),
             Toolkit::Ruby => (&[".rspec", "Rakefile", "spec/spec_helper.rb", "spec/rails_helper.rb"], None),
             Toolkit::Php => (&["phpunit.xml", "phpunit.xml.dist"], None),
@@ -297,6 +311,16 @@ impl Found<'_> {
             let text = self.read(&dirs.join(file)).unwrap_or_default();
             let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
             self.text_setting(&dirs.join(file), &parsed[member].to_string(), parsed[member].is_null());
+        }
+        if toolkit == Toolkit::Cargo {
+            // Whether tests are run at all; the rest of the file is everyday work.
+            let text = self.read(&dirs.join("Cargo.toml")).unwrap_or_default();
+            let says = |line: &&str| {
+                let name = line.split('=').next().unwrap_or_default().trim();
+                line.contains('=') && ["harness", "test", "autotests", "doctest"].contains(&name)
+            };
+            let kept: Vec<&str> = text.lines().filter(says).collect();
+            self.text_setting(&dirs.join("Cargo.toml"), &kept.join("\n"), kept.is_empty());
         }
         if matches!(toolkit, Toolkit::Pytest | Toolkit::Tox) {
             for (file, names) in [

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use segno_core::SessionId;
 use segno_core::State;
 use segno_core::looping::ErrorMark;
 use segno_core::looping::EvidenceMark;
@@ -20,6 +21,8 @@ use super::command::Shown;
 use super::command::run_evidence;
 use crate::Engine;
 use crate::Error;
+use crate::files;
+use crate::files::Links;
 use crate::launch::LaunchSettings;
 use crate::looping::driver::news::LoopListener;
 use crate::looping::driver::news::LoopNews;
@@ -44,6 +47,8 @@ pub(crate) struct Measured {
     pub(crate) failing: String,
     /// What the first failing one says is wrong, if it says so.
     pub(crate) error: Option<ErrorMark>,
+    /// Files that changed each time that it was measured.
+    pub(crate) restless: Vec<String>,
     /// Somebody wanted it to stop before it was done.
     pub(crate) stopped: bool,
 }
@@ -60,12 +65,24 @@ impl Engine {
     pub(crate) fn gather(
         &self,
         state: &State,
+        wanted: (&[EvidencePlan], &[String]),
+        settings: &LaunchSettings,
+        stops: &dyn Fn() -> bool,
+        listener: &dyn LoopListener,
+    ) -> Result<Measured, Error> {
+        let place = (Path::new(&state.project.path), Some(state.session_id));
+        self.gather_at(place, wanted, settings, stops, listener)
+    }
+
+    /// The same in a directory, for a session or for none.
+    pub(crate) fn gather_at(
+        &self,
+        (directory, session): (&Path, Option<SessionId>),
         (plans, protect): (&[EvidencePlan], &[String]),
         settings: &LaunchSettings,
         stops: &dyn Fn() -> bool,
         listener: &dyn LoopListener,
     ) -> Result<Measured, Error> {
-        let directory = Path::new(&state.project.path);
         let protected = super::protect::protected(protect, directory);
         let mut measured = Measured { protected, ..Measured::default() };
         let guard = settings.guard();
@@ -98,14 +115,14 @@ impl Engine {
         }
         // Where nothing is measured nothing is bound to a tree: that of the agent is known by its checkpoint.
         if !plans.is_empty() {
-            measured.tree = self.present_tree(state)?;
+            measured.tree = self.tree_at(directory, session)?;
         }
         Ok(measured)
     }
 }
 
 impl Measured {
-    fn take_in(&mut self, plan: &EvidencePlan, shown: &Shown, mark: EvidenceMark, directory: &Path) {
+    fn take_in(&mut self, plan: &EvidencePlan, shown: &Shown, mut mark: EvidenceMark, directory: &Path) {
         if !mark.passes {
             let tail =
                 &shown.output[shown.output.ceil_char_boundary(shown.output.len().saturating_sub(TOLD))..];
@@ -117,7 +134,15 @@ impl Measured {
             Reads::Metrics => self.metrics.extend(numbers(&shown.output)),
             Reads::Tests => {
                 let report = plan.report.as_ref().and_then(|report| read_report(&directory.join(report)));
-                self.count_tests(super::tests_read::read(report.as_deref().unwrap_or(&shown.output), shown));
+                let told = super::tests_read::read(report.as_deref().unwrap_or(&shown.output), shown);
+                mark.tells_tests = told.is_some();
+                mark.failing_tests = told.as_ref().map_or(0, |(counts, _)| counts.failed);
+                // What was left out of a long output may be what it said of its tests.
+                if told.is_none() && mark.passes && shown.left_out == 0 && plan.report.is_none() {
+                    let named = segno_evidence::named_runner(&plan.command);
+                    mark.silent_runner = named.map(|runner| runner.name().to_owned());
+                }
+                self.count_tests(told);
             }
         }
         self.evidence.push(mark);
@@ -132,6 +157,7 @@ impl Measured {
         sum.failed += counts.failed;
         sum.skipped += counts.skipped;
         sum.build_failed |= counts.build_failed;
+        sum.incomplete |= counts.incomplete;
         if !sum.runner.contains(&counts.runner) {
             let both = if sum.runner.is_empty() { "" } else { " + " };
             sum.runner.push_str(&format!("{both}{}", counts.runner));
@@ -172,8 +198,8 @@ fn numbers(output: &str) -> BTreeMap<String, f64> {
 }
 
 fn read_report(path: &Path) -> Option<String> {
-    let fits = std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST);
-    fits.then(|| std::fs::read_to_string(path).ok()).flatten()
+    let bytes = files::read_bounded(path, LARGEST, Links::Follow).ok().flatten()?;
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

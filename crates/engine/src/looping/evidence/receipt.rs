@@ -1,6 +1,9 @@
 //! Gates by hand: what the conditions of the present phase are worth now, and whether a receipt still holds.
 
 use segno_core::Command;
+use std::path::Path;
+use std::path::PathBuf;
+
 use segno_core::SessionId;
 use segno_core::event::Event;
 use segno_core::looping::EvidenceMark;
@@ -35,6 +38,15 @@ pub struct Verified {
     pub counts: TestCounts,
     /// Whether every command and every count came out as the receipt says.
     pub holds: bool,
+}
+
+/// Where a receipt is measured again.
+#[derive(Clone, Copy, Debug)]
+pub enum ReceiptPlace<'a> {
+    /// In the project of a session, by what its loop says of the commands.
+    Session(SessionId),
+    /// In a directory: nobody here has the session that the receipt is of.
+    Directory(&'a Path),
 }
 
 impl Engine {
@@ -97,20 +109,28 @@ impl Engine {
         Ok(receipts)
     }
 
-    /// Runs the commands of a receipt again in the project of a session.
+    /// Runs the commands of a receipt again, in the project of a session or, for a receipt from elsewhere, in that directory.
     ///
     /// # Errors
     /// If they cannot be run.
     pub fn verify_receipt(
         &self,
-        session: SessionId,
+        place: ReceiptPlace<'_>,
         receipt: &Receipt,
         settings: &LaunchSettings,
         stop: &Stop,
         listener: &dyn LoopListener,
     ) -> Result<Verified, Error> {
-        let state = self.load(session)?.state;
-        let before = self.present_tree(&state)?;
+        let (state, directory) = match place {
+            ReceiptPlace::Session(session) => {
+                let state = self.load(session)?.state;
+                let directory = PathBuf::from(&state.project.path);
+                (Some(state), directory)
+            }
+            ReceiptPlace::Directory(directory) => (None, directory.to_path_buf()),
+        };
+        let place = (directory.as_path(), state.as_ref().map(|state| state.session_id));
+        let before = self.tree_at(place.0, place.1)?;
         let name = |index: usize| {
             let known = receipt.evidence.get(index).map(|mark| mark.name.clone());
             known.unwrap_or_else(|| format!("command {}", index + 1))
@@ -121,7 +141,8 @@ impl Engine {
             .enumerate()
             .map(|(index, command)| {
                 let name = name(index);
-                let phases = state.looping.iter().flat_map(|looping| &looping.plan.phases);
+                let looping = state.iter().filter_map(|state| state.looping.as_ref());
+                let phases = looping.flat_map(|looping| &looping.plan.phases);
                 let mut known = phases.flat_map(|phase| &phase.evidence);
                 // What is read from it, and how long it may take, is as it was then where that is known.
                 known.find(|plan| plan.name == name && plan.command == *command).cloned().unwrap_or_else(
@@ -130,7 +151,7 @@ impl Engine {
             })
             .collect();
         let stops = || stop.asked().0 > 0;
-        let measured = self.gather(&state, (&plans, &[]), settings, &stops, listener)?;
+        let measured = self.gather_at(place, (&plans, &[]), settings, &stops, listener)?;
         if measured.stopped {
             return Err(Error::NotStarted("the measurement was stopped".to_owned()));
         }

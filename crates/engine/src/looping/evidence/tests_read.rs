@@ -28,6 +28,9 @@ pub(crate) fn read(output: &str, shown: &Shown) -> Option<(TestCounts, BTreeMap<
         failed: report.failed,
         skipped: report.skipped,
         build_failed: report.build_failed,
+        // Of a long output the middle is left out, and with it results that were there.
+        incomplete: !report.build_failed
+            && (!exit.is_by_itself() || (!report.complete && shown.left_out == 0)),
         runner: runners.join(" + "),
     };
     // What was left out of a long output would look like tests that are gone.
@@ -39,4 +42,38 @@ pub(crate) fn read(output: &str, shown: &Shown) -> Option<(TestCounts, BTreeMap<
     };
     let names = report.tests.into_iter().filter(|_| named).map(|test| (test.name, end(test.outcome)));
     Some((counts, names.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn incomplete_of(output: &str, (exit, cut): (Option<i32>, Option<Cut>), left_out: u64) -> Option<bool> {
+        let output = output.to_owned();
+        let shown =
+            Shown { exit, signal: None, cut, output, left_out, took: std::time::Duration::ZERO, swept: 0 };
+        read(&shown.output, &shown).map(|(counts, _)| counts.incomplete)
+    }
+
+    fn incomplete(output: &str, exit: Option<i32>, cut: Option<Cut>) -> Option<bool> {
+        incomplete_of(output, (exit, cut), 0)
+    }
+
+    #[test]
+    fn a_run_that_was_cut_is_not_whole() {
+        let whole = "1..2\nok 1 - a\nok 2 - b\n";
+        let cut = "1..3\nok 1 - a\nok 2 - b\n";
+        let verbose = "test_a (t.T.test_a) ... ok\n";
+        assert_eq!(incomplete(whole, Some(0), None), Some(false));
+        assert_eq!(incomplete(whole, Some(1), None), Some(false));
+        assert_eq!(incomplete(cut, Some(0), None), Some(true));
+        assert_eq!(incomplete(verbose, Some(0), None), Some(true));
+        // More may have come, whatever the last one of several runners said.
+        assert_eq!(incomplete(whole, None, Some(Cut::TimedOut)), Some(true));
+        // What does not build has no result, and says so.
+        let broken = "error[E0425]: cannot find function `slug`\nerror: could not compile `words` (lib test) due to 1 previous error\n";
+        assert_eq!(incomplete(broken, Some(101), None), Some(false));
+        assert_eq!(incomplete("fine\n", Some(0), None), None);
+        assert_eq!(incomplete_of(cut, (Some(0), None), 7), Some(false), "its middle was left out here");
+    }
 }

@@ -1,7 +1,6 @@
 //! How far a loop may go and when: caps, accounts that are shared, the windows of a plan, and waiting.
 
 pub(super) mod account;
-pub(super) mod allow;
 pub(super) mod ask;
 pub(super) mod caps;
 pub(super) mod due;

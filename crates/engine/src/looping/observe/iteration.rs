@@ -180,9 +180,11 @@ impl Engine {
         seen.protected.clone_from(&measured.protected);
         seen.tests.clone_from(&measured.tests);
         seen.metrics.clone_from(&measured.metrics);
+        seen.restless.clone_from(&measured.restless);
         seen.measured = times;
-        // Where tests are to fail, that they do is no error.
-        let to_fail = looping.phase_plan().is_some_and(|plan| matches!(plan.gate, GateRule::Red { .. }));
+        // Where tests are to fail, that they do is no error. A command that tells of none fails for another reason.
+        let to_fail = measured.tests.is_some()
+            && looping.phase_plan().is_some_and(|plan| matches!(plan.gate, GateRule::Red { .. }));
         if seen.error.is_none() && !to_fail {
             seen.error.clone_from(&measured.error);
         }
@@ -281,12 +283,10 @@ fn cut_short(row: &RunRow) -> Option<String> {
     }
 }
 
-/// The other one of two models that whoever uses Claude Code has.
+/// The other one of two models that whoever uses Claude Code has; the first of them for any third one.
 fn other_model(models: &[&str], model: &str) -> Option<String> {
     let model = model.to_ascii_lowercase();
-    let is_it = |name: &&&str| model.contains(**name);
-    models.iter().find(is_it)?;
-    models.iter().find(|name| !is_it(name)).map(|name| (*name).to_owned())
+    models.iter().find(|name| !model.contains(**name)).map(|name| (*name).to_owned())
 }
 
 /// The limit that the newest run ended for, as it is on record.
@@ -381,7 +381,7 @@ mod tests {
         let models = segno_agents::by_name("claude").unwrap().capabilities().models;
         assert_eq!(other_model(models, "claude-opus-4-1-20250805").as_deref(), Some("sonnet"));
         assert_eq!(other_model(models, "Sonnet").as_deref(), Some("opus"));
-        assert_eq!(other_model(models, "scripted"), None);
+        assert_eq!(other_model(models, "claude-haiku-4-5").as_deref(), Some("sonnet"));
         assert_eq!(other_model(&[], "opus"), None);
     }
 }

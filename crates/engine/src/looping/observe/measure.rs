@@ -1,8 +1,10 @@
 //! What the working tree of a session is like, and what a run did to it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::path::PathBuf;
 
+use segno_core::SessionId;
 use segno_core::State;
 
 use crate::Engine;
@@ -41,10 +43,15 @@ impl Engine {
     /// # Errors
     /// If it should be possible and fails.
     pub fn present_tree(&self, state: &State) -> Result<Option<String>, Error> {
+        self.tree_at(Path::new(&state.project.path), Some(state.session_id))
+    }
+
+    /// The tree at a path as it is, for a session or for none.
+    pub(crate) fn tree_at(&self, root: &Path, session: Option<SessionId>) -> Result<Option<String>, Error> {
         if self.options.tree.is_none() {
             return Ok(None);
         }
-        match self.workspace(state) {
+        match self.workspace_at(root, session, None) {
             Ok(workspace) => Ok(Some(workspace.present_tree()?.to_string())),
             // Such as a home directory, or a machine without git: the loop goes by its tests alone.
             Err(Error::NoTree(_)) => Ok(None),

@@ -6,4 +6,5 @@ pub(super) mod elsewhere;
 pub(super) mod limits_file;
 pub(super) mod phases;
 pub(super) mod prompt;
+pub(super) mod protected;
 pub(super) mod workflow;

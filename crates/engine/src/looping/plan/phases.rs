@@ -1,8 +1,10 @@
 //! From what a workflow's file says to what a loop is told.
 
+use segno_core::Refusal;
 use segno_core::looping::Context;
 use segno_core::looping::EvidencePlan;
 use segno_core::looping::GateRule;
+use segno_core::looping::LoopPlan;
 use segno_core::looping::MetricRule;
 use segno_core::looping::OnReject;
 use segno_core::looping::PhasePlan;
@@ -21,6 +23,42 @@ impl NamedWorkflow {
     pub fn phases(&self, given: &[EvidencePlan], optional: bool) -> Vec<PhasePlan> {
         let wanted = self.workflow.phases.iter().filter(|phase| optional || !phase.optional);
         wanted.map(|phase| planned(phase, given)).collect()
+    }
+
+    /// Whether a loop could be told it, with a command that measures.
+    pub(super) fn check_as_plan(&self) -> Result<(), Refusal> {
+        let given =
+            EvidencePlan { name: "until".to_owned(), command: "true".to_owned(), ..EvidencePlan::default() };
+        let phases = self.phases(&[given], true);
+        LoopPlan { workflow: self.name.clone(), phases, ..LoopPlan::default() }.check()
+    }
+
+    /// The phases that need a command of `--until`, because they name none of their own.
+    pub fn measured_by_others(&self) -> Vec<&str> {
+        let bare = self.workflow.phases.iter().filter(|phase| phase.evidence.is_empty());
+        let needs = |gate: &GateFile| match gate {
+            GateFile::Red { .. } | GateFile::Green { .. } | GateFile::Refactor { .. } | GateFile::Until => {
+                true
+            }
+            GateFile::Document { .. } | GateFile::Qa | GateFile::Signal | GateFile::Metrics(_) => false,
+        };
+        bare.filter(|phase| needs(&phase.gate)).map(|phase| phase.name.as_str()).collect()
+    }
+
+    /// The phases that send rejected work back, and in which nobody is made to say whether it is rejected.
+    pub fn not_reviewed(&self) -> Vec<&str> {
+        let sends_back = |phase: &&PhaseFile| phase.on_reject.is_some() && phase.gate != GateFile::Qa;
+        self.workflow.phases.iter().filter(sends_back).map(|phase| phase.name.as_str()).collect()
+    }
+
+    /// Every agent that it names, each once.
+    pub fn agents(&self) -> Vec<&str> {
+        let of_phases = self.workflow.phases.iter().filter_map(|phase| phase.agent.as_deref());
+        let mut names: Vec<&str> =
+            of_phases.chain(self.workflow.limits.agents.iter().map(String::as_str)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 }
 
@@ -108,8 +146,6 @@ fn thresholds(name: &str, file: &ThresholdsFile) -> Thresholds {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-
-    use segno_core::looping::LoopPlan;
 
     use super::*;
 

@@ -6,10 +6,13 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::looping::Reads;
+use segno_core::looping::check_pattern;
 use segno_core::suggest;
 use serde::Deserialize;
 
 use super::limits_file::LimitsFile;
+use crate::files;
+use crate::files::Links;
 
 /// The largest workflow file that is read.
 const MOST: u64 = 256 * 1024;
@@ -309,11 +312,10 @@ impl NamedWorkflow {
     /// If it cannot be read, or says something that cannot be.
     pub fn read(name: &str, path: &Path) -> Result<Self, WorkflowError> {
         let unreadable = |why: String| WorkflowError::Unreadable { path: path.display().to_string(), why };
-        let meta = std::fs::metadata(path).map_err(|why| unreadable(why.to_string()))?;
-        if !meta.is_file() || meta.len() > MOST {
-            return Err(unreadable(format!("it is no file of at most {} KB", MOST / 1024)));
-        }
-        let text = std::fs::read_to_string(path).map_err(|why| unreadable(why.to_string()))?;
+        let read = files::read_bounded(path, MOST, Links::Follow);
+        let bytes = read.map_err(|why| unreadable(why.to_string()))?;
+        let bytes = bytes.ok_or_else(|| unreadable("there is no such file".to_owned()))?;
+        let text = String::from_utf8(bytes).map_err(|why| unreadable(why.to_string()))?;
         Self::parse(name, Some(path), &text)
     }
 
@@ -331,7 +333,11 @@ impl NamedWorkflow {
         })?;
         check(&workflow, text, &shown)?;
         let path = path.map(Path::to_owned);
-        Ok(Self { name: name.to_owned(), path, text: text.to_owned(), workflow })
+        let found = Self { name: name.to_owned(), path, text: text.to_owned(), workflow };
+        match found.check_as_plan() {
+            Ok(()) => Ok(found),
+            Err(why) => Err(WorkflowError::Wrong { location: shown, why: why.to_string() }),
+        }
     }
 
     /// Refuses a project's own workflow that runs commands, unless its user trusts the project.
@@ -418,6 +424,9 @@ fn check(workflow: &WorkflowFile, text: &str, shown: &str) -> Result<(), Workflo
                 );
             }
         }
+        if let Some(why) = phase.protect.iter().find_map(|pattern| check_pattern(pattern).err()) {
+            return wrong(location(), why.to_string());
+        }
         if phase.commands().any(|command| command.trim().is_empty()) {
             return wrong(location(), "a command is empty".to_owned());
         }
@@ -430,8 +439,23 @@ fn check(workflow: &WorkflowFile, text: &str, shown: &str) -> Result<(), Workflo
         if matches!(phase.gate, GateFile::Green { runs: 0 }) {
             return wrong(location(), "gate = { green = { runs = N } } needs at least 1".to_owned());
         }
+        if let Some(why) = ends_at_once(phase) {
+            return wrong(location(), why);
+        }
     }
     Ok(())
+}
+
+/// What would end the loop before it could do anything, or keep it from ever ending.
+fn ends_at_once(phase: &PhaseFile) -> Option<String> {
+    let caps = [("max_iterations", phase.max_iterations), ("max_seconds", phase.max_seconds)];
+    if let Some((name, _)) = caps.into_iter().find(|(_, most)| *most == Some(0)) {
+        return Some(format!("with {name} = 0 the loop would stop before it does anything"));
+    }
+    let rules = &phase.thresholds;
+    let always = [("no_progress", rules.no_progress), ("start_failures", rules.start_failures)];
+    let never = always.into_iter().find(|(_, most)| *most == Some(0));
+    never.map(|(name, _)| format!("{name} = 0: a loop that gets nowhere has to stop at some time"))
 }
 
 fn line(text: &str, at: usize) -> usize {

@@ -80,8 +80,36 @@ fn prp_has_the_thresholds_of_its_phases() {
     "mine:2: gate = { metrics = { … } } names no metric, and would always pass"
 )]
 #[case("[[phase]]\nname = \"a\"\nprompt = \"p\"\n", "mine:1: missing field `gate`")]
+#[case(&phase("max_iterations = 0\n"), "mine:2: with max_iterations = 0 the loop would stop before it does anything")]
+#[case(&phase("max_seconds = 0\n"), "mine:2: with max_seconds = 0 the loop would stop before it does anything")]
+#[case(
+    &phase("thresholds = { no_progress = 0 }\n"),
+    "mine:2: no_progress = 0: a loop that gets nowhere has to stop at some time"
+)]
+#[case(
+    &phase("thresholds = { start_failures = 0 }\n"),
+    "mine:2: start_failures = 0: a loop that gets nowhere has to stop at some time"
+)]
+#[case(
+    &phase("evidence = [{ name = \"t\", command = \"x\" }, { name = \"t\", command = \"y\" }]\n"),
+    "mine: bad evidence: t is listed twice"
+)]
 fn what_cannot_be_is_refused_with_its_line(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(parse(text).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn what_a_workflow_leaves_to_others_is_known() {
+    let own = parse(
+        "[limits]\nagents = [\"claude\", \"codex\"]\n\
+         [[phase]]\nname = \"a\"\nprompt = \"p\"\ngate = { red = {} }\nagent = \"codex\"\n\
+         [[phase]]\nname = \"b\"\nprompt = \"p\"\ngate = \"signal\"\nagent = \"mine\"\non_reject = { to = \"a\" }\n\
+         [[phase]]\nname = \"c\"\nprompt = \"p\"\ngate = \"qa\"\non_reject = { to = \"a\" }\n",
+    )
+    .unwrap();
+    assert_eq!(own.agents(), ["claude", "codex", "mine"]);
+    assert_eq!(own.measured_by_others(), ["a"]);
+    assert_eq!(own.not_reviewed(), ["b"]);
 }
 
 #[test]

@@ -20,6 +20,7 @@ use segno_core::event::WokenHow;
 use segno_core::event::WorkItemMark;
 use segno_core::looping::BreakerBy;
 use segno_core::looping::DEFAULT_ITERATIONS;
+use segno_core::looping::Further;
 use segno_core::looping::GateRule;
 use segno_core::looping::ItemOutcome;
 use segno_core::looping::ItemStand;
@@ -35,6 +36,7 @@ use segno_core::looping::PersonNeed;
 use segno_core::looping::PhasePlan;
 use segno_core::looping::TestCounts;
 use segno_core::looping::after_failure;
+use segno_core::looping::begun_item;
 use segno_core::looping::item_outcome;
 use segno_core::looping::item_standing;
 
@@ -55,6 +57,18 @@ use crate::looping::plan::begin::NewLoop;
 
 /// How often it is looked whether somebody asks the loop for something while an item is worked on.
 const LOOK: Duration = Duration::from_millis(300);
+
+impl Engine {
+    /// How much further a loop may go, with what the item that it works on has used: that counts for the loop when the item
+    /// ends.
+    pub(crate) fn counted_beside(&self, state: &State, further: Further) -> Result<Further, Error> {
+        let item = begun_item(the_loop(state)?).and_then(|(_, stand)| stand.session);
+        let Some(session) = item.filter(|_| further.iterations.is_some()) else { return Ok(further) };
+        // One that is gone counts no more.
+        let child = self.load(session).ok().and_then(|loaded| loaded.state.looping);
+        Ok(Further { beside: child.map_or(0, |own| own.total), ..further })
+    }
+}
 
 impl Queueing<'_> {
     /// Works on an item until it has ended, or until the whole loop has to wait or to stand still with it.
@@ -83,7 +97,16 @@ impl Queueing<'_> {
         crate::fault::moment("item worked on");
         match standing {
             ItemStanding::Passed => self.passed(state, item, &child),
-            ItemStanding::Failed { why } => self.fail(item, &child, &why).map(|()| None),
+            ItemStanding::Failed { why } => {
+                self.fail(item, &child, &why)?;
+                // Another attempt, or another item, would be measured by what this one left: nobody would see that it is weaker.
+                let Some(weaker) = weaker(&child) else { return Ok(None) };
+                let (need, why) = (
+                    PersonNeed::Escalated,
+                    format!("item {} was not measured as at first: {weaker}", item.id),
+                );
+                Ok(Some(self.stand_still(LoopVerdict::NeedsPerson { need, why })?))
+            }
             ItemStanding::LeftOut { why } => self.end(item, &child, ItemEnd::Skipped, &why).map(|()| None),
             ItemStanding::Waits(parked) => Ok(Some(self.park_with(with_item(item, parked))?)),
             ItemStanding::Stops(verdict) => Ok(Some(self.stand_still(verdict)?)),
@@ -208,7 +231,7 @@ It was tried {} times before.{last}",
         let (parent, over) = (self.driver.session(), AtomicBool::new(false));
         let stretch = std::thread::scope(|scope| {
             scope.spawn(|| engine.pass_on(parent, session, &over));
-            let stretch = engine.loop_stretch(session, self.host, woken);
+            let stretch = engine.loop_stretch(session, self.host, woken, Further::default());
             over.store(true, Ordering::SeqCst);
             stretch
         })?;
@@ -403,6 +426,13 @@ It was tried {} times before.{last}",
         crate::fault::moment("item ended");
         Ok(())
     }
+}
+
+/// What a person would have to accept for the gate of an item's newest phase to hold.
+fn weaker(child: &State) -> Option<String> {
+    let gate = child.looping.as_ref()?.gate.as_ref()?;
+    let open = gate.conditions.iter().find(|one| !one.holds && one.acceptable)?;
+    Some(format!("{}: {}", open.name, open.value))
 }
 
 impl Engine {

@@ -115,6 +115,11 @@ impl Queueing<'_> {
             match step {
                 Ok(None) | Err(Held::Stopped) => {}
                 Ok(Some(stretch)) => return Ok(stretch),
+                // Of one item as of the next: the commands are those of the loop.
+                Err(Held::Failed(why @ Error::CannotMeasure { .. })) => {
+                    let (need, why) = (PersonNeed::Setup, why.to_string());
+                    return self.stand_still(LoopVerdict::NeedsPerson { need, why });
+                }
                 Err(Held::Failed(why)) => match cap_verdict(&why) {
                     Some(verdict) => return self.stand_still(verdict),
                     None => return Err(why),
@@ -266,7 +271,7 @@ impl Queueing<'_> {
             open.push(format!("cannot be worked on: {}", named.collect::<Vec<_>>().join(", ")));
         }
         if !open.is_empty() {
-            let why = format!("nothing is left but what is {}", open.join("; "));
+            let why = format!("what is left is not done: {}", open.join("; "));
             let verdict = LoopVerdict::NeedsPerson { need: PersonNeed::Escalated, why };
             return Ok(self.stand_still(verdict)?);
         }

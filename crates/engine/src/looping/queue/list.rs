@@ -12,6 +12,8 @@ use segno_evidence::SkipReason;
 use segno_evidence::WorkItem;
 use segno_redact::Redactor;
 
+use crate::files;
+use crate::files::Links;
 use crate::launch::LaunchSettings;
 use crate::looping::evidence::command::Cut;
 use crate::looping::evidence::command::EvidenceCommand;
@@ -146,11 +148,10 @@ impl Asks<'_> {
     fn read(&self, path: &str) -> Result<String, Unlisted> {
         let whole = self.project.join(path);
         let because = |why: String| Unlisted::Because(format!("cannot read {path}: {why}"));
-        let meta = std::fs::metadata(&whole).map_err(|why| because(why.to_string()))?;
-        if !meta.is_file() || meta.len() > LARGEST {
-            return Err(because(format!("it is no file of at most {LARGEST} bytes")));
-        }
-        std::fs::read_to_string(&whole).map_err(|why| because(why.to_string()))
+        let read = files::read_bounded(&whole, LARGEST, Links::Follow);
+        let bytes = read.map_err(|why| because(why.to_string()))?;
+        let bytes = bytes.ok_or_else(|| because("there is no such file".to_owned()))?;
+        String::from_utf8(bytes).map_err(|why| because(why.to_string()))
     }
 }
 

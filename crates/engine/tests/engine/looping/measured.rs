@@ -166,6 +166,24 @@ fn a_tracked_file_that_changes_each_time_is_not_the_commands_own() {
     assert!(said.contains("code changed each time that it was measured"), "{said}");
 }
 
+/// Where tests are to fail, the files that they fail on have to rest as well.
+#[test]
+fn a_tracked_file_that_changes_each_time_passes_no_phase_whose_tests_fail() {
+    let yard = Yard::new();
+    yard.write("code", "first\n");
+    super::queue::repository(&yard);
+    yard.always("echo x > made; signal");
+    let failing = "echo more >> code; if [ -e made ]; then printf 'TAP version 13\\n1..2\\nok 1 - old\\nnot ok 2 - new\\n'; \
+                   exit 1; else printf 'TAP version 13\\n1..1\\nok 1 - old\\n'; fi";
+    let ended = yard.until_with(failing, |new| {
+        new.plan.phases[0].gate = segno_core::looping::GateRule::Red { criteria: 1 };
+        new.plan.caps.iterations = Some(1);
+    });
+    let gate = ended.state.looping.unwrap().gate.unwrap();
+    let open: Vec<&str> = gate.conditions.iter().filter(|it| !it.holds).map(|it| it.name.as_str()).collect();
+    assert_eq!(open, ["files at rest while measured"], "{gate:?}");
+}
+
 /// A runner that names no tests: numbers pass no phase that asks for tests, and a person may accept them.
 #[test]
 fn tests_without_names_pass_no_phase_that_asks_for_them() {

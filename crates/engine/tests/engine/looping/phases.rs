@@ -1,6 +1,7 @@
 //! A workflow with phases: each ends by what is measured.
 
 use segno_core::Status;
+use segno_core::looping::BreakerCause;
 use segno_core::looping::GateResult;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::PhaseEnd;
@@ -85,6 +86,19 @@ fn a_flaky_test_is_told_apart() {
     let looping = ended.state.looping.unwrap();
     assert_eq!(looping.phase, "GREEN");
     assert!(looping.last.unwrap().flaky);
+}
+
+/// A command that tells of no tests fails for another reason than a test that is to fail.
+#[test]
+fn the_same_error_counts_in_red_where_no_test_is_told() {
+    let yard = Yard::new();
+    yard.always("echo $n > sail$n; finish done");
+    let crash = "echo 'TypeError: cannot read property x of undefined'; exit 1";
+    let ended = yard.workflow_of("prp", crash, 9);
+    assert_eq!(ended.state.status, Status::Halted, "{}", ended.why);
+    let looping = ended.state.looping.unwrap();
+    assert_eq!((looping.phase.as_str(), looping.total, looping.breaker.same_error), ("RED", 5, 5));
+    assert_eq!(looping.breaker.cause, Some(BreakerCause::SameError));
 }
 
 /// Hooks of a phase run when it begins, and when its gate has passed or the loop stands still in it.

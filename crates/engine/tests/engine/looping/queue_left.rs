@@ -33,7 +33,8 @@ fn items_that_cannot_be_taken_up_are_not_done() {
     let ended = yard.drive(begin(&yard, |_| {})).unwrap();
     assert!(needs_a_decision(&ended), "{:?}", ended.verdict);
     assert_eq!((ended.state.status, yard.read("made").as_str()), (Status::Paused, "a\n"));
-    let left = "cannot be worked on: -rf (its id begins with a dash), Y (it has no id)";
+    let left =
+        "what is left is not done: cannot be worked on: -rf (its id begins with a dash), Y (it has no id)";
     assert!(ended.why.contains(left), "{}", ended.why);
 }
 

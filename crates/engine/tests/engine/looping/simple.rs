@@ -6,6 +6,8 @@ use segno_core::looping::CapKind;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::PersonNeed;
 
+use segno_engine::looping::ReceiptPlace;
+
 use super::yard::Yard;
 
 #[test]
@@ -195,7 +197,11 @@ fn a_gate_by_hand_says_what_each_condition_is_worth_and_a_receipt_can_be_checked
     yard.drive(session).unwrap();
     let receipts = engine.loop_receipts(session).unwrap();
     assert_eq!(receipts.iter().map(|(phase, _)| phase.as_str()).collect::<Vec<_>>(), ["WORK"]);
-    let verify = || engine.verify_receipt(session, &receipts[0].1, &yard.settings, &stop, &()).unwrap();
+    let verify = || {
+        engine
+            .verify_receipt(ReceiptPlace::Session(session), &receipts[0].1, &yard.settings, &stop, &())
+            .unwrap()
+    };
     let now = verify();
     assert!(now.holds && now.same_tree, "{now:?}");
     yard.write("other", "file");

@@ -26,6 +26,9 @@ fn open(yard: &Yard, session: segno_core::SessionId) -> Vec<(String, String)> {
 fn an_easier_measurement_is_noticed_however_it_is_reached(#[case] command: &str, #[case] changed: &str) {
     let yard = Yard::new();
     yard.write("verify.sh", "#!/bin/sh\ntest -f sail\n");
+    // One that may not be run measures nothing, and is refused before the first iteration.
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(yard.project().join("verify.sh"), executable).unwrap();
     yard.write("outer.sh", "#!/bin/sh\nset -e\n. ./verify.sh\n");
     yard.write("Makefile", "check:\n\t@sh verify.sh\n");
     yard.always("chmod +x verify.sh; printf '#!/bin/sh\\ntrue\\n' > verify.sh; echo $n >> log; signal");

@@ -385,6 +385,7 @@ impl Yard {
             waits,
             stays: self.stays,
             woken,
+            further: Default::default(),
             recipients: Recipients::default(),
         }
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use segno_engine::core::SessionId;
 use segno_engine::core::looping::Receipt;
+use segno_engine::looping::ReceiptPlace;
 use segno_engine::looping::Verified;
 use segno_engine::run::Stop;
 use serde_json::Value;
@@ -62,12 +63,17 @@ pub(super) fn verify(
     which: &str,
     needs_same_tree: bool,
 ) -> Outcome {
-    let ctx = CommandContext::open(context)?;
+    // Whoever got a receipt from elsewhere may have no session yet.
+    let ctx = match Path::new(which).is_file() {
+        true => CommandContext::open_or_make(context)?,
+        false => CommandContext::open(context)?,
+    };
     let (id, phase, receipt) = find(&ctx, id, which)?;
+    let place = id.map_or(ReceiptPlace::Directory(&context.project.root), ReceiptPlace::Session);
     let settings = crate::commands::run::settings(context, Some(ctx.engine.store_id()))?;
     let stop = Stop::default();
     let _signals = crate::commands::run::listen(&stop)?;
-    let now = ctx.engine.verify_receipt(id, &receipt, &settings, &stop, &())?;
+    let now = ctx.engine.verify_receipt(place, &receipt, &settings, &stop, &())?;
     let well = now.holds && now.same_commands && (now.same_tree || !needs_same_tree);
     show(context, id, (&phase, &receipt), &now, well)?;
     ctx.finish();
@@ -84,7 +90,7 @@ pub(super) fn verify(
 
 fn show(
     context: &Context,
-    id: SessionId,
+    id: Option<SessionId>,
     (phase, receipt): (&str, &Receipt),
     now: &Verified,
     well: bool,
@@ -114,21 +120,25 @@ fn show(
     printer.data(format!("  {} tree: {tree}", mark(now.same_tree)))
 }
 
-/// The receipt that is meant, and the session in whose project it is measured.
+/// The receipt that is meant, and the session in whose project it is measured; none for a file where there is no loop.
 fn find(
     ctx: &CommandContext<'_>,
     id: Option<&SessionRef>,
     which: &str,
-) -> Outcome<(SessionId, String, Receipt)> {
+) -> Outcome<(Option<SessionId>, String, Receipt)> {
     let path = Path::new(which);
     let is_file = path.is_file();
-    let id = ctx.loop_to_read(id)?;
-    let known = ctx.engine.loop_receipts(id)?;
+    let (id, known) = match of_loop(ctx, id) {
+        Ok((id, known)) => (Some(id), known),
+        // A receipt from elsewhere needs no loop here, unless one was named.
+        Err(_) if is_file && id.is_none() => (None, Vec::new()),
+        Err(why) => return Err(why),
+    };
     let of_phase = known.iter().find(|(phase, _)| phase.eq_ignore_ascii_case(which));
     if let Some((phase, receipt)) = of_phase {
         return Ok((id, phase.clone(), receipt.clone()));
     }
-    if !is_file {
+    if let Some(id) = id.filter(|_| !is_file) {
         let names: Vec<&str> = known.iter().map(|(phase, _)| phase.as_str()).collect();
         let why = format!("{} has no receipt of {which}, and there is no such file", short(id));
         let error = CommandError::new(ExitCode::Refused, "no_receipt", why);
@@ -138,7 +148,10 @@ fn find(
         });
     }
     let text = TextSource::File(path.to_owned()).read(LARGEST)?;
-    let (phase, receipt) = parse(&text)?;
+    let (phase, receipt, of) = parse(&text)?;
+    if of > 1 {
+        ctx.context.printer.talk(format!("the receipt of {phase}, the last of {of} in {which}"));
+    }
     // Whoever wrote the file chose the commands. Those that this store has on record, somebody here chose.
     let ours = known.iter().any(|(_, known)| known.commands == receipt.commands);
     if !ours && !ctx.context.loaded()?.trust.is_trusted() {
@@ -149,13 +162,23 @@ fn find(
     Ok((id, phase, receipt))
 }
 
-/// A receipt from a file: one of its own, the newest of a list, or the body of the event.
-fn parse(text: &str) -> Outcome<(String, Receipt)> {
+/// The loop that is meant, and its receipts.
+fn of_loop(
+    ctx: &CommandContext<'_>,
+    id: Option<&SessionRef>,
+) -> Outcome<(SessionId, Vec<(String, Receipt)>)> {
+    let id = ctx.loop_to_read(id)?;
+    Ok((id, ctx.engine.loop_receipts(id)?))
+}
+
+/// A receipt from a file, and of how many it is the last: one of its own, the newest of a list, or the body of the event.
+fn parse(text: &str) -> Outcome<(String, Receipt, usize)> {
     let bad = |why: String| {
         CommandError::usage(format!("this is no receipt: {why}"))
             .hint("segno gate receipts --json   writes them")
     };
     let value: Value = serde_json::from_str(text).map_err(|why| bad(why.to_string()))?;
+    let of = value["receipts"].as_array().map_or(1, Vec::len);
     let last = value["receipts"].as_array().and_then(|all| all.last()).cloned();
     let one = last.unwrap_or(value);
     let phase = one["phase"].as_str().unwrap_or("the file").to_owned();
@@ -164,5 +187,5 @@ fn parse(text: &str) -> Outcome<(String, Receipt)> {
     if receipt.commands.is_empty() {
         return Err(bad("it names no command".to_owned()));
     }
-    Ok((phase, receipt))
+    Ok((phase, receipt, of))
 }

@@ -100,7 +100,7 @@ pub struct BeginArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_iterations: Option<u64>,
     /// Stop after this much time; waiting for limits does not count
-    #[arg(long, value_name = "TIME", value_parser = age)]
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub max_time: Option<Duration>,
     /// Tokens the session may use, like 500k
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count)]
@@ -206,11 +206,12 @@ pub enum Command {
         /// Stay where a person is needed, as segno loop --stay does
         #[arg(long)]
         stay: bool,
-        /// Allow this many more iterations, for a loop that has used up its own
+        /// Allow this many iterations from here on, for a loop that has used up its own. One that may take more already keeps
+        /// what it has, and one that cannot go on is allowed nothing
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         more: Option<u64>,
-        /// Allow this much more time, for a loop that has used up its own
-        #[arg(long, value_name = "TIME", value_parser = age)]
+        /// Allow this much time from here on, in the same way
+        #[arg(long, value_name = "TIME", value_parser = some_time)]
         more_time: Option<Duration>,
     },
     /// Tell the agent something with the next prompt, without stopping the loop
@@ -258,6 +259,14 @@ impl WokenBy {
     }
 }
 
+/// A time that something may take.
+fn some_time(text: &str) -> Result<Duration, String> {
+    age(text).and_then(|time| match time.is_zero() {
+        true => Err("no time at all would stop it before it begins".to_owned()),
+        false => Ok(time),
+    })
+}
+
 /// A share in percent, with or without the sign.
 fn percent(text: &str) -> Result<u8, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
@@ -276,6 +285,12 @@ fn hours(text: &str) -> Result<(u16, u16), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_to_work_in() {
+        assert_eq!(some_time("90s"), Ok(Duration::from_secs(90)));
+        assert!(["0s", "0h", "5", "soon"].iter().all(|text| some_time(text).is_err()));
+    }
 
     #[test]
     fn shares_and_hours() {

@@ -175,7 +175,7 @@ fn sign(holds: bool) -> Text {
 }
 
 /// What is used, each with its cap if there is one.
-fn used(state: &State, day: Option<&DayStand>, iterations: u64) -> Vec<String> {
+pub(super) fn used(state: &State, day: Option<&DayStand>, iterations: u64) -> Vec<String> {
     let told = state.budget.tokens_used > 0 || state.cost.used_micros > 0 || state.unpriced_tokens() > 0;
     let capped = state.budget.hard || state.cost.limit_micros.is_some();
     if iterations > 0 && !told && !capped && day.is_none() {

@@ -20,7 +20,9 @@ pub(crate) use status::breaker_words;
 use segno_engine::core::Command as Act;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
+use segno_engine::core::Status;
 use segno_engine::core::event::WokenHow;
+use segno_engine::core::looping::Further;
 use segno_engine::core::looping::LoopCommand;
 use segno_engine::core::looping::LoopPlan;
 use segno_engine::core::looping::LoopState;
@@ -57,14 +59,15 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             check_agent(&ctx, id)?;
             if more.is_some() || more_time.is_some() {
                 context.refuse_below_run("allow itself more")?;
-                ctx.engine.loop_allow(id, *more, more_time.map(|time| time.as_secs()))?;
             }
+            let seconds = more_time.map(|time| time.as_secs());
+            let further = Further { iterations: *more, seconds, ..Further::default() };
             let woken = match by {
                 _ if *now => WokenHow::Person,
                 WokenBy::Command => WokenHow::Command,
                 WokenBy::Timer => WokenHow::Timer,
             };
-            drive(&ctx, id, woken, !no_wait, *stay)
+            drive(&ctx, id, woken, further, !no_wait, *stay)
         }
         Some(Command::Say { text, id }) => {
             context.refuse_below_run("tell itself something in your name")?;
@@ -96,7 +99,24 @@ pub(super) fn skip_phase(context: &Context, id: Option<&super::args::SessionRef>
     context.refuse_below_run("skip a gate")?;
     let ctx = CommandContext::open(context)?;
     let id = ctx.session(id)?;
-    let acted = ctx.act(id, vec![loop_command(LoopCommand::SkipPhase { by: "a person".to_owned() })])?;
+    let skip = loop_command(LoopCommand::SkipPhase { by: "a person".to_owned() });
+    let acted = ctx.act(id, vec![skip]).map_err(|error| {
+        let state = ctx.load(id).ok();
+        let last = state.as_ref().and_then(|state| state.looping.as_deref());
+        let last = last.is_some_and(|looping| looping.plan.after(&looping.phase).is_none());
+        match state.filter(|_| last) {
+            Some(state) => {
+                let tail = ctx.engine.ending(id);
+                let resets = if state.status == Status::Halted { " --reset-breaker" } else { "" };
+                let first = match state.status {
+                    Status::Active => String::new(),
+                    _ => format!("segno resume {tail} --no-run{resets}   then: "),
+                };
+                error.hint(format!("{first}segno complete {tail}   (or: segno abort {tail})"))
+            }
+            None => error,
+        }
+    })?;
     let phase = acted.state.phase.clone().unwrap_or_default();
     ctx.report(&acted, format!("phase {phase} of {} is left without its gate", short(id)))
 }
@@ -125,6 +145,7 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     let tell = args.tell.as_deref();
     detach::leave_terminal(tell);
     let plan = plan::plan(context, args)?;
+    plan::warn_of_protected(context, plan.phases.iter().flat_map(|phase| &phase.protect));
     let settings = super::run::settings(context, None)?;
     for name in plan.phases.iter().filter_map(|phase| phase.agent.as_ref()).chain(&plan.limits.agents) {
         super::run::check_agent(context, name)?;
@@ -147,6 +168,10 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     if plan.phases.iter().any(|phase| phase.agent.is_none()) {
         settings.choose(&Who::Usual)?;
     }
+    if let Some(queue) = plan.queue.as_ref().filter(|queue| queue.command.is_some()) {
+        // A slip in the command is said before a session is there that nobody wants.
+        queue::listed(context, queue, &settings)?;
+    }
     let ctx = CommandContext::open_to_stay_below(context, args.below)?;
     if let Some(Next::Resume(id)) = ask_about_waiting(&ctx)? {
         return super::resume::take_up_session(&ctx, id);
@@ -166,9 +191,15 @@ fn begin(context: &Context, args: &BeginArgs) -> Outcome {
     let state = ctx.engine.loop_begin(new, &settings)?;
     detach::tell(tell, state.session_id);
     let waits = Waits { limits: !args.no_wait, halted: args.stay };
-    let driven = watch::drive(&ctx, state.session_id, WokenHow::Foreground, waits, args.no_hooks);
-    if driven.is_ok() {
-        detach::forget(tell);
+    let driven =
+        watch::drive(&ctx, state.session_id, WokenHow::Foreground, Further::default(), waits, args.no_hooks);
+    match &driven {
+        Ok(()) => detach::forget(tell),
+        // What could not begin is nobody's work; whoever began it in the background looks for it there.
+        Err(why) if why.code() == "cannot_measure" && tell.is_none() => {
+            let _ = ctx.engine.delete(state.session_id);
+        }
+        Err(_) => {}
     }
     driven
 }
@@ -183,17 +214,24 @@ pub(super) fn check_agent(ctx: &CommandContext<'_>, id: SessionId) -> Outcome {
 /// Goes on with a loop that stands still.
 pub(super) fn go_on(ctx: &CommandContext<'_>, id: SessionId, now: bool, halted: bool) -> Outcome {
     let woken = if now { WokenHow::Person } else { WokenHow::Command };
-    drive(ctx, id, woken, true, halted)
+    drive(ctx, id, woken, Further::default(), true, halted)
 }
 
-fn drive(ctx: &CommandContext<'_>, id: SessionId, woken: WokenHow, waits: bool, halted: bool) -> Outcome {
+fn drive(
+    ctx: &CommandContext<'_>,
+    id: SessionId,
+    woken: WokenHow,
+    further: Further,
+    waits: bool,
+    halted: bool,
+) -> Outcome {
     let state = ctx.load(id)?;
     let looping = the_loop(&state)?;
     let waits = Waits { limits: waits && looping.plan.limits.wait, halted };
     // One that was told to stay parked waits for somebody to say so, and that is what this is.
     let held = looping.parked.as_ref().is_some_and(|parked| parked.until.is_none());
     let woken = if held && woken == WokenHow::Command { WokenHow::Person } else { woken };
-    watch::drive(ctx, id, woken, waits, false)
+    watch::drive(ctx, id, woken, further, waits, false)
 }
 
 /// The loop of a session.

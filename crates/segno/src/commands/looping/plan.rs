@@ -28,6 +28,7 @@ pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
     let queue = super::queue::plan(context, args)?;
     let work = work(args, queue.as_ref())?;
     let found = workflow(context, &args.workflow)?;
+    check_flags(args, &found)?;
     let mut phases = found.phases(&measured(args), args.optional_phases);
     if queue.is_some() && args.workflow == "simple" && args.until.is_empty() && !args.no_signal {
         // The tracker is asked whether an item is closed; the agent says when it is through.
@@ -66,6 +67,18 @@ pub(super) fn plan(context: &Context, args: &BeginArgs) -> Outcome<LoopPlan> {
     Ok(plan)
 }
 
+/// Says which patterns protect nothing as things are: it may be a slip, or a file that is still to be made.
+pub(in crate::commands) fn warn_of_protected<'a>(
+    context: &Context,
+    patterns: impl IntoIterator<Item = &'a String>,
+) {
+    for pattern in segno_engine::looping::unmatched(patterns, &context.project.root) {
+        let what = format!("no file matches {pattern} now, so nothing is protected by it yet");
+        let hint = "* and ? stand within a name, ** for any number of directories, all else for itself";
+        context.printer.warn_with(what, &[hint.to_owned()]);
+    }
+}
+
 /// A workflow of this name. One of the project that runs commands is refused until somebody trusts the project.
 pub(in crate::commands) fn workflow(context: &Context, name: &str) -> Outcome<NamedWorkflow> {
     let found = NamedWorkflow::find(name, &context.project.root).map_err(bad_workflow)?;
@@ -91,6 +104,19 @@ pub(in crate::commands) fn bad_workflow(why: segno_engine::looping::WorkflowErro
         E::Unreadable { .. } | E::Wrong { .. } => "segno workflow check".to_owned(),
     };
     CommandError::config("workflow", why.to_string()).hint(hint)
+}
+
+/// Refuses flags that would change nothing.
+fn check_flags(args: &BeginArgs, found: &NamedWorkflow) -> Outcome {
+    if args.optional_phases && !found.workflow.phases.iter().any(|phase| phase.optional) {
+        return Err(CommandError::usage(format!("{} has no optional phases", found.name))
+            .hint(format!("segno workflow show {}   (prp has one)", found.name)));
+    }
+    if args.back && args.agent.len() < 2 {
+        return Err(CommandError::usage("--back needs another agent that takes over in the meantime")
+            .hint("--agent claude,codex --back"));
+    }
+    Ok(())
 }
 
 /// What is to be done, in words.
@@ -126,7 +152,8 @@ fn apply(phase: &mut PhasePlan, args: &BeginArgs, agents: &[String]) {
     if phase.agent.is_none() {
         phase.agent = args.agent.first().or(agents.first()).cloned();
     }
-    if phase.model.is_none() {
+    // A phase that judges takes another model than the one that wrote what is judged.
+    if phase.model.is_none() && !phase.on_reject.as_ref().is_some_and(|reject| reject.other_model) {
         phase.model.clone_from(&args.model);
     }
     match args.context {
@@ -137,11 +164,19 @@ fn apply(phase: &mut PhasePlan, args: &BeginArgs, agents: &[String]) {
     phase.protect.extend(args.protect.iter().cloned());
 }
 
+/// Iterations of a queue in all, unless somebody says.
+const QUEUE_ITERATIONS: u64 = 500;
+
 fn caps(args: &BeginArgs) -> LoopCaps {
     let usual = LoopCaps::default();
     LoopCaps {
-        // With a queue, each item has the usual number, and all of them together what somebody says.
-        iterations: args.max_iterations.or(usual.iterations.filter(|_| args.work.is_none())),
+        // With a queue, each item has the usual number. An agent that makes a new item of each that it closes must not go on
+        // for ever; whoever waits for new items wants just that.
+        iterations: args.max_iterations.or(match (&args.work, args.watch) {
+            (None, _) => usual.iterations,
+            (Some(_), false) => Some(QUEUE_ITERATIONS),
+            (Some(_), true) => None,
+        }),
         seconds: args.max_time.map(|time: Duration| time.as_secs()),
         iteration_tokens: args.iteration_budget,
         iteration_micros: args.iteration_cost,

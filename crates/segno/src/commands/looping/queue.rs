@@ -16,6 +16,7 @@ use segno_engine::core::looping::begun_item;
 use segno_engine::core::looping::queue_status;
 use segno_engine::core::looping::show_for;
 use segno_engine::launch::LaunchSettings;
+use segno_engine::looping::WorkList;
 use segno_engine::looping::first_prompt_for;
 use segno_engine::looping::list_work;
 use serde_json::json;
@@ -117,6 +118,18 @@ pub(super) fn with_names(text: &str) -> String {
     text
 }
 
+/// What there is to do now.
+///
+/// # Errors
+/// If that cannot be told.
+pub(super) fn listed(context: &Context, queue: &QueuePlan, settings: &LaunchSettings) -> Outcome<WorkList> {
+    let redactor = segno_engine::redact::Redactor::new(segno_engine::redact::Options::default());
+    list_work(queue, &context.project.root, settings, &redactor).map_err(|why| {
+        CommandError::failure("no_work_list", format!("cannot tell what there is to do: {why}"))
+            .hint("run the command yourself: it has to print a list of items as JSON")
+    })
+}
+
 /// Shows the items in their order and the first prompt, and begins nothing.
 pub(super) fn dry_run(
     context: &Context,
@@ -124,11 +137,7 @@ pub(super) fn dry_run(
     queue: &QueuePlan,
     settings: &LaunchSettings,
 ) -> Outcome {
-    let redactor = segno_engine::redact::Redactor::new(segno_engine::redact::Options::default());
-    let listed = list_work(queue, &context.project.root, settings, &redactor).map_err(|why| {
-        CommandError::failure("no_work_list", format!("cannot tell what there is to do: {why}"))
-            .hint("run the command yourself: it has to print a list of items as JSON")
-    })?;
+    let listed = listed(context, queue, settings)?;
     let mark = |item: &segno_engine::core::looping::QueueItem| WorkItemMark {
         id: item.id.clone(),
         title: item.title.clone(),
@@ -176,7 +185,7 @@ pub(super) fn dry_run(
 pub(super) fn retry(context: &Context, item: &str, id: Option<&SessionRef>) -> Outcome {
     context.refuse_below_run("try a work item again")?;
     let ctx = CommandContext::open(context)?;
-    let id = ctx.session(id)?;
+    let id = ctx.loop_to_read(id)?;
     let state = ctx.load(id)?;
     let looping = the_loop(&state)?;
     let Some(stand) = looping.items.get(item) else {
@@ -274,13 +283,25 @@ pub(super) fn status(ctx: &CommandContext<'_>, status: &LoopStatus, queue: &Queu
     let printer = &ctx.context.printer;
     printer.data(format!("  from       {}", queue.source))?;
     let most = status.most.map_or_else(String::new, |most| format!(" of at most {most}"));
-    let skipped = if queue.skipped > 0 { format!(", {} skipped", queue.skipped) } else { String::new() };
+    let counted = |state: &str| queue.items.iter().filter(|item| item.state == state).count() as u64;
+    let some = |count: u64, what: &str| match count {
+        0 => String::new(),
+        count => format!(", {count} {what}"),
+    };
+    let now = queue.items.iter().filter(|item| item.state == "works").filter_map(|item| item.session);
+    // What the item at work has used counts for the loop when it ends, and for its cap at once.
+    let beside =
+        now.filter_map(|id| ctx.engine.load(id).ok()?.state.looping).map(|own| own.total).sum::<u64>();
+    let of_item = if beside > 0 { format!(", {beside} of them for the item in work") } else { String::new() };
     printer.data(format!(
-        "  items      {} done, {} set aside, {} open{skipped}   {}{most}",
+        "  items      {} done{}{}, {} set aside, {} open{}   {}{most}{of_item}",
         queue.done,
+        some(counted("works"), "in work"),
+        some(counted("failed"), "failed"),
         queue.set_aside,
         queue.open.len(),
-        units::things(status.total, "iteration"),
+        some(queue.skipped, "skipped"),
+        units::things(status.total + beside, "iteration"),
     ))?;
     for line in lines(queue) {
         printer.data(line)?;

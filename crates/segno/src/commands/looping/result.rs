@@ -2,6 +2,7 @@
 
 use segno_engine::core::State;
 use segno_engine::core::Status;
+use segno_engine::core::looping::BreakerState;
 use segno_engine::core::looping::CapKind;
 use segno_engine::core::looping::LoopVerdict;
 use segno_engine::core::looping::PersonNeed;
@@ -33,13 +34,25 @@ pub(super) fn report(ctx: &CommandContext<'_>, ended: &LoopEnded) -> Outcome {
     ctx.finish();
     if exit == ExitCode::Ok {
         let id = ctx.engine.ending(ended.state.session_id);
-        printer.hint(format!(
-            "segno show {id}   segno cost --by phase --session {id}   segno undo --session {id}"
-        ));
+        let has_queue = ended.state.looping.as_ref().is_some_and(|looping| looping.plan.queue.is_some());
+        printer.hint(match has_queue {
+            // The work was done in the sessions of its items, which are named above.
+            true => format!("segno loop status {id}   segno ls --all   segno cost --by session"),
+            false => {
+                format!("segno show {id}   segno cost --by phase --session {id}   segno undo --session {id}")
+            }
+        });
         return Ok(());
     }
     let why = format!("the loop stands still: {}: {}", word.replace('_', " "), why_alone(ended));
-    Err(CommandError::new(exit, word, why).hint(hint(ctx, ended)))
+    let mut error = CommandError::new(exit, word, why).hint(hint(ctx, ended));
+    if exit != ExitCode::LoopHalted && ended.state.status.is_open() && is_breaker_open(&ended.state) {
+        let id = ctx.engine.ending(ended.state.session_id);
+        error = error.hint(format!(
+            "segno breaker status {id}   its breaker is open too: what is tried next must bring something"
+        ));
+    }
+    Err(error)
 }
 
 /// Why it stands still, without the line of its last iteration: that was said when it ended.
@@ -54,7 +67,9 @@ fn why_alone(ended: &LoopEnded) -> String {
 
 fn exit_of(ended: &LoopEnded) -> (ExitCode, &'static str) {
     match (&ended.verdict, ended.state.status) {
-        (_, Status::Completed) => (ExitCode::Ok, "completed"),
+        (Some(LoopVerdict::Complete), Status::Completed) => (ExitCode::Ok, "completed"),
+        // Somebody ended it meanwhile, whatever its gate says.
+        (_, Status::Completed | Status::Aborted | Status::Failed) => (ExitCode::RunStopped, "stopped"),
         (Some(LoopVerdict::Halt { .. }), _) | (_, Status::Halted) => (ExitCode::LoopHalted, "halted"),
         (Some(LoopVerdict::NeedsPerson { .. }), _) => (ExitCode::NeedsPerson, "needs_person"),
         (Some(LoopVerdict::Park { .. } | LoopVerdict::BackOff { .. }), _) => (ExitCode::RunLimit, "parked"),
@@ -87,6 +102,9 @@ fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
             "look at it, then: segno breakpoint continue --session {id}   and: segno resume {id}"
         );
     }
+    if ended.state.status.is_terminal() {
+        return format!("segno show {id}   segno gate show {id}");
+    }
     match exit_of(ended).0 {
         ExitCode::LoopHalted => {
             format!("segno resume {id}   shows the ways out   (or: segno breaker status {id}, and why)")
@@ -101,6 +119,10 @@ fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
             )
         }
         ExitCode::BudgetExhausted => match ctx.cap_hint(&ended.state) {
+            // Money alone does not close a breaker.
+            Some(more) if is_breaker_open(&ended.state) => {
+                format!("{more}   segno breaker reset {id}   then: segno resume {id}")
+            }
             Some(more) => format!("{more}   then: segno resume {id}"),
             // One iteration used more than one may: the next has as much again.
             None => format!("segno show {id} --runs   then: segno resume {id}"),
@@ -110,6 +132,11 @@ fn hint(ctx: &CommandContext<'_>, ended: &LoopEnded) -> String {
         ExitCode::RunLimit => format!("segno loop resume {id}   goes on when it is due, with --now at once"),
         _ => format!("segno loop status {id}   segno resume {id}"),
     }
+}
+
+/// Whether its breaker is open, whatever else it stands still for.
+fn is_breaker_open(state: &State) -> bool {
+    state.looping.as_ref().is_some_and(|looping| looping.breaker.state == BreakerState::Open)
 }
 
 /// Whether all that its agent tried was denied.

@@ -64,6 +64,9 @@ pub(super) fn run(context: &Context, id: Option<&SessionRef>) -> Outcome {
     }
     printer.data(format!("  breaker    {}", breaker_words(&status.breaker)))?;
     printer.data(format!("  used       {}", used(&status)))?;
+    if let Some(budget) = budget(&ctx, &state) {
+        printer.data(format!("  budget     {budget}"))?;
+    }
     if let Some(words) = &status.waiting_for {
         let left = status.countdown.as_deref().unwrap_or("until you say so");
         printer.data(format!("  waits      {left}: {words}"))?;
@@ -104,6 +107,14 @@ pub(super) fn used(status: &LoopStatus) -> String {
     }
     let cost = units::money(status.cost_micros, status.unpriced);
     format!("{}   {cost}", units::tokens(status.tokens))
+}
+
+/// What of its caps is used, as far as it has some: of the session, and of the day.
+fn budget(ctx: &CommandContext<'_>, state: &State) -> Option<String> {
+    let day = ctx.engine.day_stand(&state.project.path).ok();
+    let capped = state.budget.hard || state.cost.limit_micros.is_some();
+    let today = day.as_ref().filter(|day| day.caps.tokens.is_some() || day.caps.micros.is_some());
+    (capped || today.is_some()).then(|| super::live::used(state, today, 0).join("   "))
 }
 
 /// The phases as a bar.

@@ -9,6 +9,7 @@ use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::event::WokenHow;
+use segno_engine::core::looping::Further;
 use segno_engine::core::looping::NOT_SAID;
 use segno_engine::core::looping::loop_status;
 use segno_engine::looping::LoopEnded;
@@ -28,6 +29,9 @@ use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::exit::ExitCode;
 use crate::output::Bell;
+use crate::output::Text;
+use crate::output::sanitize;
+use crate::output::style::Meaning;
 use crate::output::units;
 
 /// How often the view is drawn anew.
@@ -72,6 +76,7 @@ pub(super) fn drive(
     ctx: &CommandContext<'_>,
     session: SessionId,
     woken: WokenHow,
+    further: Further,
     waits: Waits,
     no_hooks: bool,
 ) -> Outcome {
@@ -111,6 +116,7 @@ pub(super) fn drive(
             waits: waits.limits,
             stays: waits.halted,
             woken,
+            further,
             recipients: recipients.clone(),
         };
         engine.loop_drive(session, &host)
@@ -233,8 +239,13 @@ impl Printed<'_> {
                         printer.talk(phase_begins(&phase, number, of));
                     }
                 }
-                LoopNews::Decided { line } => {
+                LoopNews::Decided { line, printed } => {
                     self.doing = None;
+                    for line in printed {
+                        printer.talk(
+                            Text::new().painted(Meaning::Dim, format!("    {}", sanitize::line(&line))),
+                        );
+                    }
                     if !self.unsaid && line.ends_with(NOT_SAID) {
                         self.unsaid = true;
                         printer.hint("segno loop … --no-signal   lets the measurements alone decide");
