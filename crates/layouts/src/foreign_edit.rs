@@ -70,7 +70,9 @@ fn hashes(obeyed: &[&str], node: &Node) -> (String, String) {
     let mut whole = Sha256::new();
     let mut rest = Sha256::new();
     let Node::Map(members) = node else {
-        let hash = hex(Sha256::digest(node.canonical(&|_| true)));
+        let mut text = Vec::new();
+        node.write_canonical(&mut text, &|_| true);
+        let hash = hex(Sha256::digest(text));
         return (hash.clone(), hash);
     };
     let is_hashed = |name: &str| name != SEAL;
@@ -82,11 +84,8 @@ fn hashes(obeyed: &[&str], node: &Node) -> (String, String) {
         write_text(&mut text, name);
         text.push(b':');
         // Only our own member has hashes in it; a member of that name elsewhere is somebody's word like any other.
-        text.extend(if name == EXTENSION {
-            member.canonical(&is_hashed)
-        } else {
-            member.canonical(&|_| true)
-        });
+        let is_own = name == EXTENSION;
+        member.write_canonical(&mut text, &|inner| !is_own || is_hashed(inner));
         whole.update([std::mem::replace(&mut in_whole, b',')]);
         whole.update(&text);
         if !obeyed.contains(&name.as_str()) {
@@ -119,42 +118,92 @@ pub(crate) fn mark(node: &mut Node, session: SessionId) {
     seal_with(&[], node);
 }
 
-/// Whether somebody else wrote to a file of a set that is not its main one. `wanted` is what we would write now: a log is
-/// only ever added to, so what is there is its beginning.
-pub fn is_touched(name: &str, present: &[u8], wanted: Option<&[u8]>) -> bool {
-    if wanted == Some(present) {
-        return false;
-    }
-    if name.ends_with(".log") {
-        return wanted.is_some_and(|wanted| !wanted.starts_with(present) && !is_cut(wanted, present));
-    }
-    let unpacked;
-    let bytes = match name.ends_with(".gz").then(|| crate::packed::gunzip(name, present)) {
-        None => present,
-        Some(Ok(bytes)) => {
-            unpacked = bytes;
-            unpacked.as_slice()
+/// What a file of a set says of itself. It follows from the bytes alone, so whoever sees the same bytes again need not look
+/// again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Whether it can be read at all.
+    pub is_readable: bool,
+    /// The name of the session in the words of its family.
+    pub named: Option<String>,
+    /// The session by our own member in it.
+    pub session_id: Option<String>,
+    /// How often others had changed it when it was written.
+    pub changed: u32,
+    /// How the session stood when we wrote it.
+    pub status: Option<String>,
+    /// What was changed since; a file that has nothing of ours is somebody else's as a whole.
+    pub edit: ForeignEdit,
+}
+
+impl Facts {
+    /// Looks at a file. A compressed one says what is in it.
+    pub fn of(family: Family, name: &str, bytes: &[u8]) -> Self {
+        let unpacked;
+        let bytes = match name.ends_with(".gz").then(|| crate::packed::gunzip(name, bytes)) {
+            None => Some(bytes),
+            Some(Ok(bytes)) => {
+                unpacked = bytes;
+                Some(unpacked.as_slice())
+            }
+            Some(Err(_)) => None,
+        };
+        let is_yaml = name.ends_with(".yaml");
+        let node = bytes.and_then(|bytes| match is_yaml {
+            true => agentforge::parse_node(bytes).filter(|node| matches!(node, Node::Map(_))),
+            false => Node::read_json(bytes).ok(),
+        });
+        let Some((bytes, node)) = bytes.zip(node) else { return Self::unreadable() };
+        let own = node.member(EXTENSION);
+        let changed = match own.and_then(|own| own.member("changed")) {
+            Some(Node::Number(number)) => number.parse().unwrap_or(0),
+            _ => 0,
+        };
+        let base = name.rsplit('/').next().unwrap_or(name);
+        let edit = match base.starts_with("cp-") {
+            false => edit(obeyed(family), &node),
+            true if crate::go_team::is_whole(bytes) => ForeignEdit::None,
+            true => ForeignEdit::Other,
+        };
+        Self {
+            is_readable: true,
+            named: text(node.member("session_id")),
+            session_id: text(own.and_then(|own| own.member("session_id"))),
+            changed,
+            status: text(own.and_then(|own| own.member("state")?.member("status"))),
+            edit,
         }
-        Some(Err(_)) => return true,
-    };
-    let Ok(node) = Node::read_json(bytes) else { return true };
-    let base = name.rsplit('/').next().unwrap_or(name);
-    if base.starts_with("cp-") {
-        return !crate::go_team::is_whole(bytes);
     }
-    edit(&[], &node) != ForeignEdit::None
+
+    fn unreadable() -> Self {
+        Self {
+            is_readable: false,
+            named: None,
+            session_id: None,
+            changed: 0,
+            status: None,
+            edit: ForeignEdit::Other,
+        }
+    }
+
+    /// The same of a main file; none if it has nothing of ours in it.
+    pub fn looked(&self) -> Option<Looked> {
+        let session_id = self.session_id.clone()?;
+        let (changed, edit, status) = (self.changed, self.edit.clone(), self.status.clone());
+        Some(Looked { session_id, changed, edit, status })
+    }
+}
+
+/// Whether somebody else wrote to a log that is there. It is only ever added to, so what is there is the beginning of what
+/// we would write now.
+pub fn is_log_touched(present: &[u8], wanted: &[u8]) -> bool {
+    !wanted.starts_with(present) && !is_cut(wanted, present)
 }
 
 /// Whether the oldest part of a long log is gone, and nothing else.
 fn is_cut(wanted: &[u8], present: &[u8]) -> bool {
     let tail = &present[present.len().saturating_sub(2_000)..];
     present.len() > wanted.len() && wanted.windows(tail.len().max(1)).any(|window| window == tail)
-}
-
-/// The session that a file is of, by our own member in it.
-pub fn session_of(bytes: &[u8]) -> Option<String> {
-    let node = Node::read_json(bytes).ok()?;
-    text(node.member(EXTENSION)?.member("session_id"))
 }
 
 fn seal_with(obeyed: &[&str], node: &mut Node) {
@@ -164,22 +213,6 @@ fn seal_with(obeyed: &[&str], node: &mut Node) {
     own.retain(|(name, _)| name != SEAL);
     let seal = [("whole".to_owned(), Node::Text(whole)), ("rest".to_owned(), Node::Text(rest))];
     own.push((SEAL.to_owned(), Node::Map(seal.into())));
-}
-
-/// Looks at a main file; none if it has nothing of ours in it.
-pub fn look(family: Family, bytes: &[u8]) -> Option<Looked> {
-    let node = match family {
-        Family::AgentForge => agentforge::parse_node(bytes)?,
-        _ => Node::read_json(bytes).ok()?,
-    };
-    let own = node.member(EXTENSION)?;
-    let changed = match own.member("changed") {
-        Some(Node::Number(number)) => number.parse().unwrap_or(0),
-        _ => 0,
-    };
-    let session_id = text(own.member("session_id"))?;
-    let status = text(own.member("state").and_then(|state| state.member("status")));
-    Some(Looked { session_id, changed, edit: edit(obeyed(family), &node), status })
 }
 
 /// Who wrote the entry of a session in a registry of go-team; none if it is not there, or has nothing of ours in it.

@@ -27,12 +27,11 @@ pub use files::Damage;
 pub use files::FileSet;
 pub use files::MOST_FILE;
 pub use files::MOST_FILES;
+pub use foreign_edit::Facts;
 pub use foreign_edit::ForeignEdit;
 pub use foreign_edit::Looked;
-pub use foreign_edit::is_touched;
-pub use foreign_edit::look;
+pub use foreign_edit::is_log_touched;
 pub use foreign_edit::look_entry;
-pub use foreign_edit::session_of;
 pub use found::Claimed;
 pub use found::Imported;
 pub use found::ImportedSession;
@@ -61,11 +60,6 @@ pub fn read(family: Family, files: &FileSet, now: Timestamp) -> Result<Imported,
         Family::Ralph => ralph::read(files, now),
         Family::Atari => atari::read(files, now),
     }
-}
-
-/// Whether a text is a YAML mapping.
-pub fn is_mapping(bytes: &[u8]) -> bool {
-    matches!(agentforge::parse_node(bytes), Some(node::Node::Map(_)))
 }
 
 /// The file of a family that shows where a session stands.

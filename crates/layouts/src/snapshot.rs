@@ -27,6 +27,8 @@ pub struct Snapshot<'a> {
     pub save_trigger: String,
     /// What its journal says of its past, for the files of a PRP loop; none is what its state says.
     pub record: Option<std::sync::Arc<crate::prp::Record>>,
+    /// The branch that its project is on, for files that name one before the session has any of its own.
+    pub branch: Option<String>,
     /// How often others changed its files.
     pub changed: u32,
     /// What ultra-create is told about its files.
@@ -80,19 +82,19 @@ impl Snapshot<'_> {
         }
     }
 
-    /// A file of ours, with what an import kept of it and what the present one has that we do not know, at its top and
-    /// in the named inner objects.
+    /// A file of ours, with what an import kept of it and what `beyond` finds in the present one that we do not know, at
+    /// its top and in the named inner objects.
     pub(crate) fn document(
         &self,
         (family, file): (Family, &str),
         ours: &impl Serialize,
-        present: Option<&Node>,
+        beyond: impl FnOnce(&Node) -> Option<Node>,
         inner: &[&str],
     ) -> Node {
         let mut node = Node::of(ours);
         let is_main = node.member(crate::EXTENSION).is_some();
-        if let Some(present) = present {
-            node.adopt(present, inner);
+        if let Some(present) = beyond(&node) {
+            node.adopt(&present, inner);
         }
         if let Some(carried) = self.carried_file(family, file) {
             node.adopt(&Node::of(carried), inner);
@@ -113,7 +115,7 @@ impl Snapshot<'_> {
         existing: &FileSet,
         inner: &[&str],
     ) -> (String, Vec<u8>) {
-        let present = existing.get(file).and_then(|bytes| Node::read_json(bytes).ok());
-        (file.to_owned(), self.document((family, file), ours, present.as_ref(), inner).to_json())
+        let beyond = |ours: &Node| Node::beyond(existing.get(file)?, ours, inner);
+        (file.to_owned(), self.document((family, file), ours, beyond, inner).to_json())
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::Timestamp;
+use segno_layouts::Facts;
 use segno_layouts::Family;
 use segno_layouts::ForeignEdit;
 use segno_layouts::MOST_FILE;
@@ -61,7 +62,7 @@ impl Engine {
         let mut archives: Vec<(Timestamp, &String)> = Vec::new();
         for name in names.iter().filter(is_archive) {
             let Some(bytes) = read(name) else { continue };
-            let looked = segno_layouts::look(Family::UltraCreate, &bytes);
+            let looked = Facts::of(Family::UltraCreate, name, &bytes).looked();
             let at = member(&bytes, "updated_at").and_then(|at| at.parse().ok());
             if let Some(at) = at.filter(|_| looked.is_some_and(|looked| looked.edit == ForeignEdit::None)) {
                 archives.push((at, name));

@@ -28,6 +28,8 @@ pub struct Options {
     pub most_items: usize,
     /// What ultra-create is told about its sessions.
     pub ultra_create: UltraCreate,
+    /// Where what was folded of the pasts of long sessions is kept.
+    pub pasts: Option<PathBuf>,
 }
 
 /// What ultra-create is told about its sessions, and who may run its commands.

@@ -17,9 +17,9 @@ use segno_layouts::go_team::REGISTRY;
 use segno_store::Filter;
 use serde_json::Value;
 
-use super::below::read_below;
 use super::folder;
 use super::gather;
+use super::present::Present;
 use super::write::Planned;
 use crate::Engine;
 
@@ -45,7 +45,7 @@ pub(super) enum Answer {
 impl Engine {
     /// What to do about what another program changed. `anew` is for somebody who asks for our files whatever happened.
     pub(super) fn answer_to(&self, family: Family, state: &State, planned: &Planned, anew: bool) -> Answer {
-        let present = &planned.present;
+        let present = &planned.present.files;
         let Some((name, looked)) =
             planned.main.as_ref().filter(|(_, looked)| looked.session_id == state.session_id.to_string())
         else {
@@ -123,11 +123,11 @@ impl Engine {
             lists: Default::default(),
             save_trigger: String::new(),
             record: None,
+            branch: None,
             changed: 0,
             ultra_create: Default::default(),
         };
         let name = segno_layouts::main_file(family, &snapshot);
-        let read = |name: &str| read_below(&dir, name).ok().flatten();
         let (session, _) = name.split_once('/').unwrap_or_default();
         let is_known = |file: &&String| match family {
             Family::Prp => BESIDE.contains(&file.as_str()),
@@ -141,34 +141,31 @@ impl Engine {
         let beside =
             beside.map(|file| if session.is_empty() { file.clone() } else { format!("{session}/{file}") });
         let registry = (family == Family::GoTeam).then(|| REGISTRY.to_owned());
-        let names: Vec<String> = [name.clone()].into_iter().chain(registry).chain(beside).collect();
-        let present: FileSet =
-            names.into_iter().filter_map(|name| Some((name.clone(), read(&name)?))).collect();
+        let mut present = Present::new(family, &self.looks);
+        for name in [name.clone()].into_iter().chain(registry).chain(beside) {
+            // One that cannot be read says nothing; the others do.
+            let _ = present.read(&dir, name);
+        }
         let main = name.clone();
         let Some((_, looked)) = look_at(family, name, &present) else {
             // One that cannot be read may be ours all the same.
-            return present.get(&main).is_some() && present.iter().any(|(_, bytes)| is_of(state, bytes));
+            return present.files.get(&main).is_some() && present.has_one_of(state);
         };
-        let others = || present.iter().filter(|(name, _)| *name != main && *name != REGISTRY);
+        let mut others = present.files.names().filter(|name| *name != main && *name != REGISTRY);
         looked.session_id == state.session_id.to_string()
             && (looked.edit != ForeignEdit::None
-                || (family == Family::Prp && is_reset(state, &looked, &present))
-                || others().any(|(name, bytes)| segno_layouts::is_touched(name, bytes, None)))
+                || (family == Family::Prp && is_reset(state, &looked, &present.files))
+                || others.any(|name| present.facts(name).is_some_and(|it| it.edit != ForeignEdit::None)))
     }
-}
-
-/// Whether a file has our member, and is of this session.
-pub(super) fn is_of(state: &State, bytes: &[u8]) -> bool {
-    segno_layouts::session_of(bytes) == Some(state.session_id.to_string())
 }
 
 /// Looks at the file that shows where a session stands, and at its entry in the registry if it has one: whichever of both
 /// somebody else changed counts. None if it has nothing of ours in it.
-pub(super) fn look_at(family: Family, name: String, present: &FileSet) -> Option<(String, Looked)> {
-    let looked = segno_layouts::look(family, present.get(&name)?)?;
+pub(super) fn look_at(family: Family, name: String, present: &Present) -> Option<(String, Looked)> {
+    let looked = present.facts(&name)?.looked()?;
     let entry = (family == Family::GoTeam && looked.edit == ForeignEdit::None).then(|| {
         let id = name.split_once('/').map_or(name.as_str(), |(folder, _)| folder);
-        segno_layouts::look_entry(present.get(REGISTRY)?, id)
+        segno_layouts::look_entry(present.files.get(REGISTRY)?, id)
     });
     Some(match entry.flatten() {
         None | Some(ForeignEdit::None) => (name, looked),

@@ -7,6 +7,7 @@ mod folder;
 mod foreign_edits;
 mod gather;
 mod import;
+mod present;
 mod record;
 mod write;
 
@@ -17,6 +18,7 @@ pub use import::TakenOver;
 pub use import::import;
 pub use import::is_agentforge;
 pub use import::is_foreign;
+pub(crate) use present::Looks;
 pub(crate) use record::Records;
 pub use segno_layouts::Family;
 pub use segno_layouts::prp::Detected;

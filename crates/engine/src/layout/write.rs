@@ -2,6 +2,7 @@
 //! changes. Files of somebody else are never replaced.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -11,14 +12,16 @@ use segno_core::Status;
 use segno_core::limits;
 use segno_core::text::shorten as fit;
 use segno_files::Replaced;
+use segno_layouts::Facts;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
+use segno_layouts::ForeignEdit;
 use segno_layouts::Looked;
+use segno_layouts::MOST_FILE;
 use segno_layouts::Snapshot;
 use segno_layouts::go_team::REGISTRY;
 use segno_layouts::ultra_create::CURRENT;
 use segno_store::Page;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::below::is_below;
@@ -29,6 +32,7 @@ use super::below::sweep_below;
 use super::below::write_known;
 use super::folder;
 use super::foreign_edits::Answer;
+use super::present::Present;
 use crate::Engine;
 use crate::Error;
 use crate::files;
@@ -36,6 +40,9 @@ use crate::files;
 /// The file that keeps a folder out of the repository, and out of snapshots with it.
 const IGNORE: &str = ".gitignore";
 const IGNORED: &[u8] = b"# Kept current by segno for other tools.\n*\n";
+
+/// A file that the document of AgentForge has in a folder that it makes.
+const KEEP: &str = ".gitkeep";
 
 /// How often it is tried to write beside another program that writes the same files.
 const ROUNDS: u32 = 5;
@@ -75,27 +82,12 @@ pub(super) struct Planned {
     pub(super) folder: PathBuf,
     base: PathBuf,
     parts: Vec<String>,
-    pub(super) present: FileSet,
+    pub(super) present: Present,
     pub(super) wanted: Vec<(String, Vec<u8>)>,
     /// The main file, if it is one of ours.
     pub(super) main: Option<(String, Looked)>,
     /// The main file, if it cannot be read.
     pub(super) damaged_main: Option<String>,
-}
-
-/// The members of a file that say whose it is. A file may be large, so the rest of it is not kept.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Whose {
-    session_id: Value,
-    segno: Value,
-}
-
-impl Whose {
-    /// What a file says; one that cannot be read says nothing.
-    fn of(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or_default()
-    }
 }
 
 /// What came of writing a family.
@@ -147,6 +139,9 @@ impl Engine {
         // What is below the project must not show in its repository.
         if fresh && !parts.is_empty() && family != Family::UltraCreate {
             files::replace_in(&dir, IGNORE, IGNORED, 0o644).map_err(fail)?;
+            if family == Family::AgentForge {
+                files::replace_in(&dir, KEEP, b"", 0o644).map_err(fail)?;
+            }
         }
         let locked = files::lock(&dir);
         // Whoever waited for the lock may know less by now than the one who had it: the newest state is written.
@@ -232,12 +227,12 @@ impl Engine {
         }
         let mut changes = Vec::new();
         for (name, bytes) in planned.wanted {
-            let there = planned.present.get(&name);
+            let there = planned.present.files.get(&name);
             if there != Some(bytes.as_slice()) {
                 changes.push((name, there.map(<[u8]>::to_vec), bytes));
             }
         }
-        let standing = match (changes.is_empty(), planned.present.is_empty()) {
+        let standing = match (changes.is_empty(), planned.present.files.is_empty()) {
             (true, _) => Standing::Current,
             (false, true) => Standing::Missing,
             (false, false) => Standing::Differs,
@@ -261,18 +256,22 @@ impl Engine {
         let mut removed = Vec::new();
         for (name, _) in &planned.wanted {
             // A registry is everybody's.
-            if planned.present.get(name).is_none() || (family == Family::GoTeam && !name.contains('/')) {
+            if planned.present.files.get(name).is_none() || (family == Family::GoTeam && !name.contains('/'))
+            {
                 continue;
             }
             if remove_below(&dir, name).map_err(fail)? {
                 removed.push(name.clone());
             }
         }
+        let made = files::read_in(&dir, IGNORE, MOST_FILE).ok().flatten().as_deref() == Some(IGNORED);
         drop(dir);
+        let is_ours = |name: &OsStr| name == IGNORE || (made && name == KEEP);
         let only_ours = std::fs::read_dir(&planned.folder)
-            .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == IGNORE));
+            .is_ok_and(|entries| entries.flatten().all(|entry| is_ours(&entry.file_name())));
         if only_ours && !removed.is_empty() {
             // One that somebody else uses has more in it, and stays.
+            let _ = std::fs::remove_file(planned.folder.join(KEEP));
             let _ = std::fs::remove_file(planned.folder.join(IGNORE));
             let _ = std::fs::remove_dir(&planned.folder);
         }
@@ -299,12 +298,10 @@ impl Engine {
             return Ok(Err(Standing::Unfit(why)));
         }
         let fail = |why: std::io::Error| Error::file(&folder, why);
-        let mut present = FileSet::default();
+        let mut present = Present::new(family, &self.looks);
         if let Some(dir) = folder::open_there(&base, &parts).map_err(fail)? {
             for name in names {
-                if let Some(bytes) = read_below(&dir, &name).map_err(fail)? {
-                    present.insert(name, bytes);
-                }
+                present.read(&dir, name).map_err(fail)?;
             }
         }
         if let Some(whose) = self.somebody_elses(family, state, &present) {
@@ -312,14 +309,14 @@ impl Engine {
         }
         let name = segno_layouts::main_file(family, &snapshot);
         let main = super::foreign_edits::look_at(family, name.clone(), &present);
-        let is_damaged = main.is_none() && present.get(&name).is_some_and(|bytes| !is_readable(&name, bytes));
+        let is_damaged = main.is_none() && present.facts(&name).is_some_and(|facts| !facts.is_readable);
         let damaged_main = is_damaged.then_some(name);
         snapshot.changed = changed.or(main.as_ref().map(|(_, looked)| looked.changed)).unwrap_or(0);
         // What a session before this one left in the same folder says nothing of this one.
         let own = state.session_id.to_string();
         let of_another = main.as_ref().is_some_and(|(_, looked)| looked.session_id != own);
         let nothing = FileSet::default();
-        let before = if of_another { &nothing } else { &present };
+        let before = if of_another { &nothing } else { &present.files };
         let wanted = match segno_layouts::write(family, &snapshot, before) {
             Ok(files) => files,
             Err(why) => return Ok(Err(Standing::Unfit(why))),
@@ -328,41 +325,41 @@ impl Engine {
     }
 
     /// A folder of one session that has another one's files in it.
-    fn somebody_elses(&self, family: Family, state: &State, present: &FileSet) -> Option<String> {
-        let read = |name: &str| present.get(name).map(Whose::of);
-        if present.iter().any(|(_, bytes)| super::foreign_edits::is_of(state, bytes))
-            && !is_told(family, present)
-        {
+    fn somebody_elses(&self, family: Family, state: &State, present: &Present) -> Option<String> {
+        if !is_told(family, present) && present.has_one_of(state) {
             // Its main file cannot be read, and the others say that it is ours.
             return None;
         }
-        let file = match family {
+        let facts = match family {
             // Without its main file the first one that we write tells: a set of ours may be half written.
-            Family::Prp => read("loop-state.json")
-                .or_else(|| read("metrics.json"))
-                .or_else(|| (!present.is_empty()).then(Whose::default))?,
-            Family::UltraCreate => read(CURRENT).or_else(|| {
-                let packed = present.get(&format!("{CURRENT}.gz"))?;
-                Some(Whose::of(&segno_layouts::gunzip(CURRENT, packed).unwrap_or_default()))
-            })?,
+            Family::Prp => match present.facts("loop-state.json").or_else(|| present.facts("metrics.json")) {
+                None if present.files.is_empty() => return None,
+                facts => facts,
+            },
+            Family::UltraCreate => {
+                Some(present.facts(CURRENT).or_else(|| present.facts(&format!("{CURRENT}.gz")))?)
+            }
             // A registry is everybody's; one that cannot be read cannot be written without loss.
             Family::GoTeam => {
-                let whole: Value = serde_json::from_slice(present.get(REGISTRY)?).unwrap_or_default();
+                let whole: Value = serde_json::from_slice(present.files.get(REGISTRY)?).unwrap_or_default();
                 let is_one: bool = whole.get("sessions").is_some_and(|all| all.is_array() || all.is_object());
                 return (!is_one).then(|| format!("{REGISTRY} cannot be read as a registry"));
             }
             Family::AgentForge | Family::Ralph | Family::Atari => return None,
         };
-        let ours = file.segno.get("session_id").and_then(Value::as_str);
-        if ours == Some(state.session_id.to_string().as_str()) {
+        let (ours, name) =
+            facts.map(|facts| (facts.session_id.clone(), facts.named.clone())).unwrap_or_default();
+        if ours.as_deref() == Some(state.session_id.to_string().as_str()) {
             return None;
         }
-        let name = file.session_id.as_str().unwrap_or("?");
-        let is_half_written = ours.is_none() && name == state.uid.to_string();
-        if is_half_written || segno_layouts::foreign_name(family, state) == Some(name) {
+        let is_half_written = ours.is_none() && name.as_deref() == Some(state.uid.to_string().as_str());
+        if is_half_written
+            || (name.is_some() && segno_layouts::foreign_name(family, state) == name.as_deref())
+        {
             return None;
         }
         let Some(other) = ours else {
+            let name = name.as_deref().unwrap_or("?");
             return Some(format!("they are of session {name} of another tool (segno import takes it over)"));
         };
         let known = other.parse().ok().and_then(|id| self.store().load(id).ok());
@@ -387,8 +384,8 @@ impl Engine {
         let mut rows = BTreeMap::new();
         for list in lists {
             let newest =
-                self.store().items(state.session_id, *list, &Page::newest(self.options.layout.most_items))?;
-            let mut bodies: Vec<Value> = newest.items.into_iter().map(|item| item.body).collect();
+                self.store().page(state.session_id, *list, &Page::newest(self.options.layout.most_items))?;
+            let mut bodies: Vec<Value> = newest.into_iter().map(|item| item.body).collect();
             // The newest are kept, and shown in the order they happened.
             bodies.reverse();
             rows.insert(*list, bodies);
@@ -402,28 +399,31 @@ impl Engine {
                 Family::Prp => self.layout_record(state)?,
                 _ => None,
             },
+            branch: match family {
+                Family::GoTeam if state.branch.is_none() => self.branch_around(state),
+                _ => None,
+            },
             changed: 0,
             ultra_create: self.options.layout.ultra_create.config.clone(),
         })
     }
+
+    /// The branch that a session's project is on. It comes from the project, so it is made fit for the record.
+    fn branch_around(&self, state: &State) -> Option<String> {
+        let project = std::path::Path::new(&state.project.path);
+        let branch = segno_workspace::user::branch_around(project, self.options.layout.home.as_deref())?;
+        Some(self.redactor().text(&branch).into_owned())
+    }
 }
 
-/// Whether the main file of a folder with room for one session says whose it is.
-fn is_told(family: Family, present: &FileSet) -> bool {
+/// Whether the main file of a folder with room for one session says whose it is, if it is there.
+fn is_told(family: Family, present: &Present) -> bool {
     let main = match family {
         Family::Prp => "loop-state.json",
         Family::UltraCreate => CURRENT,
         _ => return true,
     };
-    present.get(main).is_none_or(|bytes| is_readable(main, bytes))
-}
-
-/// Whether a main file can be read at all.
-fn is_readable(name: &str, bytes: &[u8]) -> bool {
-    if name.ends_with(".yaml") {
-        return segno_layouts::is_mapping(bytes);
-    }
-    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+    present.facts(main).is_none_or(|facts| facts.is_readable)
 }
 
 impl Planned {
@@ -431,7 +431,8 @@ impl Planned {
     fn drop_recovery(&self, dir: &OwnedFd, state: &State) {
         let folder = self.wanted.iter().find_map(|(name, _)| Some(name.split_once('/')?.0));
         let Some(name) = folder.map(|folder| format!("{folder}/recovery.json")) else { return };
-        let is_ours = |bytes: Vec<u8>| super::foreign_edits::is_of(state, &bytes);
+        let own = state.session_id.to_string();
+        let is_ours = |bytes: Vec<u8>| Facts::of(Family::GoTeam, &name, &bytes).session_id == Some(own);
         if !self.wanted.iter().any(|(wanted, _)| *wanted == name)
             && read_below(dir, &name).ok().flatten().is_some_and(is_ours)
         {
@@ -441,17 +442,24 @@ impl Planned {
 
     /// Files other than the main one that somebody else wrote to.
     pub(super) fn touched(&self, main: &str) -> Vec<String> {
-        let others = self.present.iter().filter(|(name, _)| *name != main && *name != REGISTRY);
         let before = self.main.as_ref().and_then(|(_, looked)| looked.status.as_deref());
         let was_halted = before == Some(Status::Halted.as_str());
-        let touched = others.filter(|(name, bytes)| {
+        let is_touched = |name: &str, bytes: &[u8]| {
             let wanted =
                 self.wanted.iter().find(|(wanted, _)| wanted == name).map(|(_, bytes)| bytes.as_slice());
-            // A copy of the main file was changed with it.
-            !name.starts_with("session_")
-                && segno_layouts::is_touched(name, bytes, wanted)
+            if wanted == Some(bytes) {
+                return false;
+            }
+            if name.ends_with(".log") {
+                return wanted.is_some_and(|wanted| segno_layouts::is_log_touched(bytes, wanted));
+            }
+            self.present.facts(name).is_some_and(|facts| facts.edit != ForeignEdit::None)
                 && !(was_halted && is_obeyed(name, bytes, wanted))
-        });
+        };
+        // A copy of the main file was changed with it.
+        let is_own = |name: &str| name == main || name == REGISTRY || name.starts_with("session_");
+        let others = self.present.files.iter().filter(|(name, _)| !is_own(name));
+        let touched = others.filter(|(name, bytes)| is_touched(name, bytes));
         touched.map(|(name, _)| name.to_owned()).collect()
     }
 
@@ -460,7 +468,7 @@ impl Planned {
     fn write(&self, dir: &OwnedFd, changed: &mut Vec<String>) -> Result<bool, Error> {
         let mut made: Vec<(&str, &[u8])> = Vec::new();
         for (name, bytes) in &self.wanted {
-            let known = self.present.get(name);
+            let known = self.present.files.get(name);
             if known == Some(bytes.as_slice()) {
                 continue;
             }

@@ -105,12 +105,8 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
         segno: snapshot.extension(),
     };
     let file = file_name(snapshot);
-    let present = existing.get(&file).and_then(super::read::parse_node);
-    let node: Node = snapshot.document(
-        (Family::AgentForge, "session.yaml"),
-        &session,
-        present.as_ref(),
-        &["token_budget"],
-    );
+    let present = |_: &Node| existing.get(&file).and_then(super::read::parse_node);
+    let node: Node =
+        snapshot.document((Family::AgentForge, "session.yaml"), &session, present, &["token_budget"]);
     vec![(file, node::to_yaml(&node).into_bytes())]
 }

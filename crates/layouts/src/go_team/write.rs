@@ -2,7 +2,7 @@
 
 use segno_core::State;
 use segno_core::Status;
-use segno_core::event::HeadMark;
+use segno_core::event::CheckpointReason;
 use segno_core::event::Metric;
 use segno_core::event::RestoreKind;
 use segno_core::rows::CheckpointRow;
@@ -88,8 +88,8 @@ impl Writer<'_> {
     /// A file of the session's folder. What an import kept of it is known by its name alone.
     fn json(&self, name: &str, ours: &impl serde::Serialize, inner: &[&str]) -> (String, Vec<u8>) {
         let path = format!("{}/{name}", self.id);
-        let present = self.existing.get(&path).and_then(|bytes| Node::read_json(bytes).ok());
-        let node = self.snapshot.document((Family::GoTeam, name), ours, present.as_ref(), inner);
+        let beyond = |ours: &Node| Node::beyond(self.existing.get(&path)?, ours, inner);
+        let node = self.snapshot.document((Family::GoTeam, name), ours, beyond, inner);
         (path, node.to_json())
     }
 
@@ -151,10 +151,12 @@ impl Writer<'_> {
         done.unwrap_or_else(|| self.step().saturating_sub(1)).min(total)
     }
 
-    /// The branch of the newest checkpoint, if the session has none of its own.
+    /// The branch of the newest checkpoint, if the session has none of its own; before there is one, that of its project.
     fn branch(&self) -> Option<String> {
-        let head = || self.checkpoints.iter().rev().find_map(|row| branch(row.head.as_ref()?));
-        self.state().branch.clone().or_else(head)
+        let head =
+            || self.checkpoints.iter().rev().find_map(|row| branch(row.head.as_ref()?.branch.as_deref()?));
+        let now = || branch(self.snapshot.branch.as_deref()?);
+        self.state().branch.clone().or_else(head).or_else(now)
     }
 
     /// The id of the checkpoint with a number, also of one that is not listed any more.
@@ -223,7 +225,8 @@ impl Writer<'_> {
     /// The step that a checkpoint is of, and its name: the one that it was made at the end of, else the one it was made in.
     fn step_of(&self, row: &CheckpointRow) -> (u32, String) {
         let phases = self.state().workflow.iter().flat_map(|workflow| &workflow.phases);
-        let done = phases.zip(1..).find(|(phase, _)| row.reason == "phase_complete" && row.name == **phase);
+        let ended = row.of_phase().filter(|_| row.is_for(CheckpointReason::PhaseComplete));
+        let done = phases.zip(1..).find(|(phase, _)| Some(phase.as_str()) == ended);
         if let Some((phase, number)) = done {
             return (number, phase.clone());
         }
@@ -476,7 +479,7 @@ impl Writer<'_> {
             },
             git: wire::Git {
                 enabled: head.is_some(),
-                branch: head.and_then(branch),
+                branch: head.and_then(|head| branch(head.branch.as_deref()?)),
                 commit_hash: head.and_then(|head| head.commit.clone()),
             },
         };
@@ -516,7 +519,6 @@ fn ordered(file: &Map<String, Value>) -> Node {
 }
 
 /// The branch as people call it.
-fn branch(head: &HeadMark) -> Option<String> {
-    let branch = head.branch.as_deref()?;
-    Some(branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned())
+fn branch(name: &str) -> Option<String> {
+    Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned())
 }

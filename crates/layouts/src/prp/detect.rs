@@ -6,6 +6,7 @@ use segno_core::detect::Expired;
 use serde_json::Map;
 use serde_json::Value;
 
+use super::read::MOST_ITERATIONS;
 use super::wire::BREAKER;
 use super::wire::LOOP_STATE;
 use super::wire::PHASES;
@@ -123,6 +124,12 @@ pub(super) fn validate(
         "completed" => return Err("Session already completed".to_owned()),
         "halted" => return Err("Session halted by Circuit Breaker".to_owned()),
         _ => return Err(format!("Invalid status: {status}")),
+    }
+    if let Some(iteration) = state.get("current_iteration").and_then(Value::as_f64)
+        && !(0.0..=MOST_ITERATIONS as f64).contains(&iteration)
+    {
+        let said = said("current_iteration");
+        return Err(format!("Invalid current_iteration: {said} is not 0 to {MOST_ITERATIONS}"));
     }
     for name in ["started_at", "last_activity"] {
         let mut fields = crate::fields::Fields::new(LOOP_STATE, state.clone(), now);

@@ -21,7 +21,7 @@ use serde_json::json;
 use super::status_log;
 use super::wire::PHASES;
 
-/// Calls in an hour, if nobody said otherwise.
+/// Calls in an hour that the document allows, as the loop of the document is told.
 const CALLS_PER_HOUR: u64 = 100;
 
 /// A state that is in a phase of the document.
@@ -112,7 +112,8 @@ impl<'a> Moment<'a> {
     pub(super) fn hourly(&self) -> (u64, u64) {
         let made = self.looping.map_or(0, |looping| looping.hour.calls);
         let limit = self.looping.and_then(|looping| looping.plan.own.calls_per_hour);
-        (made, limit.unwrap_or(CALLS_PER_HOUR))
+        // The file has no word for no limit. Without one, none is ever reached.
+        (made, limit.unwrap_or_else(|| CALLS_PER_HOUR.max(made.saturating_add(1))))
     }
 
     /// Since when and until when the loop waits for its plan.

@@ -34,9 +34,10 @@ use crate::found::line;
 use crate::found::metrics;
 
 /// The document's iterations end here.
-const MOST_ITERATIONS: u64 = 100;
-/// How much of a log is kept with a session.
-const MOST_LOG: usize = 16 * 1024;
+pub(super) const MOST_ITERATIONS: u64 = 100;
+/// How much of a log is kept with a session: its end, by which the rest is found again in the file. Longer values are not part
+/// of what a session's state has at hand.
+const MOST_LOG: usize = 4 * 1024;
 
 /// Reads the session of such a folder.
 ///

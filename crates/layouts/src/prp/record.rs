@@ -11,6 +11,8 @@ use segno_core::Timestamp;
 use segno_core::event::Event;
 use segno_core::looping::PhaseEnd;
 use segno_core::state::Applied;
+use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 
@@ -35,16 +37,16 @@ const PASSED_OVER: [&str; 10] = [
     "artifact_recorded",
 ];
 
-/// The past of a session, as far as its events were taken.
-#[derive(Clone, Debug)]
+/// The past of a session, as far as its events were taken. It can be kept, for whoever goes on with it later.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     state: State,
-    phases: BTreeMap<&'static str, Visit>,
+    phases: BTreeMap<String, Visit>,
     log: String,
 }
 
 /// What is known of a phase.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Visit {
     /// When it began, the last time; none if that was before the session came here.
     pub started_at: Option<Timestamp>,
@@ -55,7 +57,7 @@ pub(super) struct Visit {
     /// Iterations in it since.
     pub iterations: u64,
     /// How it was left.
-    pub exit: Option<&'static str>,
+    pub exit: Option<String>,
     /// The numbers that it was left with.
     pub numbers: BTreeMap<String, Value>,
     /// The numbers of each iteration.
@@ -81,21 +83,23 @@ impl Record {
 
     /// Of a session whose events are not here: what its state says of its phases.
     pub fn of_state(state: State) -> Self {
-        let mut phases: BTreeMap<&'static str, Visit> = BTreeMap::new();
+        let mut phases: BTreeMap<String, Visit> = BTreeMap::new();
         for stand in state.looping.iter().flat_map(|looping| &looping.phases) {
             if let Some(phase) = known(Some(&stand.name)).filter(|_| stand.started_at.is_some()) {
                 let visit = Visit {
                     started_at: stand.started_at,
                     ended_at: stand.ended_at,
                     before: stand.iterations,
-                    exit: stand.end.map(exit_word),
+                    exit: stand.end.map(|end| exit_word(end).to_owned()),
                     ..Visit::default()
                 };
-                phases.insert(phase, visit);
+                phases.insert(phase.to_owned(), visit);
             }
         }
         if let Some(phase) = known(state.phase.as_deref()) {
-            phases.entry(phase).or_insert_with(|| Visit { before: state.iteration, ..Visit::default() });
+            phases
+                .entry(phase.to_owned())
+                .or_insert_with(|| Visit { before: state.iteration, ..Visit::default() });
         }
         Self { state, phases, log: String::new() }
     }
@@ -172,7 +176,7 @@ impl Record {
         let iteration = json!(moment.measured());
         entry.insert("iteration".to_owned(), iteration.clone());
         entry.insert("timestamp".to_owned(), json!(self.state.updated_at));
-        let visit = self.phases.entry(moment.phase).or_default();
+        let visit = self.phases.entry(moment.phase.to_owned()).or_default();
         // A phase that began again counts from 1 again.
         let since = visit.started_at;
         let is_same = visit.history.last().is_some_and(|last| {
@@ -196,7 +200,7 @@ impl Record {
 
     fn enter(&mut self, at: Timestamp) {
         let Some(phase) = known(self.state.phase.as_deref()) else { return };
-        let visit = self.phases.entry(phase).or_default();
+        let visit = self.phases.entry(phase.to_owned()).or_default();
         (visit.started_at, visit.ended_at, visit.exit) = (Some(at), None, None);
         visit.numbers.clear();
         self.say();
@@ -212,9 +216,9 @@ impl Record {
         let end = end.filter(|_| before.looping.is_some());
         let entry = moment.left(end, self.state.phase.as_deref(), at);
         let gone_back = if entry.status == "BLOCKED" { "gone_back" } else { "gone_on" };
-        let visit = self.phases.entry(moment.phase).or_default();
+        let visit = self.phases.entry(moment.phase.to_owned()).or_default();
         visit.ended_at = Some(at);
-        visit.exit = Some(end.map_or(gone_back, exit_word));
+        visit.exit = Some(end.map_or(gone_back, exit_word).to_owned());
         visit.numbers = moment.numbers();
         status_log::add(&mut self.log, &entry);
     }
@@ -223,9 +227,9 @@ impl Record {
     fn close(&mut self, before: Option<&State>, at: Timestamp) {
         let Some(moment) = before.and_then(Moment::of) else { return };
         let end = moment.stand(moment.phase).and_then(|stand| stand.end);
-        let visit = self.phases.entry(moment.phase).or_default();
+        let visit = self.phases.entry(moment.phase.to_owned()).or_default();
         visit.ended_at = visit.ended_at.or(Some(at));
-        visit.exit = Some(end.map_or("session_completed", exit_word));
+        visit.exit = Some(end.map_or("session_completed", exit_word).to_owned());
         visit.numbers = moment.numbers();
     }
 }

@@ -116,14 +116,14 @@ pub(super) fn join(log: &mut String, more: &str) {
     log.push_str(more);
 }
 
-/// The newest blocks of a log that are no longer than this together.
+/// The newest blocks of a log that are no longer than this together; where there is no such block, its end.
 pub(super) fn newest(log: &str, most: usize) -> &str {
     let mut from = log.len().saturating_sub(most);
     while !log.is_char_boundary(from) {
         from += 1;
     }
     let cut = if from == 0 { Some(0) } else { log[from..].find(BEGIN).map(|at| from + at) };
-    cut.map_or("", |cut| &log[cut..])
+    &log[cut.unwrap_or(from)..]
 }
 
 /// The lines of a block that say which iteration it is and how it came out.

@@ -207,7 +207,7 @@ impl Writer<'_> {
                 .unwrap_or_default(),
             iterations: before.saturating_add(visit.map_or(0, |visit| visit.iterations)),
             exit_reason: visit
-                .and_then(|visit| visit.exit)
+                .and_then(|visit| visit.exit.as_deref())
                 .map(|word| json!(word))
                 .or_else(|| foreign("exit_reason"))
                 .filter(|_| !goes_on)
@@ -416,7 +416,7 @@ impl Writer<'_> {
             return self.record.log().to_owned();
         };
         let there = existing.get(STATUS_LOG).map(String::from_utf8_lossy).unwrap_or_default();
-        let whole = there.find(came).map_or(came, |at| &there[..at + came.len()]);
+        let whole = there.rfind(came).map_or(came, |at| &there[..at + came.len()]);
         let mut log = format!("{whole}\n");
         status_log::join(&mut log, self.record.log());
         log

@@ -69,7 +69,7 @@ fn then_completion_then_the_file_then_validation() {
 
 #[test]
 fn the_messages_of_validate_session() {
-    let cases: [(&str, FileSet); 9] = [
+    let cases: [(&str, FileSet); 11] = [
         (
             "Missing required field: session_id",
             with(|state| drop(state.as_object_mut().unwrap().remove("session_id"))),
@@ -89,6 +89,14 @@ fn the_messages_of_validate_session() {
         ("Invalid phase: BLUE", with(|state| state["current_phase"] = json!("BLUE"))),
         ("Session halted by Circuit Breaker", with(|state| state["status"] = json!("halted"))),
         ("Invalid status: asleep", with(|state| state["status"] = json!("asleep"))),
+        (
+            "Invalid current_iteration: -1 is not 0 to 100",
+            with(|state| state["current_iteration"] = json!(-1)),
+        ),
+        (
+            "Invalid current_iteration: 101 is not 0 to 100",
+            with(|state| state["current_iteration"] = json!(101)),
+        ),
         (
             "Future timestamp: started_at is 2030-01-01T00:00:00Z",
             with(|state| state["started_at"] = json!("2030-01-01T00:00:00Z")),

@@ -4,13 +4,21 @@ use std::sync::Arc;
 
 use segno_core::Mark;
 use segno_core::State;
+use segno_core::Status;
 use segno_core::event::Event;
+use segno_core::event::IterationEnded;
 use segno_core::event::IterationStarted;
 use segno_core::event::Metric;
 use segno_core::event::MetricSet;
 use segno_core::event::PhaseAdvanced;
 use segno_core::event::SessionCompleted;
 use segno_core::event::SessionCreated;
+use segno_core::looping::Condition;
+use segno_core::looping::GateResult;
+use segno_core::looping::LoopVerdict;
+use segno_core::looping::Observation;
+use segno_core::looping::PhaseStand;
+use segno_core::looping::Progress;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
 use segno_layouts::prp::Record;
@@ -176,4 +184,75 @@ fn files_of_another_session_and_numbers_that_cannot_be_are_told() {
     files.insert("loop-state.json", samples::text(&state));
     let damage = segno_layouts::read(Family::Prp, &files, samples::now()).unwrap_err();
     assert_eq!(damage.to_string(), "loop-state.json: Invalid current_iteration: 101 is not 0 to 100");
+}
+
+/// The block of a review has what the review found, in the document's order, and who reads the log takes it for one.
+#[test]
+fn the_log_has_a_block_for_each_review() {
+    let mut state = samples::full();
+    (state.status, state.reason) = (Status::Active, None);
+    (state.phase, state.iteration) = (Some("QA".to_owned()), 0);
+    let looping = state.looping.as_mut().unwrap();
+    looping.phase = "QA".to_owned();
+    looping.phases.push(PhaseStand { name: "QA".to_owned(), ..PhaseStand::default() });
+    let record = Record::of_state(state.clone());
+    let mut story = Story { state, record };
+    let condition =
+        |name: &str, holds: bool| Condition { name: name.to_owned(), holds, ..Condition::default() };
+    for (iteration, verdict, blocking) in [(1, "REJECT", 1.0), (2, "APPROVE", 0.0)] {
+        let mut seen = Observation::default();
+        seen.claims.verdict = Some(verdict.to_owned());
+        seen.claims.metrics =
+            [("blocking_issues".to_owned(), blocking), ("warning_issues".to_owned(), 2.0)].into();
+        let passes = blocking == 0.0;
+        let conditions = [("tests", true), ("blocking issues", passes), ("verdict of the review", passes)];
+        let gate = GateResult {
+            conditions: conditions.map(|(name, holds)| condition(name, holds)).to_vec(),
+            gate_1: passes,
+            gate_2: Some(passes),
+            can_exit: passes,
+            ..GateResult::default()
+        };
+        story.then(IterationStarted { iteration });
+        story.then(IterationEnded {
+            iteration,
+            phase: "QA".to_owned(),
+            run: None,
+            agent: None,
+            observation: Box::new(seen),
+            progress: Progress::default(),
+            gate,
+            breaker: Box::default(),
+            verdict: LoopVerdict::Complete,
+            line: format!("the review says {verdict}"),
+        });
+    }
+    let files = story.files(&FileSet::default());
+    let log = log_of(&files);
+    let blocks: Vec<&str> = log.split("---PRP_PHASE_STATUS---\n").skip(1).collect();
+    assert_eq!(blocks.len(), 2, "{log}");
+    for (block, attempt, passing, blocking, verdict) in
+        [(blocks[0], 1, 1, 1, "REJECT"), (blocks[1], 2, 3, 0, "APPROVE")]
+    {
+        let parts = [
+            format!("PHASE: QA\nSTATUS: IN_PROGRESS\nITERATION: {attempt}\n"),
+            "TESTS:\n  TOTAL: 10\n  PASSING: 6\n  FAILING: 4\n  SKIPPED: 0\n".to_owned(),
+            format!("QA_METRICS:\n  CHECKS_TOTAL: 3\n  CHECKS_PASSING: {passing}\n"),
+            format!(
+                "  CHECKS_FAILING: {}\n  BLOCKING_ISSUES: {blocking}\n  WARNING_ISSUES: 2\n",
+                3 - passing
+            ),
+            "FILES:\n".to_owned(),
+            format!("DUAL_GATE:\n  GATE_1: {0}\n  GATE_2: {0}\n  CAN_EXIT: {0}\n", blocking == 0),
+            format!("VERDICT: {verdict}\nATTEMPT: {attempt}\nBLOCKERS:\n  - none\n"),
+            format!("RECOMMENDATION: the review says {verdict}\n"),
+        ];
+        let mut rest = block;
+        for part in parts {
+            let at = rest.find(&part).unwrap_or_else(|| panic!("{part} is not in its place in\n{block}"));
+            rest = &rest[at + part.len()..];
+        }
+    }
+    let read = segno_layouts::read(Family::Prp, &files, samples::now()).unwrap();
+    assert_eq!(read.sessions[0].warnings, Vec::<String>::new());
 }

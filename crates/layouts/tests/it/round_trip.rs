@@ -14,7 +14,7 @@ fn there_and_back(family: Family, state: &State) -> State {
     let written = segno_layouts::write(family, &samples::snapshot(state), &FileSet::default()).unwrap();
     let files = FileSet::from_iter(written);
     let main = segno_layouts::main_file(family, &samples::snapshot(state));
-    let looked = segno_layouts::look(family, files.get(&main).unwrap()).unwrap();
+    let looked = segno_layouts::Facts::of(family, &main, files.get(&main).unwrap());
     assert_eq!(looked.edit, segno_layouts::ForeignEdit::None, "{family}");
     assert_eq!(segno_layouts::recognise(files.names()), Some(family));
     let mut read = segno_layouts::read(family, &files, samples::now()).unwrap();
@@ -92,7 +92,7 @@ fn a_foreign_hand_is_noticed() {
         let (_, bytes) = written.iter().find(|(name, _)| *name == main).unwrap();
         let text = String::from_utf8(bytes.clone()).unwrap();
         assert!(text.contains(from), "{family}: {from}");
-        let looked = segno_layouts::look(family, text.replacen(from, to, 1).as_bytes()).unwrap();
+        let looked = segno_layouts::Facts::of(family, &main, text.replacen(from, to, 1).as_bytes());
         assert_eq!(looked.edit, edit, "{family}: {to}");
     }
 }
@@ -120,6 +120,7 @@ fn what_nobody_knows_survives() {
             lists,
             save_trigger: "auto".to_owned(),
             record: None,
+            branch: None,
             changed: 0,
             ultra_create: Default::default(),
         };

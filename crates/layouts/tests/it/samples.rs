@@ -261,6 +261,7 @@ pub(crate) fn snapshot(state: &State) -> Snapshot<'_> {
         lists: lists(),
         save_trigger: "action".to_owned(),
         record: None,
+        branch: None,
         changed: 0,
         ultra_create: Default::default(),
     }

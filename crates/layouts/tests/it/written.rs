@@ -42,6 +42,24 @@ fn ultra_create() {
     insta::assert_snapshot!(golden(Family::UltraCreate));
 }
 
+/// Where no limit is in force the file, which has no word for that, never says that one is reached.
+#[test]
+fn a_limit_that_is_not_there_is_never_reached() {
+    for (limit, made, expected) in [(Some(50), 7, 50), (None, 7, 100), (None, 250, 251)] {
+        let mut state = samples::full();
+        let looping = state.looping.as_mut().unwrap();
+        (looping.plan.own.calls_per_hour, looping.hour.calls) = (limit, made);
+        let written = segno_layouts::write(Family::Prp, &samples::snapshot(&state), &FileSet::default());
+        let files = FileSet::from_iter(written.unwrap());
+        let limits: serde_json::Value =
+            serde_json::from_slice(files.get("rate-limit.json").unwrap()).unwrap();
+        assert_eq!(
+            (&limits["hourly"]["calls_made"], &limits["hourly"]["limit"]),
+            (&made.into(), &expected.into())
+        );
+    }
+}
+
 #[test]
 fn a_phase_that_prp_does_not_know_is_not_written() {
     let mut state = samples::full();

@@ -1,7 +1,6 @@
 """poll.py FAMILY FOLDER STOP: reads the folder a hundred times a second until the file STOP is there.
 
-Prints how often it looked, how often there was a session, and the statuses it saw in order. Ends with 1 at the first
-check that does not hold.
+Prints how often it looked and in which time, how often there was a session, whole, and the statuses it saw in order. Ends with 1 at the first check that does not hold.
 """
 import importlib
 import os
@@ -14,6 +13,7 @@ reader = importlib.import_module(family)
 looks = found = 0
 seen = []
 over = False
+begun = due = time.monotonic()
 while not over:
     over = os.path.exists(stop)
     looks += 1
@@ -28,6 +28,9 @@ while not over:
         status = state.get("status", state.get("state"))
         if not seen or seen[-1] != status:
             seen.append(status)
-    time.sleep(0.01)
-print(f"looks {looks} found {found}")
+    # A look that took longer than its time is not made up for.
+    due = max(due + 0.01, time.monotonic())
+    time.sleep(max(0.0, due - time.monotonic()))
+took = time.monotonic() - begun
+print(f"looks {looks} in {took:.1f} s, {looks / took:.0f} a second, found {found}")
 print(" ".join(seen))
