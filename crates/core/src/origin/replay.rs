@@ -123,6 +123,7 @@ impl Replay {
                 None => Known::Absent,
                 Some(after) => Known::Lines(self.observed(number, &before, &after, first, covered_by)),
             };
+            self.settle();
         }
         let lines = self.lines();
         self.seen.insert(number, lines);
@@ -149,6 +150,7 @@ impl Replay {
             }
         };
         self.now = Known::Lines(lines);
+        self.settle();
     }
 
     /// A call put texts in the place of others.
@@ -275,14 +277,34 @@ impl Replay {
         let mut lines = Vec::with_capacity(after.len());
         for (text, fate) in after.iter().zip(&fates) {
             lines.push(match fate {
-                Fate::Kept(origin) | Fate::Either(origin @ Origin::Call(_)) => {
+                Fate::Kept(origin) => Line { text: *text, origin: *origin },
+                // One of them is new, and may be somebody else's as every new line.
+                Fate::Either(origin @ Origin::Call(_)) if self.doubt(*text, Some((group, how))).is_none() => {
                     Line { text: *text, origin: *origin }
                 }
-                Fate::Either(Origin::Other { .. }) => self.other(*text, Doubt::Unclear, Some(call), None),
+                Fate::Either(_) => self.other(*text, Doubt::Unclear, Some(call), None),
                 Fate::New => self.credited(*text, call, Some((group, how))),
             });
         }
         lines
+    }
+
+    /// Lines that read the same are either all of calls or none of them is. Which of them went where is only how one of several
+    /// alignments has it: a person who moves a copy past a call's line would get the call's place, and the call theirs.
+    fn settle(&mut self) {
+        let mut lines = self.lines();
+        let others: HashSet<Id> =
+            lines.iter().filter(|line| line.origin.call().is_none()).map(|line| line.text).collect();
+        for line in &mut lines {
+            if let Origin::Call(call) = line.origin
+                && others.contains(&line.text)
+            {
+                *line = self.other(line.text, Doubt::Unclear, Some(call), None);
+            }
+        }
+        if let Known::Lines(now) = &mut self.now {
+            *now = lines;
+        }
     }
 
     /// A line that a call wrote, if nothing says that it is somebody else's.
@@ -358,6 +380,7 @@ impl Replay {
                 self.rewritten(&lines, &after, call, group, How::InPlace)
             }
         });
+        self.settle();
         true
     }
 

@@ -135,6 +135,58 @@ fn lines_that_read_the_same_are_not_told_apart() {
     assert_eq!(origins, [None, None, Some(1)]);
 }
 
+fn origins(replay: &Replay) -> Vec<Option<usize>> {
+    replay.result().iter().map(|(_, origin)| origin.call()).collect()
+}
+
+#[test]
+fn a_copy_that_a_person_typed_and_moved_is_not_the_call_s() {
+    let mut replay = Replay::default();
+    replay.content(0, Some("one one\ntwo two\n"), None);
+    replay.write(1, 0, "by the call\none one\ntwo two\n", Created::No);
+    // A person types the same line below, and then moves it above the call's.
+    replay.content(1, Some("by the call\none one\ntwo two\nby the call\n"), None);
+    replay.content(2, Some("by the call\nby the call\none one\ntwo two\n"), None);
+    assert_eq!(origins(&replay), [None; 4]);
+    // An edit beside them does not make them the call's again.
+    replay.replace(2, 0, &edit("one one\n", "one one\nby the call\nthree three\n"));
+    assert_eq!(origins(&replay), [None, None, None, None, Some(2), None]);
+}
+
+#[test]
+fn copies_that_cannot_be_told_apart_are_nobody_s_wherever_they_stand() {
+    let mut replay = Replay::default();
+    replay.content(0, None, None);
+    replay.write(1, 0, "a a\nb b\nc c\n", Created::Yes);
+    // The prompt has the line: the second one may be the person's.
+    replay.told(0, "put\na a\nat the end");
+    replay.replace(2, 0, &edit("c c\n", "c c\na a\n"));
+    assert_eq!(origins(&replay), [None, Some(1), Some(1), None]);
+    assert_eq!(doubt(&replay, "a a"), Some(Doubt::Unclear));
+}
+
+#[test]
+fn a_copy_that_was_typed_unseen_and_written_again_is_not_the_call_s() {
+    let written = |content: &str| {
+        let mut replay = Replay::default();
+        replay.content(0, None, None);
+        replay.write(1, 0, "a a\nb b\n", Created::Yes);
+        replay.content(1, Some("a a\nb b\n"), None);
+        // A person doubles a line; the call reads it so, and writes it so.
+        replay.shown(0, "     1→a a\n     2→a a\n     3→b b\n", Of::File);
+        replay.write(2, 0, content, Created::No);
+        origins(&replay)
+    };
+    assert_eq!(written("a a\na a\nb b\n"), [None, None, Some(1)]);
+    assert_eq!(written("a a\na a\nb b\nc c\n"), [None, None, Some(1), Some(2)]);
+    // Doubled by the call, for all that is known.
+    let mut replay = Replay::default();
+    replay.content(0, None, None);
+    replay.write(1, 0, "a a\nb b\n", Created::Yes);
+    replay.replace(2, 0, &edit("a a\n", "a a\na a\n"));
+    assert_eq!(origins(&replay), [Some(1), Some(1), Some(1)]);
+}
+
 #[test]
 fn what_comes_back_is_what_it_was_if_it_is_told() {
     let mut replay = Replay::default();

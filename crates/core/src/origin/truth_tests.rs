@@ -1,6 +1,7 @@
 //! Histories made up at random, of which it is known who wrote each line.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::*;
 
@@ -193,17 +194,61 @@ impl World {
     }
 }
 
+type Step = (u8, u16, u16, u16);
+
+fn judged(steps: &[Step]) -> Result<(usize, usize), String> {
+    let mut world = World::new();
+    for step in steps {
+        world.step(*step);
+    }
+    world.judge()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a campaign says how long it is and where it begins")]
+fn setting(name: &str, default: u32) -> u32 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Fixed, so that a slice is the same in every run.
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: setting("SEGNO_CASES", 1500),
+        rng_seed: RngSeed::Fixed(u64::from(setting("SEGNO_SEED", 20_260_101))),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(config())]
     #[test]
-    fn no_line_of_a_person_is_credited(steps in proptest::collection::vec(any::<(u8, u16, u16, u16)>(), 1..60)) {
-        let mut world = World::new();
-        for step in steps {
-            world.step(step);
-        }
-        let judged = world.judge();
+    fn no_line_of_a_person_is_credited(steps in proptest::collection::vec(any::<Step>(), 1..60)) {
+        let judged = judged(&steps);
         prop_assert!(judged.is_ok(), "{}", judged.unwrap_err());
     }
+}
+
+/// What `no_line_of_a_person_is_credited` once found: an agent writes a line (248), a person types the same line below (12)
+/// and later moves it above the agent's (the last step).
+#[test]
+fn a_line_that_a_person_typed_again_and_moved_is_not_credited() {
+    let steps = [
+        (34, 0, 0, 0),
+        (68, 29070, 0, 0),
+        (5, 5705, 86, 4521),
+        (207, 0, 0, 0),
+        (248, 11176, 57588, 35997),
+        (65, 11040, 25677, 2959),
+        (12, 58435, 34604, 52730),
+        (84, 30315, 106, 0),
+        (65, 20315, 14835, 0),
+        (5, 57585, 15303, 0),
+        (180, 10700, 829, 11313),
+        (53, 3245, 7127, 0),
+        (5, 13865, 56576, 0),
+        (12, 26114, 17592, 27180),
+    ];
+    assert_eq!(judged(&steps).map(|(credited, _)| credited), Ok(1));
 }
 
 /// Where the file is seen before and after each call, most of what agents wrote is credited to them.
