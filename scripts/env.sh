@@ -29,6 +29,28 @@ need_packages() { # program:package ...
     fi
 }
 
+# A Prometheus for the tests that ask one: taken out of its package, so that none is installed and started.
+need_prometheus() {
+    local there="$SEGNO_CACHE/prometheus"
+    if [ -x "$there/usr/bin/prometheus" ]; then return; fi
+    command -v apt-get >/dev/null 2>&1 || { say "there is no apt-get to fetch prometheus; the test that asks one is skipped"; return; }
+    say "fetching prometheus (once)"
+    mkdir -p "$there"
+    if [ "$(id -u)" -eq 0 ]; then apt-get update -qq >&2 || true; fi
+    (cd "$there" && apt-get download -qq prometheus >&2 && dpkg-deb -x prometheus_*.deb . && rm -f prometheus_*.deb) ||
+        say "prometheus could not be fetched; the test that asks one is skipped"
+}
+
+# The types that OpenTelemetry publishes, as an independent reader of what is sent.
+need_otel_reader() {
+    local there="$SEGNO_CACHE/otel"
+    if [ -e "$there/done" ]; then return; fi
+    say "installing opentelemetry-proto 1.45.2 (once)"
+    rm -rf "$there"
+    python3 -m venv "$there" >&2 && "$there/bin/pip" install --quiet opentelemetry-proto==1.45.2 >&2 && touch "$there/done" ||
+        { rm -rf "$there"; say "opentelemetry-proto could not be installed; the test that reads by it is skipped"; }
+}
+
 # What looks for barriers in pages, for the tests in a browser. Without npm those tests say so.
 need_axe() {
     local axe="$SEGNO_CACHE/axe"
