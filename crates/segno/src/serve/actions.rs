@@ -155,6 +155,7 @@ fn go_on(app: &App, session: SessionId, from: Option<resume::From>) -> Answer {
     }
     ctx.engine.refuse_resume(&state, false).map_err(Problem::from)?;
     ctx.engine.refuse_driven(session).map_err(Problem::from)?;
+    ctx.engine.refuse_used_up(&state).map_err(Problem::from)?;
     let args = resume::Args { from, ..Default::default() };
     let log = resume::in_background(&context, &args, &Summary::from(&state))?;
     Ok(Json(json!({ "session_id": session, "resumed": true, "log": log })))

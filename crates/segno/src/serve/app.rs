@@ -21,8 +21,10 @@ use tokio::sync::Semaphore;
 use tokio::sync::watch;
 
 use super::keys::Keys;
+use super::metrics::Metrics;
 use super::problem::Problem;
 use super::rate::Rate;
+use crate::config::env::Environment;
 use crate::error::CommandError;
 use crate::error::Outcome;
 use crate::perform::Surroundings;
@@ -48,6 +50,7 @@ pub(super) struct App {
     pub(super) failures: Rate,
     pub(super) requests: Rate,
     pub(super) zone: jiff::tz::TimeZone,
+    pub(super) metrics: Metrics,
     setup: Setup,
     opening: Opening,
     idle: Mutex<Vec<Engine>>,
@@ -80,10 +83,19 @@ struct Seen {
 }
 
 impl App {
-    pub(super) fn new(surroundings: Surroundings, keys: Keys, guard: Guard) -> Outcome<Self> {
+    pub(super) fn new(surroundings: Surroundings, keys: Keys, guard: Guard, metrics: bool) -> Outcome<Self> {
         let context = surroundings.context()?;
         let (setup, opening) = (context.setup()?, context.opening(false, Purpose::OneShot)?);
+        let otel = &context.config()?.otel;
+        let metrics = Metrics::new(
+            metrics,
+            &otel.endpoint,
+            Duration::from_secs(otel.seconds),
+            context.paths.state.join("serve/metrics.json"),
+            Environment::inherited(),
+        );
         Ok(Self {
+            metrics,
             zone: context.zone(),
             surroundings,
             keys,
@@ -121,7 +133,10 @@ impl App {
         done
     }
 
-    fn with_engine<T>(&self, what: impl FnOnce(&Engine) -> Result<T, Problem>) -> Result<T, Problem> {
+    pub(super) fn with_engine<T>(
+        &self,
+        what: impl FnOnce(&Engine) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let engine = match idle {
             Some(engine) => engine,

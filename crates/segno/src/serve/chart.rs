@@ -112,7 +112,7 @@ pub(super) fn steps(
     when: impl Fn(i64) -> String,
 ) -> Option<Chart> {
     let ((first, _), (last, end)) = (points.first()?, points.last()?);
-    let words = format!("{}: {} at the end.", title, said(*end));
+    let words = format!("{} at the end.", said(*end));
     let mut chart = Chart::new(title, words);
     // A limit that is far away would press the line flat: it is said in words then.
     let most = points.iter().map(|(_, value)| *value).max().unwrap_or(0);
@@ -138,7 +138,9 @@ pub(super) fn steps(
     if let Some(limit) = near {
         let d = format!("M{} {}H{}", n(LEFT), n(y(limit)), n(WIDTH - RIGHT));
         chart.lines.push(Path { d, class: "limit" });
-        chart.label(WIDTH - RIGHT, y(limit) - 4.0, "end", format!("allowed {}", said(limit)));
+        // Above the line, unless that is the edge.
+        let beside = if y(limit) < TOP + 12.0 { 14.0 } else { -4.0 };
+        chart.label(WIDTH - RIGHT, y(limit) + beside, "end", format!("allowed {}", said(limit)));
     }
     chart.label(LEFT, HEIGHT - 6.0, "start", when(*first));
     chart.label(WIDTH - RIGHT, HEIGHT - 6.0, "end", when(*last));

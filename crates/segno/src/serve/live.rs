@@ -53,7 +53,9 @@ type Stream = Sse<axum::response::sse::KeepAliveStream<ReceiverStream<Result<Tol
 fn stream(peer: &Peer) -> (mpsc::Sender<Result<Told, Infallible>>, Stream) {
     peer.streams();
     let (sender, receiver) = mpsc::channel(QUEUE);
-    (sender, Sse::new(ReceiverStream::new(receiver)).keep_alive(KeepAlive::new().interval(ALIVE)))
+    // An event, not a comment: scripts do not hear of comments.
+    let alive = KeepAlive::new().interval(ALIVE).event(Told::default().event("alive").data(""));
+    (sender, Sse::new(ReceiverStream::new(receiver)).keep_alive(alive))
 }
 
 /// Says something; false if nobody listens any more.
@@ -109,7 +111,7 @@ async fn follow(
     sender: mpsc::Sender<Result<Told, Infallible>>,
 ) {
     let mut changes = app.listen();
-    let mut stand = String::new();
+    let mut shown = (String::new(), String::new());
     loop {
         // More than there is: it is another store now.
         if after > head || head - after > MISSED {
@@ -122,9 +124,10 @@ async fn follow(
         let Ok(news) = told else { return };
         let more = news.until < news.head;
         (after, head) = (news.until, news.head);
-        if !news.html.is_empty() || news.stand != stand {
-            stand.clone_from(&news.stand);
-            let data = json!({ "html": news.html, "stand": news.stand, "until": after });
+        let stands = (news.stand, news.aside);
+        if !news.html.is_empty() || stands != shown {
+            let data = json!({ "html": news.html, "stand": stands.0, "aside": stands.1, "until": after });
+            shown = stands;
             let told = Told::default().event("news").id(after.to_string()).data(data.to_string());
             if !say(&sender, told).await {
                 return;

@@ -13,6 +13,8 @@ pub(crate) mod file;
 mod keys;
 mod listen;
 mod live;
+mod metrics;
+mod otlp;
 mod pages;
 mod problem;
 mod rate;

@@ -19,6 +19,7 @@ use super::api;
 use super::app::App;
 use super::check;
 use super::live;
+use super::metrics;
 use super::pages;
 use super::problem::Problem;
 
@@ -238,7 +239,8 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/s/{session}/cost", get(pages::course))
         .route("/s/{session}/brief", get(pages::brief))
         .route("/in/{code}", get(pages::sign_in))
-        .route("/a/{file}", get(pages::asset));
+        .route("/a/{file}", get(pages::asset))
+        .route("/metrics", get(metrics::metrics));
     for route in interface() {
         router = router.route(route.path, route.handler);
     }

@@ -502,7 +502,7 @@ pub(super) fn checkpoints(
             name: one_line(&it.name),
             why,
             clock: times.clock(it.created_at),
-            phase: it.phase.as_deref().map(one_line).unwrap_or_default(),
+            phase: it.of_phase().map(one_line).unwrap_or_default(),
             state: match (it.valid, it.ready, it.snapshot.is_some()) {
                 (false, ..) => "was rolled back over",
                 (_, false, _) => "is not ready",

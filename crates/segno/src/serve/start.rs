@@ -43,6 +43,8 @@ pub(crate) struct Wish {
     pub(crate) hosts: Vec<String>,
     /// Nothing can be changed.
     pub(crate) read_only: bool,
+    /// Numbers are served too.
+    pub(crate) metrics: bool,
     /// Only make a link to the page that is served already.
     pub(crate) link: bool,
     /// Only print the token for programs.
@@ -92,10 +94,14 @@ async fn begin(context: &Context, keys: Keys, wish: &Wish) -> Outcome {
     let (listener, guard, address, own) = bind(wish).await?;
     keys.remember_address(&address)?;
     let link = format!("{address}/in/{}", keys.make_link()?);
-    let app = Arc::new(App::new(Surroundings::from(context), keys, guard)?);
+    let app = Arc::new(App::new(Surroundings::from(context), keys, guard, wish.metrics)?);
     say(context, wish, (&address, own), &link)?;
     let watching = Arc::clone(&app);
     std::thread::spawn(move || watching.watch());
+    if app.metrics.wanted() {
+        let counting = Arc::clone(&app);
+        std::thread::spawn(move || counting.count());
+    }
     let ended = end_at_signals()?;
     tokio::select! {
         () = listen::accept(listener, routes::router(app)) => Ok(()),

@@ -31,7 +31,7 @@ fn addresses(id: &str) -> Vec<(String, bool)> {
         "/cost",
         "/brief",
     ];
-    let pages = ["/", "/rows", "/search?q=a", "/cost"].into_iter().map(ToOwned::to_owned);
+    let pages = ["/", "/rows", "/search?q=a", "/cost", "/metrics"].into_iter().map(ToOwned::to_owned);
     let pages = pages.chain(parts.into_iter().map(|part| format!("/s/{id}{part}")));
     interface.chain(pages.map(|path| (path, false))).collect()
 }

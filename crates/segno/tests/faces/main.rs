@@ -7,5 +7,8 @@ mod common;
 
 mod attacks;
 mod browser;
+mod chrome;
+mod large;
+mod metrics;
 mod served;
 mod server;

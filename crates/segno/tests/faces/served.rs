@@ -43,6 +43,7 @@ impl Stream {
                 Some(("id", number)) => id = number.parse().ok(),
                 Some(("data", text)) => data.push_str(text),
                 // An empty line ends it; sizes of pieces, heads and comments are none of it.
+                _ if line.is_empty() && name == "alive" => name.clear(),
                 _ if line.is_empty() && !name.is_empty() => {
                     return (name, id, serde_json::from_str(&data).unwrap_or(Value::Null));
                 }

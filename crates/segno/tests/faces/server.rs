@@ -17,6 +17,7 @@ use crate::common::TestEnv;
 /// A server, ended when it is dropped.
 pub(crate) struct Server {
     child: Child,
+    pub(crate) scheme: String,
     pub(crate) host: String,
     pub(crate) link: String,
 }
@@ -27,9 +28,13 @@ impl Server {
     }
 
     pub(crate) fn on(env: &TestEnv, port: &str, args: &[&str]) -> Self {
+        Self::with(env, &[&["--port", port], args].concat())
+    }
+
+    pub(crate) fn with(env: &TestEnv, args: &[&str]) -> Self {
         let mut child = env
             .command(SEGNO)
-            .args(["--json", "serve", "--port", port])
+            .args(["--json", "serve"])
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -41,8 +46,14 @@ impl Server {
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
         let text = |name: &str| said[name].as_str().unwrap().to_owned();
         let host = text("listens");
-        let link = text("link").replace(text("address").split_once("://").unwrap().1, &host);
-        Self { child, host, link }
+        let address = text("address");
+        let (scheme, named) = address.split_once("://").unwrap();
+        let link = text("link").replace(named, &host);
+        Self { child, scheme: scheme.to_owned(), host, link }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn port(&self) -> String {

@@ -27,10 +27,21 @@
   };
 
   let source = null;
+  let heardAt = 0;
+  let watched = 0;
+  const quiet = () => { source?.close(); clearInterval(watched); };
   const listen = (address, events) => {
-    source?.close();
+    quiet();
     source = new EventSource(address);
-    source.onopen = () => lost(false);
+    heardAt = Date.now();
+    source.onopen = () => { heardAt = Date.now(); lost(false); };
+    source.addEventListener("alive", () => { heardAt = Date.now(); });
+    // The server says something every quarter of a minute: silence is a connection that nobody has closed.
+    watched = setInterval(() => {
+      if (Date.now() - heardAt < 45000) return;
+      lost(true);
+      listen(typeof events.again === "function" ? events.again() : address, events);
+    }, 5000);
     source.onerror = () => {
       lost(true);
       // A browser gives up after some answers; the page does not.
@@ -38,7 +49,9 @@
         setTimeout(() => listen(typeof events.again === "function" ? events.again() : address, events), 2000);
       }
     };
-    for (const [name, heard] of Object.entries(events.on)) source.addEventListener(name, heard);
+    for (const [name, heard] of Object.entries(events.on)) {
+      source.addEventListener(name, (event) => { heardAt = Date.now(); heard(event); });
+    }
   };
 
   const rows = one('[data-live="sessions"]');
@@ -95,7 +108,7 @@
         place.until = Math.max(...seqs());
         // An event is shown whole or not at all.
         live = false;
-        source?.close();
+        quiet();
         line.textContent = "";
         later();
       } else {
@@ -117,6 +130,8 @@
       }
       it.textContent = words;
       it.href = href;
+      // One that is in sight already is looked at anew.
+      watch.unobserve(it);
       watch.observe(it);
     };
     const [top, bottom] = all(".ends", timeline);
@@ -150,7 +165,10 @@
           else { bottom.replaceChildren(); live = true; follow(); }
           trim(false);
         }
-      } catch { lost(true); }
+      } catch {
+        lost(true);
+        setTimeout(() => { for (const it of all("#earlier, #later")) { watch.unobserve(it); watch.observe(it); } }, 2000);
+      }
       loading = false;
     };
     const watch = new IntersectionObserver((seen) => {
@@ -172,10 +190,17 @@
       held.replaceChildren(...pieces(html).childNodes);
       if (focus) one(`form[data-act="${focus}"] button`, held)?.focus();
     };
+    const aside = (html) => {
+      const held = one("#aside");
+      const folded = one(".about:not([open])", held);
+      held.replaceChildren(...pieces(html).childNodes);
+      if (folded) one(".about", held).open = false;
+    };
     const heard = (event) => {
       const news = JSON.parse(event.data);
       const follows = atEnd();
       stand(news.stand);
+      aside(news.aside);
       one("#none")?.remove();
       if (news.until > place.until) {
         const fresh = [...pieces(news.html).children].filter((it) => Number(it.dataset.seq) > place.until);
@@ -188,6 +213,9 @@
           unseen += fresh.length;
           button.textContent = `${unseen} new below`;
           button.hidden = false;
+          // Whoever reads something else keeps it; what is let go lies on the other side.
+          const items = all(":scope > li", list);
+          if (items.length > MOST + 200) trim(items[MOST / 2].getBoundingClientRect().top > 0);
         }
       }
     };
@@ -217,10 +245,21 @@
     });
     if (live) {
       follow();
-      if (!location.hash) scrollTo({ top: document.documentElement.scrollHeight });
+      // Rows get their height only when they come into sight: the end moves away for some frames. Whoever scrolls up is left alone.
+      let [left, at] = [location.hash ? 0 : 30, 0];
+      const toTheEnd = () => {
+        if (left-- <= 0 || scrollY < at - 4) return;
+        scrollTo({ top: document.documentElement.scrollHeight });
+        at = scrollY;
+        requestAnimationFrame(toTheEnd);
+      };
+      toTheEnd();
     }
     addEventListener("scroll", () => { if (unseen && atEnd()) { unseen = 0; button.hidden = true; } }, { passive: true });
   }
+
+  // Where there is little room, what was said and done comes first.
+  if (matchMedia("(max-width: 60rem)").matches) for (const it of all(".about")) it.open = false;
 
   // --- acting
   const post = async (session, act, body) => {
