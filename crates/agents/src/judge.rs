@@ -159,6 +159,8 @@ impl Tally {
             }
             // It broke off right after the error, without a final event.
             OutcomeKind::Interrupted if by_itself && exit.signal.is_none() && !self.worked_since_error => {}
+            // It broke off while its plan refused to go on.
+            OutcomeKind::Interrupted if by_itself && exit.signal.is_none() => return self.refused(error),
             _ => return None,
         }
         let hint = (self.hint)(exit);
@@ -179,18 +181,27 @@ impl Tally {
                 let words = self.last.as_ref().and_then(|last| last.reason.as_deref()).unwrap_or_default();
                 *classify::understand(None, Some("usage_limit_reached"), words).limit?
             }
-            (None, _) => return None,
+            (None, _) => return self.refused(error),
         };
-        let limit = self.windows.complete(limit);
-        Some(match error {
-            Some(error) => limit.in_words(&error.text),
-            None => limit,
-        })
+        Some(worded(self.windows.complete(limit), error))
+    }
+
+    /// The refusal that was the last word on the windows of the plan: what a run without an explanation ended for.
+    fn refused(&self, error: Option<&Failure>) -> Option<Limit> {
+        let alone = self.ending != Ending::Interactive && self.is_unexplained();
+        alone.then(|| self.windows.standing_refusal()).flatten().map(|limit| worded(limit, error))
     }
 
     /// Whether the agent said nothing of what went wrong that could be understood.
     fn is_unexplained(&self) -> bool {
         self.error.as_ref().is_none_or(|error| error.class == ErrorClass::Unknown)
+    }
+}
+
+fn worded(limit: Limit, error: Option<&Failure>) -> Limit {
+    match error {
+        Some(error) => limit.in_words(&error.text),
+        None => limit,
     }
 }
 

@@ -161,6 +161,11 @@ pub fn project(state: &State, mark: &Mark, event: &Event, applied: Applied) -> V
                 changes.tool_started(e, applied);
             }
         }
+        Applied::Corrected => {
+            if let Event::ToolEnded(e) = event {
+                changes.tool_ended(e, applied);
+            }
+        }
         Applied::Counted => {
             changes.rows(event);
             changes.history(event);
@@ -174,7 +179,7 @@ impl Changes<'_> {
     fn rows(&mut self, event: &Event) {
         match event {
             Event::ToolStarted(e) => self.tool_started(e, Applied::Counted),
-            Event::ToolEnded(e) => self.tool_ended(e),
+            Event::ToolEnded(e) => self.tool_ended(e, Applied::Counted),
             Event::RunStarted(e) => self.run_started(e),
             Event::RunNamed(e) => self.run_named(e),
             Event::RunEnded(e) => self.run_ended(e),

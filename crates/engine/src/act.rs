@@ -53,9 +53,16 @@ enum Manner {
 }
 
 impl Acting {
-    /// As somebody who gives a command; below a run, under its epoch. With a key, doing it twice does it once.
-    fn command(actor: &Actor, key: Option<UserKey>) -> Self {
-        let at = At { run: actor.run.clone(), epoch: actor.epoch, ..At::default() };
+    /// As somebody who gives a command to a session; below a run of that session, under its epoch. With a key, doing it twice
+    /// does it once.
+    fn command(actor: &Actor, session: SessionId, key: Option<UserKey>) -> Self {
+        // Whoever works in another session has no epoch in this one.
+        let own = actor.session.is_none_or(|own| own == session);
+        let epoch = actor.epoch.filter(|_| own);
+        Self::with(At { run: actor.run.clone().filter(|_| own), epoch, ..At::default() }, key)
+    }
+
+    fn with(at: At, key: Option<UserKey>) -> Self {
         let former_key = key.as_ref().map(UserKey::former);
         let key = key.map_or_else(fresh_key, |key| key.event_key());
         Self { at, key, former_key, manner: Manner::Command, snapshots: true }
@@ -63,8 +70,8 @@ impl Acting {
 
     /// As the driver of this epoch.
     pub(crate) fn driver(actor: &Actor, epoch: Option<u64>, key: Option<UserKey>) -> Self {
-        let acting = Self::command(actor, key);
-        Self { at: At { epoch, ..acting.at }, manner: Manner::Driver, ..acting }
+        let at = At { run: actor.run.clone(), epoch, ..At::default() };
+        Self { manner: Manner::Driver, ..Self::with(at, key) }
     }
 
     /// As a step of something larger.
@@ -104,7 +111,7 @@ impl Engine {
         let key = key.map(|key| self.fit_key(key));
         let inputs: Vec<Input> = inputs.into_iter().map(Into::into).collect();
         let stopped = self.stop_what_outlived(session, &inputs)?;
-        let mut acted = self.act_as(session, inputs, Acting::command(&self.options.actor, key))?;
+        let mut acted = self.act_as(session, inputs, Acting::command(&self.options.actor, session, key))?;
         acted
             .notices
             .extend(stopped.map(|pid| format!("its agent (pid {pid}) still ran and was stopped first")));

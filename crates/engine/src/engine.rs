@@ -191,14 +191,15 @@ pub struct Engine {
     pub(crate) views: view::pace::ViewPace,
     pub(crate) trees: crate::tree::TreeMemory,
     pub(crate) records: crate::layout::Records,
+    pub(crate) looks: Arc<crate::layout::Looks>,
 }
 
 impl Engine {
     /// On a store.
     pub fn new(store: Box<dyn Store>, options: EngineOptions) -> Self {
         let redactor = RwLock::new(Arc::clone(&options.redactor));
-        let (views, trees, records) = Default::default();
-        Self { store, redactor, options, views, trees, records }
+        let (views, trees, records, looks) = Default::default();
+        Self { store, redactor, options, views, trees, records, looks }
     }
 
     /// The store.
@@ -384,6 +385,7 @@ impl Engine {
                 self.drop_transcripts(&conversations);
             }
             self.remove_captures(session);
+            self.remove_past(session);
         }
         Ok(deleted)
     }

@@ -160,6 +160,14 @@ pub enum Error {
         /// How to get it.
         how: String,
     },
+    /// A command that measures the work cannot be run, so nothing was begun.
+    #[error("the command that measures the work cannot be run: {command}: {words}; no agent was started")]
+    CannotMeasure {
+        /// As it is given to the shell.
+        command: String,
+        /// What came of it, and the end of what it printed.
+        words: String,
+    },
     /// Somebody still talks in the conversation that somebody else wants to go on with.
     #[error("an agent (pid {pid}) still talks in that conversation")]
     ConversationBusy {
@@ -318,6 +326,7 @@ impl Error {
             Self::ConversationBusy { .. } | Self::NoConversation { .. } | Self::NotCarried(_) => {
                 "no_conversation"
             }
+            Self::CannotMeasure { .. } => "cannot_measure",
             Self::BreakerOpen { .. } => "halted",
             Self::Ended { .. } => "ended",
             Self::ProgramNotText => "bad_path",

@@ -9,7 +9,6 @@ use segno_core::Status;
 use segno_core::event::CallEnd;
 use segno_core::event::Holder;
 use segno_core::event::InterruptReason;
-use segno_core::event::PauseReason;
 use segno_core::event::Source;
 use segno_store::Lease;
 
@@ -122,6 +121,9 @@ impl Drop for Driver<'_> {
         let _ = self.engine.store().release(self.session, self.epoch);
     }
 }
+
+/// What a process is called that holds a session for an agent which keeps its own.
+pub const KEEPER: &str = "segno mcp";
 
 /// What a process was called that took a dead holder's place to say that it died.
 const SETTLER: &str = "segno settle";
@@ -303,13 +305,18 @@ impl Engine {
             Death::Rebooted => InterruptReason::PowerLoss,
         };
         tracing::info!(%session, epoch, reason = reason.as_str(), driver = details, "a driver died");
-        if matches!(watched, Some(WatchedStanding::Waits | WatchedStanding::Left)) {
-            // It was done with what it was asked for: nothing was interrupted.
-            let pause = Command::Pause { reason: PauseReason::Ended, details: None };
+        let state = self.store().load(session)?.state;
+        // It was done with what it was asked for, or was made to stop and did: nothing was interrupted.
+        let was_stopped =
+            !state.requests.is_empty() && state.calls.open.is_empty() && state.calls.open_beyond == 0;
+        if matches!(watched, Some(WatchedStanding::Waits | WatchedStanding::Left))
+            || (watched.is_some() && was_stopped)
+        {
+            let ends = crate::run::after_watched(&state);
             let key = format!("ended-driver-{epoch}").parse().unwrap_or_else(|_| crate::fresh_key());
             let at = crate::tree::At { epoch: Some(epoch), ..Default::default() };
             // Nobody need be asked, least of all the one that is gone.
-            match self.act_as(session, vec![pause], Acting::step(&at).keyed(key)) {
+            match self.act_as(session, ends, Acting::step(&at).keyed(key)) {
                 // It had been paused or had ended before.
                 Ok(_) | Err(Error::Refused(_) | Error::InvalidStateTransition { .. }) => {}
                 Err(other) => return Err(other),

@@ -49,6 +49,8 @@ pub mod live;
 pub mod looping;
 mod manager;
 pub mod memory;
+pub mod metrics;
+pub mod post;
 mod reading;
 pub mod redaction;
 pub mod resume;

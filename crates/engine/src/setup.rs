@@ -99,7 +99,7 @@ impl Setup {
         let options = EngineOptions {
             actor,
             view: self.view.clone(),
-            layout: self.layout.clone(),
+            layout: crate::layout::Options { pasts: Some(self.state.join("layouts")), ..self.layout.clone() },
             spool: Some(self.spool()),
             captures: Some(self.captures()),
             tree: self.tree.clone(),

@@ -116,13 +116,13 @@ impl Engine {
         }
         if let Some(breakpoint) = &state.breakpoint {
             let text = format!("go on from breakpoint {}?", breakpoint.name);
-            all.push(one(WaitingKind::Breakpoint, breakpoint.since, text, &["yes", "TEXT"]));
+            all.push(one(WaitingKind::Breakpoint, breakpoint.since, text, &["yes"]));
         }
         if state.status == Status::Halted && state.breaker_holds() {
             let why = state.reason.as_ref().and_then(|reason| reason.details.clone()).unwrap_or_default();
             let since = state.recovery.as_ref().map_or(state.updated_at, |stop| stop.interrupted_at);
             let text = format!("close the breaker, which opened: {why}?");
-            all.push(one(WaitingKind::Breaker, since, text, &["yes", "TEXT"]));
+            all.push(one(WaitingKind::Breaker, since, text, &["yes"]));
         }
         if state.status == Status::Interrupted && !state.calls.in_doubt.is_empty() {
             let calls: Vec<String> =

@@ -46,6 +46,7 @@ pub use draft::sweep_of;
 pub use read::Links;
 pub use read::ReadError;
 pub use read::open_in;
+pub use read::open_regular;
 pub use read::read_bounded;
 pub use read::read_in;
 

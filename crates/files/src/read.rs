@@ -34,8 +34,8 @@ pub enum Links {
     Refuse,
 }
 
-/// Reads a regular file of bounded size; `None` if there is none. A pipe in its place cannot make us wait.
-pub fn read_bounded(path: &Path, limit: u64, links: Links) -> Result<Option<Vec<u8>>, ReadError> {
+/// Opens a regular file for reading; `None` if there is none. A pipe in its place cannot make us wait.
+pub fn open_regular(path: &Path, links: Links) -> Result<Option<fs::File>, ReadError> {
     let mut flags = OFlags::NONBLOCK;
     if links == Links::Refuse {
         flags |= OFlags::NOFOLLOW;
@@ -50,10 +50,16 @@ pub fn read_bounded(path: &Path, limit: u64, links: Links) -> Result<Option<Vec<
         }
         Err(error) => return Err(error.into()),
     };
-    let meta = file.metadata()?;
-    if !meta.is_file() {
+    if !file.metadata()?.is_file() {
         return Err(ReadError::NotRegular);
     }
+    Ok(Some(file))
+}
+
+/// Reads a regular file of bounded size; `None` if there is none. A pipe in its place cannot make us wait.
+pub fn read_bounded(path: &Path, limit: u64, links: Links) -> Result<Option<Vec<u8>>, ReadError> {
+    let Some(file) = open_regular(path, links)? else { return Ok(None) };
+    let meta = file.metadata()?;
     // Room for all of it and one more: read in one go instead of in many small ones.
     let mut content = Vec::with_capacity(usize::try_from(meta.len().min(limit) + 1).unwrap_or_default());
     file.take(limit + 1).read_to_end(&mut content)?;

@@ -81,7 +81,7 @@ impl Frontend for Terminal<'_> {
 /// Reads one answer, without blanks around it and in small letters.
 ///
 /// # Errors
-/// If it cannot be read; and Ctrl-C is an answer too: nothing is done.
+/// If it cannot be read; and Ctrl-C and the end of input are answers too: nothing is done.
 pub(crate) fn line() -> Outcome<String> {
     text().map(|answer| answer.to_lowercase())
 }
@@ -91,6 +91,19 @@ pub(crate) fn line() -> Outcome<String> {
 /// # Errors
 /// As for [`line`].
 pub(crate) fn text() -> Outcome<String> {
+    // An end of input is nobody's Enter: who is gone has agreed to nothing.
+    typed()?.ok_or_else(nothing_done)
+}
+
+fn nothing_done() -> CommandError {
+    CommandError::new(ExitCode::Cancelled, "cancelled", "nothing was done")
+}
+
+/// The same; none at the end of input.
+///
+/// # Errors
+/// If it cannot be read, or at Ctrl-C.
+pub(crate) fn typed() -> Outcome<Option<String>> {
     let failed = |why: std::io::Error| CommandError::io("cannot read the answer", why);
     let interrupted = Arc::new(AtomicBool::new(false));
     let id = signal_hook::flag::register(SIGINT, Arc::clone(&interrupted)).map_err(failed)?;
@@ -100,7 +113,7 @@ pub(crate) fn text() -> Outcome<String> {
         let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: LOOK };
         let polled = rustix::event::poll(&mut fds, Some(&patience));
         if interrupted.load(Ordering::Relaxed) {
-            break Err(CommandError::new(ExitCode::Cancelled, "cancelled", "nothing was done"));
+            break Err(nothing_done());
         }
         match polled {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
@@ -110,8 +123,8 @@ pub(crate) fn text() -> Outcome<String> {
     };
     let answer = ready.and_then(|()| {
         let mut answer = String::new();
-        stdin.read_line(&mut answer).map_err(failed)?;
-        Ok(answer.trim().to_owned())
+        let read = stdin.read_line(&mut answer).map_err(failed)?;
+        Ok((read > 0).then(|| answer.trim().to_owned()))
     });
     signal_hook::low_level::unregister(id);
     answer

@@ -366,6 +366,19 @@ impl<'a> CommandContext<'a> {
         crate::commands::cleanup::by_itself(self);
     }
 
+    /// Refuses an agent what would take a session past a breakpoint. A person who does it has looked.
+    ///
+    /// # Errors
+    /// If an agent asks, or that cannot be told.
+    pub fn refuse_agent_at_breakpoint(&self, state: &State, what: &str) -> Outcome {
+        let Some(waiting) = &state.breakpoint else { return Ok(()) };
+        let below = self.context.refuse_below_run(what).is_err();
+        match below || self.engine.is_below_an_agent()? {
+            true => Err(at_breakpoint(&waiting.name, what)),
+            false => Ok(()),
+        }
+    }
+
     /// The state of a session, with a warning for each thing that is wrong with its record.
     pub fn load(&self, session: SessionId) -> Outcome<State> {
         let loaded = self.engine.load(session)?;
@@ -407,6 +420,15 @@ pub fn price_hint(session: Option<String>) -> String {
         "give its price in prices.toml beside your configuration   (or cap tokens: segno budget set 500k{session}   \
              and only warn of money: segno budget cost 5 --advisory{session})"
     )
+}
+
+/// Why an agent may not take a session past a breakpoint.
+pub fn at_breakpoint(name: &str, what: &str) -> CommandError {
+    let why = format!(
+        "the session waits for the person at breakpoint {name}; an agent cannot {what} it before they have looked"
+    );
+    CommandError::new(crate::exit::ExitCode::Refused, "at_breakpoint", why)
+        .hint("ask them to type: segno answer   in a terminal of their own")
 }
 
 /// How an id is shown to people. What they are told to type is [`segno_engine::Engine::ending`], which means no other session.

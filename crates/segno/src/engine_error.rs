@@ -115,6 +115,10 @@ impl From<segno_engine::Error> for CommandError {
                 (ExitCode::AgentMissing, Some("segno run -- COMMAND   runs any command".to_owned()))
             }
             E::NotInstalled { how, .. } => (ExitCode::AgentMissing, Some(how.clone())),
+            E::CannotMeasure { .. } => (
+                ExitCode::Environment,
+                Some("install what it needs and try again, or begin with another --until".to_owned()),
+            ),
             E::ConversationBusy { session, .. } => {
                 (ExitCode::Refused, Some(format!("segno stop {session}   (or: --fork)")))
             }

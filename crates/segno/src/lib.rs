@@ -3,6 +3,7 @@
 //! This is a library so that its parts can be tested and documentation can be made from them; the program in
 //! `main.rs` only calls [`run`].
 
+pub mod allocator;
 mod ask;
 pub mod cli;
 pub mod command_context;

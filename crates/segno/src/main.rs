@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         segno::guard_command(id);
         return ExitCode::SUCCESS;
     }
+    segno::allocator::share_one_region();
     segno::signals::at_start();
     // Writing to a closed pipe is an error we see, not a signal that kills us: a session being recorded must not die
     // because someone quit a pager. The printer turns that error into a quiet, successful end.

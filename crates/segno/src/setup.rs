@@ -73,6 +73,7 @@ impl Context {
             home: self.environment.non_empty("HOME").map(PathBuf::from),
             most_items: usize::try_from(config.max_items).unwrap_or(1_000),
             ultra_create: self.ultra_create()?,
+            pasts: None,
         })
     }
 

@@ -43,6 +43,15 @@ pub struct Moved {
     pub kept_as: String,
 }
 
+/// The branch that the repository around a directory is on, as far as a file says so. Nothing is run.
+pub fn branch_around(directory: &Path, home: Option<&Path>) -> Option<String> {
+    let head = read_ref_file(&git_dir(top_around(directory, home)?)?.join("HEAD"))?;
+    let branch = head.strip_prefix("ref:")?.trim();
+    // Where refs are in a table, this file only says so. Git has no names with control characters.
+    let is_name = branch != "refs/heads/.invalid" && !branch.chars().any(char::is_control);
+    is_name.then(|| branch.to_owned())
+}
+
 impl Workspace {
     /// Where the repository around the tree stands; nothing if there is none. Nothing is run that it configures.
     pub fn head(&self) -> Result<Option<Head>, Error> {

@@ -81,7 +81,9 @@ impl ConversationLog for TranscriptLog {
             LogUse::BesideOutput | LogUse::SubAgent { .. } => return None,
         };
         let ending = if whole { Ending::Silent } else { Ending::Interactive };
-        let parser = Transcript { live: Live::new(since), whole, history, ..Transcript::default() };
+        let from_middle = options.start_offset > 0;
+        let parser =
+            Transcript { live: Live::new(since), whole, history, from_middle, ..Transcript::default() };
         Some(Reader::new(Box::new(parser), options, Tally::new(ending, options)))
     }
 
@@ -188,6 +190,9 @@ struct Transcript {
     whole: bool,
     /// For another record: tokens have their model, and the account is told as a total.
     history: bool,
+    /// It begins in the middle of the log. What a whole conversation has used says nothing there: what of it was before, or
+    /// was told already, stands in lines that are not read.
+    from_middle: bool,
     calls: Calls,
     accounts: HashMap<String, Account>,
     messages: VecDeque<(String, TokenCounts)>,
@@ -374,6 +379,9 @@ impl Transcript {
         let cost = line.total_cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
         if self.history {
             return out.push(AgentEvent::Tokens { model: None, delta: None, total: Some(tokens) });
+        }
+        if self.from_middle {
+            return;
         }
         let Some(account) = self.account_of(line.session_id.as_deref()) else { return };
         if !live {

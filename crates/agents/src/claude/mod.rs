@@ -120,7 +120,7 @@ impl Agent for Claude {
             tells_cost: true,
             caps_turns: true,
             tells_usage: true,
-            models: &["opus", "sonnet"],
+            models: &["sonnet", "opus"],
             ..Capabilities::default()
         }
     }

@@ -308,7 +308,6 @@ impl Rollout {
             }
             return;
         }
-        self.fill(usage.total(), live, out);
         let total = payload.thread_token_usage.as_ref().map(Usage::counts);
         let total = total.unwrap_or_else(|| self.total.unwrap_or_default().plus(usage));
         if !self.told {
@@ -316,27 +315,29 @@ impl Rollout {
             self.total = Some(total.minus(usage));
         }
         self.counted(total, live, out);
+        self.fill(usage.total(), live, out);
     }
 
     /// What the thread has used altogether.
     fn count(&mut self, payload: Payload, live: bool, out: &mut Vec<AgentEvent>) {
+        // It does not say whose it is.
+        if let Some(info) = payload.info.filter(|_| self.only.is_none()) {
+            self.window = info.model_context_window.or(self.window);
+            let last = info.last_token_usage.as_ref().map(Usage::counts);
+            if let Some(total) = info.total_token_usage.as_ref().map(Usage::counts) {
+                self.total = self.total.or_else(|| Some(total.minus(last.unwrap_or_default())));
+                self.counted(total, live, out);
+            }
+            if let Some(last) = last {
+                self.fill(last.total(), live, out);
+            }
+        }
         let limits = payload.rate_limits.and_then(|limits| self.windows.told(limits));
         out.extend(limits.filter(|_| live));
-        // It does not say whose it is.
-        let Some(info) = payload.info.filter(|_| self.only.is_none()) else { return };
-        self.window = info.model_context_window.or(self.window);
-        if let Some(last) = &info.last_token_usage {
-            self.fill(last.counts().total(), live, out);
-        }
-        let Some(total) = info.total_token_usage else { return };
-        if self.total.is_none() {
-            let last = info.last_token_usage.unwrap_or_default().counts();
-            self.total = Some(total.counts().minus(last));
-        }
-        self.counted(total.counts(), live, out);
     }
 
-    /// What was asked last, with its answer, is what the context holds.
+    /// What was asked last, with its answer, is what the context holds. Whether that is news depends on what was read before,
+    /// so it comes behind what was used: that has the same number in its line, and counts once, wherever a reader begins.
     fn fill(&mut self, used: u64, live: bool, out: &mut Vec<AgentEvent>) {
         let Some(window) = self.window.filter(|window| *window > 0 && used > 0) else { return };
         if live && self.context != Some((used, window)) {

@@ -59,6 +59,12 @@ impl Windows {
         .some();
     }
 
+    /// What refuses requests, and until when, by the last word on it.
+    pub(crate) fn standing_refusal(&self) -> Option<Limit> {
+        let refuses = self.refuses.clone().filter(|limit| limit.resets.is_some())?;
+        Some(self.complete(refuses))
+    }
+
     /// A limit that an error tells of, with what is known of the windows.
     pub(crate) fn complete(&self, mut limit: Limit) -> Limit {
         if !matches!(limit.class, LimitClass::Plan | LimitClass::Transient | LimitClass::Pay) {

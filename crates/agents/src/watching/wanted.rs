@@ -76,6 +76,12 @@ impl Wanted {
         self
     }
 
+    /// The events that hooks are wanted of.
+    pub fn events(&self) -> Vec<String> {
+        let hooks = self.settings.iter().filter(|setting| setting.hook_of().is_some());
+        hooks.map(|setting| setting.name().to_owned()).collect()
+    }
+
     /// Whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
         self.settings.is_empty()

@@ -1,6 +1,7 @@
 //! The agents' own records, followed while a person works: what is told of them, and what is not.
 
 use segno_agents::AgentEvent;
+use segno_agents::Baseline;
 use segno_agents::ExitInfo;
 use segno_agents::InputSource;
 use segno_agents::Outcome;
@@ -393,5 +394,102 @@ fn wherever_a_reader_begins_events_have_the_same_keys() {
     for from in 1..lines.len() {
         let part = keys(from);
         assert_eq!(part, whole[whole.len() - part.len()..], "from line {from}");
+    }
+}
+
+/// What was used, with the key by which it counts once, of a log from one of its lines on.
+fn used_from(agent: &str, lines: &[Value], first: usize) -> Vec<(String, AgentEvent)> {
+    let text: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+    let start = text[..first].iter().map(|line| line.len() as u64).sum();
+    // From the middle nobody knows what was used before.
+    let baseline = if first > 0 { Baseline::Unknown } else { Baseline::Fresh };
+    let options = ReaderOptions { start_offset: start, baseline, ..ReaderOptions::default() };
+    let mut reader = interactive_reader(&*by_name(agent).unwrap(), &options, Some(SINCE));
+    let mut used = Vec::new();
+    let mut take = |envelope: segno_agents::Envelope| {
+        if matches!(envelope.event, AgentEvent::Tokens { .. } | AgentEvent::Cost { .. }) {
+            used.push((envelope.key(), envelope.event));
+        }
+    };
+    reader.feed(text[first..].concat().as_bytes(), &mut take);
+    reader.flush(&mut take);
+    used
+}
+
+fn tokens_in(used: &[(String, AgentEvent)]) -> u64 {
+    let tokens = |event: &AgentEvent| match event {
+        AgentEvent::Tokens { delta: Some(delta), .. } => delta.total(),
+        _ => 0,
+    };
+    used.iter().map(|(_, event)| tokens(event)).sum()
+}
+
+/// A log is read again and again, from where an earlier turn ended: what counts once in a whole reading counts once.
+#[test]
+fn what_was_used_is_the_same_wherever_reading_begins() {
+    let (before, after) = ("2026-11-16T09:59:59.000Z", "2026-11-16T10:00:01.000Z");
+    let text = |id: &str| message(id, 100, json!({ "type": "text", "text": "hi" }));
+    let asked = || claude("user", after, json!({ "message": { "content": "next" } }));
+    // Taken up again: what the account says is what all runs used.
+    let resumed = [
+        claude("assistant", before, text("m0")),
+        cost("s1", 1.0, 710, 85),
+        asked(),
+        claude("assistant", after, text("m1")),
+        claude("system", after, json!({ "subtype": "turn_duration", "durationMs": 7 })),
+        asked(),
+        claude("assistant", after, text("m2")),
+        claude("system", after, json!({ "subtype": "turn_duration", "durationMs": 7 })),
+        cost("s1", 1.5, 710 + 210, 85 + 10),
+    ];
+    let whole = used_from("claude", &resumed, 0);
+    assert_eq!(tokens_in(&whole), 220, "two messages, and ten on the side: {whole:?}");
+    let cost = |used: &[(String, AgentEvent)]| -> f64 {
+        let told = used.iter().filter_map(|(_, event)| match event {
+            AgentEvent::Cost { delta_usd, .. } => *delta_usd,
+            _ => None,
+        });
+        told.sum()
+    };
+    assert!((cost(&whole) - 0.5).abs() < 1e-9, "{whole:?}");
+    let usage = |input: u64| json!({ "input_tokens": input, "output_tokens": 0 });
+    let record =
+        |thread: u64| json!({ "thread_id": "t1", "usage": usage(100), "thread_token_usage": usage(thread) });
+    let count = |total: u64| {
+        json!({ "type": "token_count", "info": { "total_token_usage": usage(total), "last_token_usage": usage(100),
+            "model_context_window": 1000 },
+            "rate_limits": { "primary": { "used_percent": total, "window_minutes": 300, "resets_at": 1 } } })
+    };
+    let began = |turn: &str| {
+        codex(
+            "event_msg",
+            after,
+            json!({ "type": "task_started", "turn_id": turn, "model_context_window": 1000 }),
+        )
+    };
+    let threads = [
+        codex("session_meta", before, json!({ "id": "t1", "timestamp": before })),
+        began("a"),
+        codex("token_usage_record", after, record(300)),
+        codex("event_msg", after, count(300)),
+        codex("event_msg", after, json!({ "type": "task_complete", "turn_id": "a" })),
+        began("b"),
+        codex("event_msg", after, json!({ "type": "user_message", "message": "next" })),
+        codex("token_usage_record", after, record(400)),
+        codex("event_msg", after, count(400)),
+        codex("event_msg", after, json!({ "type": "task_complete", "turn_id": "b" })),
+    ];
+    // Not between the lines that Codex writes of one answer: nobody begins there.
+    let begins = [(1..9).collect::<Vec<usize>>(), vec![1, 2, 4, 5, 6, 7, 9]];
+    for ((agent, lines), begins) in
+        [("claude", &resumed[..]), ("codex", &threads[..])].into_iter().zip(begins)
+    {
+        let whole = used_from(agent, lines, 0);
+        assert!(whole.len() >= 2, "{agent}: {whole:?}");
+        for first in begins {
+            for told in used_from(agent, lines, first) {
+                assert!(whole.contains(&told), "{agent} from line {first}: {told:?} is not in {whole:?}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Limits of providers, told in fields: those are believed before any words.
 
 use segno_agents::AgentEvent;
+use segno_agents::EndCause;
 use segno_agents::ErrorClass;
 use segno_agents::ExitInfo;
 use segno_agents::Limit;
@@ -86,6 +87,76 @@ fn a_full_window_alone_refuses_nothing() {
     assert_eq!(short(Some(limit)), Some((LimitClass::Transient, None, None, None)));
     assert_eq!(limit.overage.as_ref().unwrap().in_use, Some(true));
     assert!(limit.is_transient());
+}
+
+/// Lines of a run that was told `status` of its windows, one after the other, and then more.
+fn told(statuses: &[&str], more: &[Value]) -> String {
+    let mut lines = vec![json!({ "type": "system", "subtype": "init", "session_id": "s", "model": "m" })];
+    lines.extend(statuses.iter().map(|status| {
+        let info = json!({ "status": status, "resetsAt": 1_794_815_184, "rateLimitType": "five_hour" });
+        json!({ "type": "rate_limit_event", "rate_limit_info": info, "session_id": "s" })
+    }));
+    lines.extend_from_slice(more);
+    stream(&lines)
+}
+
+#[test]
+fn a_refusal_that_stands_explains_an_end_that_nothing_else_explains() {
+    let says = json!({
+        "type": "assistant", "session_id": "s",
+        "message": { "id": "a", "model": "m", "content": [{ "type": "text", "text": "let me see" }] },
+    });
+    let result = |is_error: bool, words: &str| {
+        json!({
+            "type": "result", "subtype": "success", "is_error": is_error, "result": words, "session_id": "s",
+            "modelUsage": {},
+        })
+    };
+    let unknown = [result(true, "the service said no")];
+    let ends: [(&[Value], ExitInfo); 6] = [
+        (&[], ExitInfo::code(1)),
+        (&[], ExitInfo::code(0)),
+        (std::slice::from_ref(&says), ExitInfo::code(1)),
+        (&unknown, ExitInfo::code(1)),
+        (&unknown, ExitInfo::code(0)),
+        (&[], ExitInfo::code(1).with_stderr("something broke")),
+    ];
+    let refused = Some((LimitClass::Plan, Some("five_hour"), None, Some(ResetTime::At(1_794_815_184))));
+    for (more, exit) in &ends {
+        let limit = |statuses: &[&str]| read("claude", &told(statuses, more), exit).1.limit;
+        assert_eq!(short(limit(&["rejected"]).as_ref()), refused, "{more:?} {exit:?}");
+        assert_eq!(short(limit(&["allowed", "rejected"]).as_ref()), refused, "{more:?} {exit:?}");
+        // A later word takes it back.
+        for later in ["allowed", "allowed_warning", "a word of tomorrow"] {
+            assert_eq!(limit(&["rejected", later]), None, "{later} {more:?} {exit:?}");
+        }
+    }
+    let failed = read("claude", &told(&["rejected"], &unknown), &ExitInfo::code(1)).1;
+    assert_eq!(failed.outcome, OutcomeKind::Limit);
+    assert_eq!(failed.limit.unwrap().text.as_deref(), Some("the service said no"));
+}
+
+#[test]
+fn a_refusal_explains_no_end_that_has_an_explanation() {
+    let result = |is_error: bool, words: &str| {
+        json!({
+            "type": "result", "subtype": "success", "is_error": is_error, "result": words, "session_id": "s",
+            "modelUsage": {},
+        })
+    };
+    let limit = |more: &[Value], exit: &ExitInfo| read("claude", &told(&["rejected"], more), exit).1.limit;
+    assert_eq!(limit(&[result(false, "done")], &ExitInfo::code(0)), None);
+    assert_eq!(limit(&[], &ExitInfo::signal(9)), None);
+    assert_eq!(limit(&[], &ExitInfo::code(143).because(EndCause::Stopped)), None);
+    assert_eq!(limit(&[], &ExitInfo::code(143).because(EndCause::TimedOut)), None);
+    assert_eq!(limit(&[result(true, "prompt is too long")], &ExitInfo::code(1)), None);
+    let login =
+        limit(&[result(true, "API Error: 401 Invalid API key · Please run /login")], &ExitInfo::code(1));
+    assert_eq!(login.unwrap().class, LimitClass::Auth);
+    // Without a time there is nothing to wait for.
+    let info = json!({ "status": "rejected", "rateLimitType": "overage" });
+    let line = json!({ "type": "rate_limit_event", "rate_limit_info": info, "session_id": "s" });
+    assert_eq!(read("claude", &stream(&[line]), &ExitInfo::code(1)).1.limit, None);
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn counts(calls: &Calls) -> [usize; 7] {
         in_doubt,
         open_beyond,
         closed: _,
+        done_by_hook: _,
         seen: _,
         newest: _,
     } = calls;
@@ -44,6 +45,39 @@ fn a_call_seen_by_hook_and_stream_is_one_call() {
     let events = story.ok(end("a", CallEnd::Failed));
     assert_eq!(story.record(&events[0]), Applied::Repeated);
     assert_eq!(counts(&story.state.calls), [1, 1, 0, 0, 0, 0, 0]);
+}
+
+/// Codex' hook tells that a command is over, and nothing of its exit.
+#[test]
+fn the_record_of_an_agent_knows_better_than_a_hook_that_a_call_failed() {
+    let told = |end: CallEnd, source: Source| Fact::ToolEnded {
+        call: "a".to_owned(),
+        tool: None,
+        end,
+        output: None,
+        source,
+    };
+    for (end, counted) in [(CallEnd::Failed, [1, 0, 1, 0]), (CallEnd::Denied, [1, 0, 0, 1])] {
+        let mut story = Story::told(inputs![start("a", Source::Hook)]);
+        story.ok(told(CallEnd::Completed, Source::Hook));
+        let before = story.list(List::Tools)[0].clone();
+        story.ok(start("a", Source::Stream));
+        story.ok(told(end, Source::Stream));
+        assert_eq!(counts(&story.state.calls)[..4], counted);
+        let row = story.list(List::Tools)[0].clone();
+        assert_eq!(row["state"], end.as_str());
+        assert_eq!(row["ended_at"], before["ended_at"], "it ended when it was told first");
+        // Once, and nobody takes it back.
+        for (end, source) in [(end, Source::Stream), (CallEnd::Completed, Source::Hook)] {
+            story.ok(told(end, source));
+        }
+        assert_eq!(counts(&story.state.calls)[..4], counted);
+    }
+    // The other way round the hook is the late one.
+    let mut story = Story::told(inputs![start("a", Source::Stream), start("a", Source::Hook)]);
+    story.ok(told(CallEnd::Failed, Source::Stream));
+    story.ok(told(CallEnd::Completed, Source::Hook));
+    assert_eq!(counts(&story.state.calls)[..4], [1, 0, 1, 0]);
 }
 
 #[test]

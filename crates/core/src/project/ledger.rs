@@ -40,12 +40,13 @@ impl Changes<'_> {
         self.put(call, &patch);
     }
 
-    pub(super) fn tool_ended(&mut self, e: &ToolEnded) {
+    pub(super) fn tool_ended(&mut self, e: &ToolEnded, applied: Applied) {
         let call = self.name_of_call(&e.call, e.recurs);
         let patch = ToolPatch {
             call: Some(call.clone()),
             state: Some(e.end.as_str().to_owned()),
-            ended_at: Some(Some(self.mark.at)),
+            // It ended when that was told first.
+            ended_at: (applied == Applied::Counted).then_some(Some(self.mark.at)),
             tool: e.tool.clone(),
             output: e.output.as_ref().map(|output| Some(beginning(output))),
             output_bytes: e.output.as_ref().map(|output| Some(output.bytes())),

@@ -79,6 +79,11 @@ impl CheckpointRow {
         self.is_for(CheckpointReason::RunStart) || self.is_for(CheckpointReason::Turn)
     }
 
+    /// The phase that it is of. One at the end of a phase has the name of that, though the next one has begun by then.
+    pub fn of_phase(&self) -> Option<&str> {
+        if self.is_for(CheckpointReason::PhaseComplete) { Some(&self.name) } else { self.phase.as_deref() }
+    }
+
     /// Whether it was made for this reason. Its own may be a word of a newer program.
     pub fn is_for(&self, reason: CheckpointReason) -> bool {
         self.reason == reason.as_str()

@@ -174,7 +174,17 @@ impl Engine {
     }
 
     fn used(&self, session: SessionId, prices: &Prices) -> Result<Vec<Used>, Error> {
-        let mut state = self.load(session)?.state;
+        self.used_until_now(self.load(session)?.state, prices)
+    }
+
+    /// What was used in a session: by each run, and beside them.
+    pub(crate) fn used_of(&self, state: State) -> Result<Vec<(Option<RunRow>, Sum)>, Error> {
+        let used = self.used_until_now(state, &*self.prices()?)?;
+        Ok(used.into_iter().map(|used| (used.run, used.sum)).collect())
+    }
+
+    fn used_until_now(&self, mut state: State, prices: &Prices) -> Result<Vec<Used>, Error> {
+        let session = state.session_id;
         let before = self.spent_before(&state)?;
         state.cost.used_micros = state.cost.used_micros.saturating_sub(before);
         let runs = self.items(session, List::Runs)?;

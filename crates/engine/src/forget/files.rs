@@ -5,6 +5,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::RunId;
+use segno_core::SessionId;
 use segno_redact::forget::Forget;
 use segno_redact::forget::Secret;
 
@@ -48,6 +49,12 @@ impl Engine {
                         findings.files.push(FoundFile { path: dir, remedy: Remedy::Removed });
                     }
                 }
+                // What was folded of its past has its words, as long as it has any.
+                let has_words =
+                    |id: &SessionId| findings.sessions.iter().any(|found| found.session_id == *id);
+                let past = wish.session.filter(has_words).and_then(|session| self.past_file(session));
+                let past = past.filter(|path| path.is_file());
+                findings.files.extend(past.map(|path| FoundFile { path, remedy: Remedy::Removed }));
                 findings.beyond(wish.locations.backups.clone(), "copies of the store");
                 findings.beyond(
                     wish.locations.archive.clone(),

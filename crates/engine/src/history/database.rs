@@ -36,15 +36,8 @@ impl ImportRun<'_> {
             (stat.size, stat.modified_ns) = (stat.size + log.size, stat.modified_ns.max(log.modified_ns));
         }
         let name = path.to_string_lossy().into_owned();
-        let of_stat = |stat: &Stat| FileNote {
-            device: stat.device,
-            inode: stat.inode,
-            size: stat.size,
-            modified_ns: stat.modified_ns,
-            ..FileNote::default()
-        };
         import.files += 1;
-        if self.index.file(agent, &name)?.is_some_and(|note| note == of_stat(&stat)) {
+        if self.index.file(agent, &name)?.is_some_and(|note| note == stat.note()) {
             import.unchanged += 1;
             return Ok(());
         }
@@ -102,7 +95,7 @@ impl ImportRun<'_> {
         }
         import.bytes += size;
         progress(Progress { agent, done: of, of, bytes: size, of_bytes: size });
-        self.index.note_file(agent, &name, &of_stat(&stat))?;
+        self.index.note_file(agent, &name, &stat.note())?;
         Ok(())
     }
 }

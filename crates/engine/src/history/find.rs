@@ -8,6 +8,7 @@ use segno_agents::ConversationLog;
 use segno_agents::Keeping;
 use segno_agents::Lineage;
 use segno_agents::LogLocation;
+use segno_store::index::FileNote;
 
 use super::lines;
 use crate::Engine;
@@ -52,6 +53,17 @@ impl Stat {
             modified_ns,
             born_ns: born.map_or(modified_ns, |at| i64::try_from(at.as_nanos()).unwrap_or(modified_ns)),
         })
+    }
+
+    /// What is kept of a file to know it again while it does not change.
+    pub(super) fn note(&self) -> FileNote {
+        FileNote {
+            device: self.device,
+            inode: self.inode,
+            size: self.size,
+            modified_ns: self.modified_ns,
+            ..FileNote::default()
+        }
     }
 }
 

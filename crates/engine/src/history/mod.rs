@@ -454,13 +454,10 @@ fn take_file(
     let used = Used::of(part.used, before.beside());
     let note = FileNote {
         conversation: conversation.to_owned(),
-        device: file.stat.device,
-        inode: file.stat.inode,
-        size: file.stat.size,
-        modified_ns: file.stat.modified_ns,
         offset: shape.end,
         hash,
         used: serde_json::to_string(&used).unwrap_or_default(),
+        ..file.stat.note()
     };
     Ok((note, part.total))
 }

@@ -224,14 +224,7 @@ impl ImportRun<'_> {
         let Some(stat) = Stat::of(&list) else { return Ok(()) };
         let left: HashSet<String> = left(agent, &location, &root).into_keys().collect();
         let name = list.to_string_lossy().into_owned();
-        let mark = segno_store::index::FileNote {
-            device: stat.device,
-            inode: stat.inode,
-            size: stat.size,
-            modified_ns: stat.modified_ns,
-            used: left.len().to_string(),
-            ..Default::default()
-        };
+        let mark = segno_store::index::FileNote { used: left.len().to_string(), ..stat.note() };
         if self.index.file(agent, &name)?.as_ref() == Some(&mark) {
             return Ok(());
         }

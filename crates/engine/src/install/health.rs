@@ -3,18 +3,17 @@
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_agents::watching::Form;
 use segno_agents::watching::MARK;
 use segno_agents::watching::Plugins;
 use segno_agents::watching::Runs;
 use segno_agents::watching::Standing;
 use segno_agents::watching::Watching;
-use segno_files::Links;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::InstallError;
 use super::Installer;
-use super::LARGEST;
 use super::Scope;
 use super::watching;
 
@@ -74,6 +73,7 @@ impl Installer {
                 other.display()
             ));
         }
+        problems.extend(here.plugin_problem(agent));
         problems.extend(here.kept_from_running(agent, &settings, project));
         problems.extend(here.plugin_too(agent));
         Some(Health { agent: agent.to_owned(), settings, problems })
@@ -82,6 +82,22 @@ impl Installer {
     fn is_noted(&self, agent: &str, path: &Path) -> bool {
         let target = self.target(path).unwrap_or_else(|_| path.to_owned());
         super::record::path(&self.state, agent, &target).exists()
+    }
+
+    /// Settings may name a plug-in that is not there any more.
+    fn plugin_problem(&self, agent: &str) -> Option<String> {
+        if !matches!(watching(agent).ok()?.form, Form::Plugin) {
+            return None;
+        }
+        let path = self.plugin_path();
+        let user = Self { scope: Scope::User, ..self.clone() };
+        let what = match user.read(&path) {
+            Ok(Some(text)) if text == self.plugin_text(agent) => return None,
+            Ok(Some(_)) => "was changed, or is of another version".to_owned(),
+            Ok(None) => "is not there, and nothing is recorded".to_owned(),
+            Err(why) => format!("cannot be read ({why})"),
+        };
+        Some(format!("its plug-in {} {what}; segno init repairs it", path.display()))
     }
 
     /// What keeps an agent from running hooks that are there.
@@ -111,7 +127,7 @@ impl Installer {
                 let off = files.iter().find(lists)?;
                 Some(format!("switched off: they are among {object}.disabled in {}", off.display()))
             }
-            Runs::Trusted { config, how } => self.distrusted(&watching, settings, config, how),
+            Runs::Trusted { config, how } => self.distrusted(agent, &watching, settings, config, how),
         }
     }
 
@@ -150,12 +166,26 @@ impl Installer {
     }
 
     /// Such an agent runs no hook that a person has not looked at, and notes in its own configuration which were.
-    fn distrusted(&self, watching: &Watching, settings: &Path, config: &str, how: &str) -> Option<String> {
+    fn distrusted(
+        &self,
+        agent: &str,
+        watching: &Watching,
+        settings: &Path,
+        config: &str,
+        how: &str,
+    ) -> Option<String> {
         let user = Self { scope: Scope::User, ..self.clone() };
         let path = user.folder(watching).ok()?.join(config);
-        let bytes = segno_files::read_bounded(&path, LARGEST, Links::Follow).ok().flatten();
-        let text = String::from_utf8(bytes.unwrap_or_default()).ok()?;
-        let noted: toml::Table = toml::from_str(&text).ok()?;
+        let unknown =
+            |why: String| Some(format!("whether they are trusted is not known: its {config} {why}"));
+        let text = match user.read(&path) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(why) => return unknown(format!("cannot be read ({why})")),
+        };
+        let noted = match toml::from_str::<toml::Table>(text.trim_start_matches('\u{feff}')) {
+            Ok(noted) => noted,
+            Err(why) => return unknown(format!("is no TOML ({})", why.message())),
+        };
         let hooks = noted.get("hooks").and_then(toml::Value::as_table);
         if noted.get("features").and_then(|features| features.get("hooks")).and_then(toml::Value::as_bool)
             == Some(false)
@@ -163,14 +193,42 @@ impl Installer {
             return Some(format!("switched off: features.hooks is false in its {config}"));
         }
         let state = hooks.and_then(|hooks| hooks.get("state")).and_then(toml::Value::as_table);
+        // An entry names the file, the event and which hook of it is meant. What its hash is taken of only the agent knows.
         let file = settings.to_string_lossy();
-        let is_trusted = state.is_some_and(|state| {
+        let entries = |event: &str| {
+            let of_event = format!("{file}:{}:", snake_case(event));
             state
-                .iter()
-                .any(|(key, entry)| key.contains(file.as_ref()) && entry.get("trusted_hash").is_some())
-        });
-        (!is_trusted).then(|| format!("installed, not yet trusted: {how} and look at them once"))
+                .into_iter()
+                .flatten()
+                .filter(move |(key, _)| key.contains(&of_event))
+                .map(|(_, entry)| entry)
+        };
+        let mut events = self.hooks(agent).ok()?.events();
+        let all = events.len();
+        if let Some(off) = events.iter().find(|event| {
+            entries(event).any(|entry| entry.get("enabled").and_then(toml::Value::as_bool) == Some(false))
+        }) {
+            return Some(format!("switched off: its {config} has one of {off} that is not enabled"));
+        }
+        events.retain(|event| !entries(event).any(|entry| entry.get("trusted_hash").is_some()));
+        match events.len() {
+            0 => None,
+            left if left == all => Some(format!("installed, not yet trusted: {how} and look at them once")),
+            _ => Some(format!("not yet trusted: {}; {how} and look at them once", events.join(", "))),
+        }
     }
+}
+
+/// `PreToolUse` as `pre_tool_use`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// Whether a plug-in, by its name and its marketplace, is ours.

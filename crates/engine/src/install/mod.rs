@@ -39,6 +39,12 @@ const NPM_SETTINGS: &str = ".npmrc";
 const NPM_TEXT: &str = "# Made by `segno init`: with a plug-in opencode waits for a package of its own at each start.\n\
                         # Without a network this keeps it from trying for minutes.\nfetch-retries=0\n";
 
+/// Where opencode has what belongs to a project, if it has anything.
+const OPENCODE_FOLDER: &str = ".opencode";
+/// What nothing of ours can keep from happening.
+const WAITS: &str = "without a network opencode waits for more than a minute at each start in a project with a .opencode folder; \
+                     the line fetch-retries=0 in ~/.npmrc, or in .npmrc in that folder, keeps it from that";
+
 /// What agents of all vendors read of a project.
 const AGENTS_MD: &str = "AGENTS.md";
 /// Whose files those of the plug-in directory are said to be.
@@ -226,15 +232,27 @@ impl Installer {
         for target in self.targets(agent)? {
             self.plan_out(&mut plan, &target)?;
         }
-        let beside = plan.files.iter().find_map(|file| file.record.as_ref()?.beside.clone());
+        let is_plugin = matches!(watching(agent)?.form, Form::Plugin);
+        let noted = plan.files.iter().find_map(|file| file.record.as_ref()?.beside.clone());
+        let beside = if is_plugin { noted.or(self.npm_settings(&plan)?) } else { noted };
         if let Some(path) = beside {
             let before = self.read(&path)?;
             // Whoever wrote into it since keeps it.
             let after = before.clone().filter(|text| text != NPM_TEXT);
             plan.files.push(FilePlan { path, before, after, record: None, record_path: None });
         }
+        for (_, other) in record::of_agent(&self.state, agent) {
+            let is_elsewhere = !plan.files.iter().any(|file| file.path == other.path);
+            if is_elsewhere && other.kind == record::Kind::Shared && other.path.exists() {
+                plan.notices.push(format!(
+                    "{} has something of segno too: it was put there from another place, or with another {}",
+                    other.path.display(),
+                    watching(agent)?.variable
+                ));
+            }
+        }
         let own = plan.files.first().and_then(|file| file.record_path.clone()).unwrap_or_default();
-        if matches!(watching(agent)?.form, Form::Plugin) && !record::others(&self.state, &own, agent) {
+        if is_plugin && !record::others(&self.state, &own, agent) {
             let path = self.plugin_path();
             let before = self.read(&path)?;
             plan.files.push(FilePlan { path, before, after: None, record: None, record_path: None });
@@ -349,19 +367,55 @@ impl Installer {
         })
     }
 
+    /// The settings of npm beside a configuration of opencode that is ours to touch: it looks for packages in each folder with
+    /// such a configuration, but reads settings only there and in the person's home.
+    fn npm_settings(&self, plan: &Plan) -> Result<Option<PathBuf>, InstallError> {
+        let folder = match &self.scope {
+            Scope::User => plan.path.parent().map(Path::to_owned),
+            Scope::Project(root) => {
+                let folder = self.target(&root.join(OPENCODE_FOLDER))?;
+                let is_made =
+                    plan.files.iter().any(|file| file.path.starts_with(&folder) && file.after.is_some());
+                (is_made || folder.is_dir()).then_some(folder)
+            }
+        };
+        Ok(folder.map(|folder| folder.join(NPM_SETTINGS)))
+    }
+
+    /// Whether the person has said how often npm tries: then no start of opencode waits longer than they want.
+    fn retries_are_set(&self) -> bool {
+        let Some(home) = self.variables.get("HOME") else { return false };
+        let user = Self { scope: Scope::User, ..self.clone() };
+        let text = user.read(&Path::new(home).join(NPM_SETTINGS)).ok().flatten().unwrap_or_default();
+        text.lines().any(|line| line.trim_start().starts_with("fetch-retries"))
+    }
+
+    /// The plug-in of an agent that has plug-ins instead of hooks.
+    fn plugin_text(&self, agent: &str) -> String {
+        let words: Vec<String> = MARK.split(' ').map(ToOwned::to_owned).collect();
+        opencode::watching_plugin(&[vec![self.program.clone()], words, vec![agent.to_owned()]].concat())
+    }
+
     fn plugin_path(&self) -> PathBuf {
         self.data.join(PLUGIN)
     }
 
     fn plan_plugin(&self, plan: &mut Plan) -> Result<(), InstallError> {
-        let words: Vec<String> = MARK.split(' ').map(ToOwned::to_owned).collect();
-        let command = [vec![self.program.clone()], words, vec![plan.agent.clone()]].concat();
         let path = self.plugin_path();
         let before = self.read(&path)?;
-        let after = Some(opencode::watching_plugin(&command));
+        let after = Some(self.plugin_text(&plan.agent));
         plan.files.push(FilePlan { path, before, after, record: None, record_path: None });
-        let Some(folder) = plan.path.parent().filter(|_| self.scope == Scope::User) else { return Ok(()) };
-        let path = folder.join(NPM_SETTINGS);
+        if !self.retries_are_set() {
+            plan.notices.push(WAITS.to_owned());
+        }
+        if let Scope::Project(_) = self.scope {
+            plan.notices.push(format!(
+                "{} names {}, which is there for you on this machine only",
+                plan.path.display(),
+                self.plugin_path().display()
+            ));
+        }
+        let Some(path) = self.npm_settings(plan)? else { return Ok(()) };
         let before = self.read(&path)?;
         let is_ours = before.as_deref().is_none_or(|text| text == NPM_TEXT);
         if let Some(record) = plan.files.first_mut().and_then(|file| file.record.as_mut()) {
@@ -413,6 +467,13 @@ impl Installer {
         if meta.mode() & 0o222 == 0 {
             let hint = format!("chmod u+w {}   (then again)", path.display());
             return Err(failed(path, "it is read-only", &hint));
+        }
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            return Err(failed(
+                path,
+                format!("it belongs to another user (uid {}), who could not read it afterwards", meta.uid()),
+                "run segno as that user",
+            ));
         }
         if meta.nlink() > 1 {
             return Err(failed(

@@ -144,6 +144,7 @@ impl Installer {
                 check_toml(&target.path, &text, block)?;
                 let base = self.without_ours(&file, target)?;
                 let installed = block.put_in(base.as_deref().unwrap_or_default());
+                check_toml_result(&target.path, &installed.text, &self.program)?;
                 (block.standing(&text), (base, Ok(installed)))
             }
             Content::Whole(ours) => {
@@ -274,6 +275,25 @@ fn check_toml(path: &Path, text: &str, block: &Block) -> Result<(), InstallError
         Some(_) => Err(failed(path, "it has an mcp_servers.segno of its own", "take that out first")),
         None => Ok(()),
     }
+}
+
+/// Lines at the end of a text mean what stands before them lets them mean: an inline table, for one, cannot be added to.
+fn check_toml_result(path: &Path, text: &str, program: &str) -> Result<(), InstallError> {
+    if path.extension().is_none_or(|extension| extension != "toml") {
+        return Ok(());
+    }
+    let table = toml::from_str::<toml::Table>(text.trim_start_matches('\u{feff}'));
+    let is_there = table.as_ref().is_ok_and(|table| {
+        table.get("mcp_servers").and_then(|servers| servers.get("segno")?.get("command")?.as_str())
+            == Some(program)
+    });
+    if is_there {
+        return Ok(());
+    }
+    let why = "a server cannot be added at its end, for its mcp_servers is one value";
+    let program = serde_json::Value::from(program);
+    let hint = format!("add this to it by hand: segno = {{ command = {program}, args = [\"mcp\"] }}");
+    Err(failed(path, why, &hint))
 }
 
 fn theirs(path: &Path, name: &str) -> String {

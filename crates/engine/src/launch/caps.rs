@@ -149,6 +149,16 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Refuses to start anything in a session that has used up a cap, for a face that starts it elsewhere.
+    ///
+    /// # Errors
+    /// If it has.
+    pub fn refuse_used_up(&self, state: &State) -> Result<(), Error> {
+        check_caps(state)
+    }
+}
+
 fn check_caps(state: &State) -> Result<(), Error> {
     check_budgets(state.session_id, &state.budget, &state.cost)
 }

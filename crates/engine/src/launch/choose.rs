@@ -99,8 +99,10 @@ impl LaunchSettings {
         match segno_agents::by_name(name).filter(|_| segno_agents::CODING.contains(&name.as_str())) {
             Some(agent) => Ok((name.clone(), agent, settings)),
             None => {
-                let coding = segno_agents::CODING.iter().map(|name| (*name).to_owned());
-                let known = coding.chain(self.agents.keys().cloned()).collect();
+                // The settings may have words for one that is known anyway.
+                let coding = || segno_agents::CODING.iter();
+                let own = self.agents.keys().filter(|own| coding().all(|name| name != own));
+                let known = coding().map(|name| (*name).to_owned()).chain(own.cloned()).collect();
                 Err(Error::UnknownAgent { name: name.clone(), known })
             }
         }

@@ -21,6 +21,7 @@ pub use plan::Intent;
 pub use plan::Launch;
 pub use plan::RunIn;
 pub use session::project_at;
+pub(crate) use session::topic_of;
 pub use settings::AgentSettings;
 pub use settings::Common;
 pub use settings::LaunchSettings;

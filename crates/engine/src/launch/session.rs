@@ -236,12 +236,20 @@ impl Engine {
 
     /// The first line of the first text that has one, as a topic.
     pub(crate) fn topic_of<'a>(&self, texts: impl IntoIterator<Item = Option<&'a str>>) -> Option<String> {
-        let first = texts.into_iter().flatten().find_map(first_line)?;
-        // A secret that is cut in two is not recognised any more.
-        let clean = self.redactor().text(&first).into_owned();
-        let clean: String = clean.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Some(segno_core::text::shorten(clean.trim(), 80)).filter(|topic| !topic.is_empty())
+        topic_of(&self.redactor(), texts)
     }
+}
+
+/// The first line of the first text that has one, as a topic.
+pub(crate) fn topic_of<'a>(
+    redactor: &segno_redact::Redactor,
+    texts: impl IntoIterator<Item = Option<&'a str>>,
+) -> Option<String> {
+    let first = texts.into_iter().flatten().find_map(first_line)?;
+    // A secret that is cut in two is not recognised any more.
+    let clean = redactor.text(&first).into_owned();
+    let clean: String = clean.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Some(segno_core::text::shorten(clean.trim(), 80)).filter(|topic| !topic.is_empty())
 }
 
 /// The first line with something on it, without the marks of a heading.

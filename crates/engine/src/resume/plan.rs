@@ -99,7 +99,7 @@ pub struct Resumption {
 
 impl Engine {
     /// Makes a session ready to go on. Nothing is decided before what still lives is stopped and all it said is
-    /// recorded.
+    /// recorded. `is_there` answers whether the agent of a name can be started.
     ///
     /// # Errors
     /// If it cannot go on, or not like this. Nothing is changed then, but that a lost agent may have been stopped.
@@ -108,6 +108,7 @@ impl Engine {
         session: SessionId,
         wish: &ResumeWish,
         frontend: &dyn Frontend,
+        is_there: &dyn Fn(&str) -> Result<(), Error>,
     ) -> Result<Resumption, Error> {
         self.settle_session(session)?;
         let state = self.load(session)?.state;
@@ -124,6 +125,8 @@ impl Engine {
         if state.status == Status::Interrupted && wish.is_plain() && has_finished(&state) {
             return self.finish_meanwhile(&state);
         }
+        // An agent that cannot be started is said before anything is recorded or brought back for it.
+        name.as_deref().map_or(Ok(()), is_there)?;
         let mut restored = Vec::new();
         let branch = self.settle_branch(&state, wish.branch)?;
         if name.is_some() || recovery != Recovery::Live || wish.branch != BranchWish::Same {

@@ -79,6 +79,7 @@ impl Engine {
         if let Some(waits) = &self.options.at_start {
             waits.begun();
         }
+        own.read_anew();
         let open = self.open_run(Opening::found(own)?, acted.state, driver.epoch(), feed);
         let mut running = Running::new(&driver, open, tree, member, stop);
         // The time that it may take began when it did.

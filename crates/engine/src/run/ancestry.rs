@@ -101,8 +101,13 @@ fn runs_server(above: &[u32]) -> bool {
         .any(|pid: u32| tree::parent_of(pid).is_some_and(|parent| above.contains(&parent)) && is_server(pid))
 }
 
-fn own_program() -> Option<(u64, u64)> {
-    std::fs::metadata("/proc/self/exe").ok().map(|meta| (meta.dev(), meta.ino()))
+pub(super) fn own_program() -> Option<(u64, u64)> {
+    program_of(std::process::id())
+}
+
+/// The file of the program that a process runs.
+pub(super) fn program_of(pid: u32) -> Option<(u64, u64)> {
+    std::fs::metadata(format!("/proc/{pid}/exe")).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// Whether a process was given the variables of a run.
@@ -116,9 +121,8 @@ pub(crate) fn is_marked(pid: u32) -> bool {
 
 /// Whether a process is this program: only drivers have children that run it again.
 fn is_driver(pid: u32, own: Option<(u64, u64)>) -> bool {
-    let path = format!("/proc/{pid}/exe");
-    let same = std::fs::metadata(&path).is_ok_and(|meta| Some((meta.dev(), meta.ino())) == own);
-    let named = std::fs::read_link(&path).is_ok_and(|exe| {
+    let same = program_of(pid).is_some_and(|program| Some(program) == own);
+    let named = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| {
         let name = Path::new(&exe).file_name().map(OsStrExt::as_bytes).unwrap_or_default();
         name == b"segno" || name == b"segno (deleted)"
     });

@@ -11,6 +11,8 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::CheckpointReason;
+use segno_core::event::PauseReason;
+use segno_core::state::OpenRequest;
 
 use super::Limits;
 use super::Request;
@@ -127,11 +129,7 @@ impl Engine {
     fn obey(&self, session: SessionId, cause: &Cause, acting: Acting) -> Result<String, Error> {
         let reason = cause.text();
         let state = self.store().load(session)?.state;
-        let mut commands: Vec<Command> = state
-            .requests
-            .iter()
-            .map(|open| Command::AnswerRequest { request: open.seq, obeyed: true, details: None })
-            .collect();
+        let mut commands = obeyed(&state);
         let end = RunEnd {
             outcome: OutcomeKind::Stopped,
             reason: &reason,
@@ -151,7 +149,53 @@ impl Engine {
     }
 }
 
+/// What becomes of the session of a watched agent that came to its end by itself: what somebody asked for, or else it waits.
+pub(crate) fn after_watched(state: &State) -> Vec<Command> {
+    let cause = state.requests.first().cloned().map(Cause::Request);
+    let mut commands = obeyed(state);
+    let end = RunEnd {
+        outcome: OutcomeKind::Completed,
+        reason: "",
+        exit_code: None,
+        exit_signal: None,
+        cause: cause.as_ref(),
+        asked: None,
+        completes: false,
+        pauses: true,
+        in_loop: false,
+    };
+    let ends = session_after(state.status, &end).map(|command| match command {
+        Command::Pause { reason: reason @ PauseReason::Ended, .. } => {
+            Command::Pause { reason, details: None }
+        }
+        other => other,
+    });
+    commands.extend(ends);
+    commands
+}
+
+/// That all that was asked for is done.
+fn obeyed(state: &State) -> Vec<Command> {
+    state.requests.iter().map(answered).collect()
+}
+
+fn answered(open: &OpenRequest) -> Command {
+    Command::AnswerRequest { request: open.seq, obeyed: true, details: None }
+}
+
 impl Engine {
+    /// A turn of a watched agent is over, and so is what only that was to be ended for: what its person asks it next is
+    /// another matter.
+    pub(crate) fn answer_stops(&self, session: SessionId, at: &At) -> Result<(), Error> {
+        let state = self.store().load(session)?.state;
+        let stops = state.requests.iter().filter(|open| open.request.ends_the_run_only());
+        let commands: Vec<Command> = stops.map(answered).collect();
+        if !commands.is_empty() {
+            self.act_as(session, commands, Acting::step(at))?;
+        }
+        Ok(())
+    }
+
     /// Notes the branch that the project's repository is on, if it is another one than was known. Only while somebody
     /// drives: afterwards a person may be anywhere.
     pub(super) fn note_branch(&self, state: &State, at: &At) {

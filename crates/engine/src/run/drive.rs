@@ -21,6 +21,7 @@ use super::interactive;
 use super::open::Begun;
 use super::open::OpenRun;
 use super::open::Opening;
+use super::pace::Pace;
 use super::permission::Asking;
 use super::raw::RawTail;
 use super::resources::Resources;
@@ -213,6 +214,7 @@ pub(super) struct Running<'a> {
     pub(super) given: u64,
     /// How far the output was read at each of the last looks.
     pub(super) marks: Marks,
+    pub(super) pace: Pace,
 }
 
 impl<'a> Running<'a> {
@@ -244,6 +246,7 @@ impl<'a> Running<'a> {
             behind: None,
             given: 0,
             marks: Marks::default(),
+            pace: Pace::default(),
         }
     }
 }

@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use segno_core::Command;
 use segno_core::SessionId;
+use segno_core::State;
 use segno_core::UserKey;
 use segno_core::event::Request;
 
 use super::living_agent;
+use super::watched::WatchedStanding;
 use crate::Acted;
 use crate::Engine;
 use crate::Error;
@@ -36,6 +38,18 @@ pub enum EndedRun {
     Asked(Box<Acted>),
 }
 
+/// Why the agent of a watched session is left alone.
+fn not_ours(state: &State, standing: WatchedStanding) -> Error {
+    let (agent, pid) = state.run.as_ref().map_or(("its agent", 0), |run| (run.agent.as_str(), run.pid));
+    let waits = match standing {
+        WatchedStanding::Works => "",
+        WatchedStanding::Waits | WatchedStanding::Left => ", and waits there",
+    };
+    Error::NoRun(format!(
+        "segno did not start {agent} (pid {pid}) and does not end it: it runs in a terminal of its own{waits}"
+    ))
+}
+
 impl Engine {
     /// Ends the run of a session, or asks whoever drives it to do so.
     ///
@@ -60,6 +74,10 @@ impl Engine {
             }
             return Ok(EndedRun::Undriven(ended));
         }
+        match (self.watched_standing(session), how) {
+            (None, _) | (Some(WatchedStanding::Works), Ending::Stop) => {}
+            (Some(standing), _) => return Err(not_ours(&state, standing)),
+        }
         let request = match how {
             Ending::Stop => Request::Stop,
             Ending::Kill => Request::Kill,
@@ -70,6 +88,11 @@ impl Engine {
             self.kill_run(&state);
         }
         Ok(EndedRun::Asked(Box::new(acted)))
+    }
+
+    /// Whether the agent of a session was started by somebody else, and only its hooks tell of it.
+    pub fn is_watched(&self, session: SessionId) -> bool {
+        self.watched_standing(session).is_some()
     }
 
     /// Waits until nobody drives a session any more, at most so long; false if somebody still does.

@@ -27,6 +27,7 @@ pub(crate) mod log_find;
 mod log_helpers;
 mod log_tail;
 mod open;
+mod pace;
 pub mod permission;
 mod program;
 mod proof;
@@ -52,6 +53,7 @@ pub const HOOK: &str = "SEGNO_HOOK";
 
 pub use adopt::living_agent;
 pub use capture_process::keep_output;
+pub(crate) use checkpoint::after_watched;
 pub use end_run::EndedRun;
 pub use end_run::Ending;
 pub use feed::Feed;

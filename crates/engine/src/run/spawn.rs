@@ -182,9 +182,7 @@ pub(super) fn spawn(
     if hook_server.is_some() {
         command.env(super::hook_server::VARIABLE, capture.dir().join(super::hook_server::NAME));
     }
-    // Orphans of the agent come to us, so that none gets away and none stays a zombie.
-    let adopts =
-        request.sole_process && rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok();
+    let adopts = request.sole_process && tree::adopt_orphans();
     crate::fault::moment("made");
     let spawned = command.spawn();
     crate::fault::moment("spawned");

@@ -5,6 +5,7 @@
 //! in the environment that children inherit.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +20,12 @@ use crate::life::Life;
 /// The variable that marks the processes of a run: the ids of all runs that it is part of, joined by `:`. An agent
 /// that runs segno itself has descendants of two.
 pub const MARK: &str = "SEGNO_TREE";
+
+/// Has orphans of what this process starts come to it, so that none gets away and none stays a zombie. For a process that
+/// does nothing else meanwhile; false if the system cannot do it.
+pub fn adopt_orphans() -> bool {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok()
+}
 
 /// How often a sweep looks before it gives up on processes that cannot be killed.
 const LOOKS: u32 = 400;
@@ -148,12 +155,14 @@ impl Tree {
                 break;
             }
         }
-        for process in processes {
+        for process in &processes {
             let pid = process.member.pid;
             if pid != own && (below.contains(&pid) || is_marked(pid, &self.run)) {
                 found.insert(process.member);
             }
         }
+        let apart = apart(&processes, &found);
+        found.retain(|member| !apart.contains(&member.pid));
         found
     }
 
@@ -182,7 +191,7 @@ impl Tree {
         for _ in 0..LOOKS {
             // Who is there is asked first: those that the group ends are counted and waited for like the others.
             let members = self.members();
-            if let Some(cgroup) = &self.cgroup {
+            if let Some(cgroup) = self.cgroup.as_ref().filter(|cgroup| releases_background(cgroup)) {
                 // One write ends the whole group at once, forks in flight included.
                 let _ = std::fs::write(cgroup.join("cgroup.kill"), "1");
             }
@@ -266,6 +275,58 @@ impl Member {
     pub fn is_alive(self) -> bool {
         self.life().may_live()
     }
+}
+
+/// The flags of this program's own runs in the background.
+const BACKGROUND: [&[u8]; 2] = [b"--tell", b"--background"];
+
+/// Whether a process is this program with a run of its own in the background: that has a session, a driver and caps, is
+/// listed, and can be stopped there. Its end is not that of whoever began it.
+fn is_background_run(pid: u32) -> bool {
+    let own = super::ancestry::own_program();
+    let Ok(line) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let words = line.split(|byte| *byte == 0).skip(1);
+    // What stands behind this belongs to the agent that it runs.
+    let mut words = words.take_while(|word| *word != b"--");
+    // The program is told by its file, not by its name, which anybody can take.
+    words.any(|word| BACKGROUND.contains(&word)) && own.is_some() && super::ancestry::program_of(pid) == own
+}
+
+/// Of the processes found, those of other runs that were begun in the background, and everything below them.
+fn apart(processes: &[Process], found: &BTreeSet<Member>) -> BTreeSet<u32> {
+    let own = std::process::id();
+    let mut apart: BTreeSet<u32> =
+        found.iter().map(|member| member.pid).filter(|pid| *pid != own && is_background_run(*pid)).collect();
+    loop {
+        let before = apart.len();
+        for process in processes {
+            if apart.contains(&process.parent) {
+                apart.insert(process.member.pid);
+            }
+        }
+        if apart.len() == before {
+            return apart;
+        }
+    }
+}
+
+/// Takes runs in the background out of a control group that is about to be ended. False if one stays in it.
+fn releases_background(cgroup: &Path) -> bool {
+    let inside = || -> BTreeSet<u32> {
+        let listed = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+        let listed: BTreeSet<u32> = listed.lines().filter_map(|pid| pid.parse().ok()).collect();
+        let processes = processes();
+        let members = processes.iter().map(|process| process.member);
+        apart(&processes, &members.filter(|member| listed.contains(&member.pid)).collect())
+            .intersection(&listed)
+            .copied()
+            .collect()
+    };
+    let Some(above) = cgroup.parent() else { return inside().is_empty() };
+    for pid in inside() {
+        super::cgroup::enter(above, pid);
+    }
+    inside().is_empty()
 }
 
 /// A pid as the system wants it.

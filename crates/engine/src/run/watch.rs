@@ -31,6 +31,8 @@ use crate::Error;
 
 /// How long the loop rests when there is nothing to read. The agent's end wakes it at once.
 pub(crate) const REST: Duration = Duration::from_millis(15);
+/// How long it rests at most while others write: what else it looks after comes as often.
+const LONG_REST: Duration = Duration::from_millis(60);
 /// How long it waits before it tries again to write to a store that could not take it.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 /// How often it looks for orphans that have ended, and whether what is printed is kept.
@@ -126,14 +128,15 @@ impl Running<'_> {
     }
 
     fn rest(&self) {
+        let rest = self.pace.left(Instant::now()).clamp(REST, LONG_REST);
         match &self.exit {
             Some(exit) => {
                 let mut fds =
                     [rustix::event::PollFd::from_borrowed_fd(exit.as_fd(), rustix::event::PollFlags::IN)];
-                let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: REST.subsec_nanos().into() };
+                let patience = rustix::event::Timespec { tv_sec: 0, tv_nsec: rest.subsec_nanos().into() };
                 let _ = rustix::event::poll(&mut fds, Some(&patience));
             }
-            None => std::thread::sleep(REST),
+            None => std::thread::sleep(rest),
         }
     }
 
@@ -235,15 +238,25 @@ impl Running<'_> {
         {
             return false;
         }
-        // One lot is made ready while the one before is being written, and no more.
-        let ready = self.behind.is_none() && !self.open.recorder.has_pending();
-        if ready || !self.open.recorder.is_behind() {
+        let is_behind = self.open.recorder.is_behind();
+        if !is_behind && self.keeps_pace() && !self.pace.left(Instant::now()).is_zero() {
+            return false;
+        }
+        // One lot is made ready while the one before is being written, and no more; none if others want to write too.
+        let ready = self.behind.is_none()
+            && !self.open.recorder.has_pending()
+            && !(self.keeps_pace() && self.pace.is_slow());
+        if ready || !is_behind {
             self.read_capture(inputs);
         }
         if self.open.recorder.waits_for_answer() {
             return true;
         }
         let read = self.open.recorder.is_behind();
+        if is_behind {
+            let waited = self.open.recorder.engine.store().waited();
+            self.pace.given(Instant::now(), waited);
+        }
         // What is held back is not given to the store, nor is anything of the log beside it.
         let in_hand = match self.open.log.holds() {
             true => 0,
@@ -259,6 +272,12 @@ impl Running<'_> {
         }
         self.given = if ahead { in_hand } else { 0 };
         read && ahead
+    }
+
+    /// Whether what the agent prints may gather for a moment. Where it asks about its calls in what it prints, it waits for
+    /// an answer.
+    fn keeps_pace(&self) -> bool {
+        self.asking.is_none()
     }
 
     /// True if there was something new.

@@ -193,9 +193,10 @@ impl Engine {
 }
 
 impl OwnCapture {
-    /// In the end the log of a watched run is read from its beginning: what it used altogether is a sum over all of it.
+    /// Whoever brings a run to its end, or goes on with one that another driver left, reads the agent's own log from its
+    /// beginning: what it used altogether is a sum over all of it. What was recorded before is recorded once.
     pub(super) fn read_anew(&self) {
-        if self.note.watched {
+        if self.note.interactive.is_some() {
             let _ = std::fs::remove_file(self.dir.join(capture::JOURNALED));
         }
     }

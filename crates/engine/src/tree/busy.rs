@@ -68,6 +68,8 @@ impl Engine {
             };
             match run {
                 Some(run) => beside.push(HeldAgent { session: *session, run }),
+                // Nobody can make that agent wait. It is told that only the person may do this, and what to type.
+                None if self.only_keeps(*session, lease)? && !self.is_below_an_agent()? => {}
                 None if *session == state.session_id => {
                     return Err(segno_store::Error::Held(Box::new(lease.clone())).into());
                 }
@@ -95,6 +97,15 @@ impl Engine {
             }
             _ => Ok(beside),
         }
+    }
+
+    /// Whether the holder of a session merely keeps it for an agent, and runs none itself.
+    fn only_keeps(&self, session: SessionId, lease: &segno_store::Lease) -> Result<bool, Error> {
+        if lease.holder.what != crate::lease::KEEPER {
+            return Ok(false);
+        }
+        let state = self.store().load(session)?.state;
+        Ok(!state.run.as_ref().is_some_and(|run| run.is_running()))
     }
 
     /// The run of a driven session, if its agent waits or can be made to wait before its next call.

@@ -96,7 +96,7 @@ impl Engine {
         let begins = facts.iter().any(|fact| matches!(fact, Fact::ToolStarted { write_ahead: true, .. }));
         let options = self.options.tree.as_ref().filter(|_| begins)?;
         let root = Path::new(&state.project.path).canonicalize().ok()?;
-        let shadow = ShadowDirectory::find(options, &root, state).ok()?.shadow;
+        let shadow = ShadowDirectory::find(options, &root, Some(state.session_id)).ok()?.shadow;
         // Nobody ever went back here.
         let file = File::open(lock_of(&shadow)).ok()?;
         if !wait_for_lock(HOLD, || file.try_lock_shared()).ok()? {

@@ -36,6 +36,7 @@ pub(crate) use snapshot::mark;
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_core::SessionId;
 use segno_core::State;
 use segno_workspace::Workspace;
 use serde::Deserialize;
@@ -132,16 +133,25 @@ impl Engine {
         state: &State,
         cancel: Option<std::sync::Arc<std::sync::atomic::AtomicBool>>,
     ) -> Result<Workspace, Error> {
+        self.workspace_at(Path::new(&state.project.path), Some(state.session_id), cancel)
+    }
+
+    /// The tree at a path, for a session or for none.
+    pub(crate) fn workspace_at(
+        &self,
+        root: &Path,
+        session: Option<SessionId>,
+        cancel: Option<std::sync::Arc<std::sync::atomic::AtomicBool>>,
+    ) -> Result<Workspace, Error> {
         let options = self.tree_options()?;
-        let root = PathBuf::from(&state.project.path);
-        let root = root.canonicalize().map_err(|why| Error::file(&root, why))?;
+        let root = root.canonicalize().map_err(|why| Error::file(root, why))?;
         let git = options.git.clone().ok_or_else(|| {
             Error::NoTree(format!(
                 "git was not found: snapshots need git {} or newer",
                 segno_workspace::git::OLDEST
             ))
         })?;
-        let directory = project::ShadowDirectory::find(options, &root, state)?;
+        let directory = project::ShadowDirectory::find(options, &root, session)?;
         let workspace = Workspace::open(&segno_workspace::Options {
             home: options.home.clone(),
             largest_file: options.largest_file,

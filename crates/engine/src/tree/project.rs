@@ -10,6 +10,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
+use segno_core::SessionId;
 use segno_core::State;
 use serde::Deserialize;
 use serde::Serialize;
@@ -126,11 +127,15 @@ pub(super) struct ShadowDirectory {
 }
 
 impl ShadowDirectory {
-    /// Finds the shadow directory of the project at a path, for a session. Fails if the session's snapshots are of
+    /// Finds the shadow directory of the project at a path, for a session if it is for one. Fails if the session's snapshots are of
     /// another project that was there.
-    pub(super) fn find(options: &TreeOptions, root: &Path, state: &State) -> Result<Self, Error> {
+    pub(super) fn find(
+        options: &TreeOptions,
+        root: &Path,
+        session: Option<SessionId>,
+    ) -> Result<Self, Error> {
         let present = Directory::of(root)?;
-        let session = state.session_id.to_string();
+        let session = session.map(|session| session.to_string());
         let mut found = None;
         for shadow in options.shadow_paths(root) {
             if !shadow.is_dir() {
@@ -141,7 +146,9 @@ impl ShadowDirectory {
                 let directory = Directory { mark: noted.map_or(present.mark, |noted| noted.mark), ..present };
                 let is_new = noted != Some(directory);
                 found = found.or(Some(Self { shadow, directory, is_new }));
-            } else if of_session(&shadow, &session).is_dir() {
+            } else if let Some(session) = &session
+                && of_session(&shadow, session).is_dir()
+            {
                 return Err(Error::NoTree(format!(
                     "another directory is at {} now: what was kept of this session is of the one that was there \
                      before, and is left alone. If it is the same project after all: segno checkpoint claim \

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use segno_agents::Agent;
 use segno_core::Command;
 use segno_core::CostBudget;
+use segno_core::Fact;
 use segno_core::RunId;
 use segno_core::SessionId;
 use segno_core::State;
@@ -62,6 +63,9 @@ pub(crate) struct Beginning {
     /// The identity of its session. Earlier programs gave it none.
     #[serde(default)]
     uid: Option<Uid>,
+    /// What it is about, if it was asked something here. Without it, the first prompt that a store can take names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    topic: Option<String>,
     /// The ended session that it goes on from.
     #[serde(default)]
     continues: Option<SessionId>,
@@ -78,7 +82,7 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    pub(super) fn of(visit: &super::WatchVisit, entry: &Entry) -> Self {
+    pub(super) fn of(visit: &super::WatchVisit, entry: &Entry, topic: Option<String>) -> Self {
         let standing = match visit.report.moment {
             Some(segno_agents::hook::Moment::Waits) => WatchedStanding::Waits,
             Some(segno_agents::hook::Moment::Left) => WatchedStanding::Left,
@@ -90,6 +94,7 @@ impl Beginning {
             agent: agent.name().to_owned(),
             native_id: entry.native_id.clone(),
             uid: entry.uid,
+            topic,
             continues: entry.continues,
             project: visit.new.project.clone(),
             budget: visit.new.budget,
@@ -221,6 +226,9 @@ impl Engine {
             }
         };
         let session = state.session_id;
+        if let Some(topic) = beginning.topic.clone().filter(|_| state.topic.is_none()) {
+            self.act(session, Fact::TopicSet { topic })?;
+        }
         let noted = entries.read(&beginning.native_id).filter(|entry| entry.session == session);
         let run = noted.filter(|entry| entry.store == Some(self.store_id())).and_then(|entry| entry.run);
         if let Some(run) = &run {

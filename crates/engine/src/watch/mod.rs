@@ -202,19 +202,24 @@ impl WatchVisit {
             Moment::Waits | Moment::Left => {
                 self.note_standing(engine, joined);
                 self.follow(engine, joined, entries, epoch)?;
+                engine.answer_stops(joined.session, &joined.at())?;
                 engine.record_untold_turn(joined.session, &joined.at())
             }
         }
     }
 
+    /// What was asked just now.
+    fn prompt(&self) -> Option<&str> {
+        self.report.events.iter().find_map(|event| match event {
+            segno_agents::AgentEvent::Input { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     /// A session is called after the first thing that was asked.
     fn name(&self, engine: &Engine, joined: &Joined) -> Result<(), Error> {
         let state = engine.load(joined.session)?.state;
-        let prompt = self.report.events.iter().find_map(|event| match event {
-            segno_agents::AgentEvent::Input { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        if let Some(topic) = engine.topic_of([prompt]).filter(|_| state.topic.is_none()) {
+        if let Some(topic) = engine.topic_of([self.prompt()]).filter(|_| state.topic.is_none()) {
             engine.act(joined.session, Fact::TopicSet { topic })?;
         }
         Ok(())
@@ -319,9 +324,11 @@ impl WatchVisit {
         let call = HookCall::of(self.report.clone(), entry.run.as_deref(), beside, fresh_key());
         let actor = Actor { run: entry.run.clone(), epoch: None, ..Actor::default() };
         // A conversation that no store knows yet: whoever takes this in makes its session.
-        let begins = entry.store.is_none().then(|| Box::new(Beginning::of(self, &entry)));
+        let redactor = self.setup.redactor()?;
+        let topic = crate::launch::topic_of(&redactor, [self.prompt()]);
+        let begins = entry.store.is_none().then(|| Box::new(Beginning::of(self, &entry, topic)));
         let target = SpoolTarget { dir: &self.setup.spool(), store: entry.store, begins };
-        call.spool(&self.setup.redactor()?, target, at, entry.session, &actor)
+        call.spool(&redactor, target, at, entry.session, &actor)
     }
 }
 

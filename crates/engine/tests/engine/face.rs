@@ -214,7 +214,8 @@ fn a_face_runs_stops_resumes_and_undoes_an_agent_without_a_command_line() {
     assert!(matches!(engine.end_running(session, Ending::Stop, None).unwrap(), EndedRun::Nothing));
     assert!(face.has("boat") && !face.has("sail"));
 
-    let resumption = engine.prepare_resume(session, &ResumeWish::default(), &face.person).unwrap();
+    let resumption =
+        engine.prepare_resume(session, &ResumeWish::default(), &face.person, &|_| Ok(())).unwrap();
     let agent = resumption.agent.unwrap();
     assert_eq!(agent.name, "claude");
     let intent =

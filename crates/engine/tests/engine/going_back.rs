@@ -116,3 +116,22 @@ fn an_agent_without_a_person_is_busy_unless_it_tells_before_it_acts() {
         assert_eq!(may(&engine, id), wanted, "{what}");
     }
 }
+
+#[test]
+fn a_session_that_is_only_kept_for_an_agent_keeps_no_person_from_its_files() {
+    let room = Room::new();
+    let engine = engine(&room);
+    let id = engine.create(room.new_session()).unwrap().state.session_id;
+    let create = Command::CreateCheckpoint { name: None, reason: Default::default() };
+    engine.act(id, create).unwrap();
+    let keeper = engine.drive(id, "segno mcp").unwrap();
+    let back = RestoreRequest { state: true, ..RestoreRequest::files_of(1) };
+    for request in [RestoreRequest::files_of(1), back] {
+        let preview = engine.preview(id, request).unwrap();
+        engine.go(preview).unwrap();
+    }
+    keeper.heartbeat().unwrap();
+    drop(keeper);
+    let _driver = engine.drive(id, "segno run").unwrap();
+    assert!(!may(&engine, id), "one that drives is in the way");
+}

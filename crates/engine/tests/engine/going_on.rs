@@ -134,7 +134,7 @@ fn what_is_prepared_tells_the_task_and_what_is_in_doubt() {
     let engine = room.quiet();
     let id = abandoned(&room, &engine, Some("interrupted"));
     let listener = Listener::default();
-    let resumption = engine.prepare_resume(id, &ResumeWish::default(), &listener).unwrap();
+    let resumption = engine.prepare_resume(id, &ResumeWish::default(), &listener, &|_| Ok(())).unwrap();
     assert_eq!((resumption.recovery, resumption.finished), (Recovery::Live, false));
     let agent = resumption.agent.unwrap();
     assert_eq!(
@@ -145,7 +145,7 @@ fn what_is_prepared_tells_the_task_and_what_is_in_doubt() {
     assert!(agent.prompt.contains("Bash: `mix`"), "{}", agent.prompt);
     // Another agent has no part in that conversation.
     let wish = ResumeWish { agent: Some("codex".into()), ..ResumeWish::default() };
-    let agent = engine.prepare_resume(id, &wish, &listener).unwrap().agent.unwrap();
+    let agent = engine.prepare_resume(id, &wish, &listener, &|_| Ok(())).unwrap().agent.unwrap();
     assert_eq!((agent.name.as_str(), &agent.conversation), ("codex", &Conversation::New));
 }
 
@@ -155,7 +155,7 @@ fn an_agent_that_has_finished_is_not_prepared_again() {
     let engine = room.quiet();
     let id = abandoned(&room, &engine, Some("completed"));
     let listener = Listener::default();
-    let resumption = engine.prepare_resume(id, &ResumeWish::default(), &listener).unwrap();
+    let resumption = engine.prepare_resume(id, &ResumeWish::default(), &listener, &|_| Ok(())).unwrap();
     assert!(resumption.finished && resumption.agent.is_none());
     assert_eq!(resumption.state.status, Status::Completed);
 }
@@ -179,7 +179,7 @@ fn a_fresh_start_has_the_task_and_the_caps_and_nothing_that_was_done() {
         .act_all(id, vec![Input::from(Command::SetWorkflow { workflow }), set.into(), used.into()], None)
         .unwrap();
     let wish = ResumeWish { from: Some(Recovery::Fresh), ..ResumeWish::default() };
-    let resumption = engine.prepare_resume(id, &wish, &Listener::default()).unwrap();
+    let resumption = engine.prepare_resume(id, &wish, &Listener::default(), &|_| Ok(())).unwrap();
     let state = &resumption.state;
     assert_eq!((state.continues, state.phase.as_deref(), state.step), (Some(id), Some("red"), Some(1)));
     assert_eq!((state.budget.total_budget, state.budget.tokens_used, state.budget.hard), (500, 70, true));

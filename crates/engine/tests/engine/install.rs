@@ -285,6 +285,17 @@ fn what_is_somebody_elses_is_named_and_stays() {
     std::fs::write(&toml, "[mcp_servers.segno]\ncommand = \"other\"\n").unwrap();
     let why = house.installer.plan_install("codex", extras(2)).unwrap_err().to_string();
     assert!(why.contains("an mcp_servers.segno of its own"), "{why}");
+    // And what cannot be added to at the end of the file: the result would be no TOML.
+    for inline in ["mcp_servers = { other = { command = \"true\" } }\n", "mcp_servers = {}\n"] {
+        std::fs::write(&toml, inline).unwrap();
+        let why = house.installer.plan_install("codex", extras(2)).unwrap_err();
+        let InstallError::File { why: words, hint, .. } = &why else { panic!("{why}") };
+        assert!(words.contains("its mcp_servers is one value"), "{words}");
+        assert!(hint.ends_with("segno = { command = \"segno\", args = [\"mcp\"] }"), "{hint}");
+        assert_eq!(std::fs::read_to_string(&toml).unwrap(), inline);
+    }
+    std::fs::write(&toml, "mcp_servers.other.command = \"true\"\r\n").unwrap();
+    house.installer.plan_install("codex", extras(2)).unwrap();
     std::fs::write(&toml, "[broken").unwrap();
     let why = house.installer.plan_install("codex", extras(2)).unwrap_err().to_string();
     assert!(why.contains("it cannot be read"), "{why}");
@@ -472,6 +483,51 @@ fn what_keeps_hooks_from_running_is_named() {
     }
     assert_eq!((problems("claude"), problems("gemini"), problems("opencode")), (vec![], vec![], vec![]));
     assert_eq!(problems("codex"), ["installed, not yet trusted: type /hooks in codex and look at them once"]);
+    // One entry is not all of them, and one that is switched off is none.
+    let hooks = house.installer.settings_path("codex").unwrap();
+    let text: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&hooks).unwrap()).unwrap();
+    let snake = |event: &str| {
+        let words = event.split_inclusive(|_: char| false).flat_map(str::chars);
+        words.fold(String::new(), |mut snake, c| {
+            if c.is_ascii_uppercase() && !snake.is_empty() {
+                snake.push('_');
+            }
+            snake.push(c.to_ascii_lowercase());
+            snake
+        })
+    };
+    let entry = |event: &str, more: &str| {
+        format!(
+            "[hooks.state.\"{}:{}:0:0\"]\ntrusted_hash = \"sha256:00\"\n{more}",
+            hooks.display(),
+            snake(event)
+        )
+    };
+    let events: Vec<&String> = text["hooks"].as_object().unwrap().keys().collect();
+    let config = hooks.with_file_name("config.toml");
+    std::fs::write(&config, entry("PreToolUse", "")).unwrap();
+    let said = problems("codex");
+    assert!(said[0].starts_with("not yet trusted: ") && !said[0].contains("PreToolUse"), "{said:?}");
+    let all: String = events.iter().map(|event| entry(event, "")).collect();
+    std::fs::write(&config, &all).unwrap();
+    assert_eq!(problems("codex"), Vec::<String>::new());
+    std::fs::write(&config, all.replacen(":00\"\n", ":00\"\nenabled = false\n", 1)).unwrap();
+    assert!(problems("codex")[0].starts_with("switched off: "), "{:?}", problems("codex"));
+    std::fs::write(&config, "broken =").unwrap();
+    assert!(
+        problems("codex")[0].contains("is not known: its config.toml is no TOML"),
+        "{:?}",
+        problems("codex")
+    );
+    std::fs::remove_file(&config).unwrap();
+    // A plug-in that is named and is not there records nothing.
+    let plugin = house.dir.path().join("data/segno-watch.js");
+    let text = std::fs::read_to_string(&plugin).unwrap();
+    std::fs::write(&plugin, "// x").unwrap();
+    assert!(problems("opencode")[0].contains("was changed, or is of another version"));
+    std::fs::remove_file(&plugin).unwrap();
+    assert!(problems("opencode")[0].contains("is not there, and nothing is recorded"));
+    std::fs::write(&plugin, text).unwrap();
     // A project's own settings, which nobody may have looked at, switch them off.
     let local = root.join(".claude/settings.local.json");
     std::fs::write(&local, "{\"disableAllHooks\": true}").unwrap();

@@ -121,6 +121,7 @@ fn a_view_imported_elsewhere_is_the_same_session() {
     expected.calls.closed = Default::default();
     expected.calls.seen = Default::default();
     expected.calls.newest = None;
+    expected.calls.done_by_hook = Default::default();
     expected.counts.files_created = 0;
     expected.counts.memory_queries = 0;
     expected.errors.last = None;

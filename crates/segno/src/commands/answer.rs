@@ -35,11 +35,12 @@ const SHORTEST: usize = 4;
 /// question is named by a hash of what it asks, so an answer counts for exactly that, and once.
 ///
 /// To a permission: `yes`, `no`, or a text, which is a no and tells the agent why. To a breakpoint or a breaker: `yes`,
-/// or a text, which is a yes with a note. To an interrupted session: checkpoint, live or fresh, as in segno resume
+/// and a note behind it if you like; anything else changes nothing. To an interrupted session: checkpoint, live or fresh, as in segno resume
 /// --from; it goes on in the background. An agent cannot answer.
 #[derive(ClapArgs, Clone, Debug, Default)]
 #[command(
-    after_help = "Examples:\n  segno answer\n  segno answer 5f0c yes\n  segno answer 5f0c use make instead"
+    after_help = "Examples:\n  segno answer\n  segno answer 5f0c yes\n  segno answer 5f0c use make instead\n  \
+        segno answer 77aa yes, the server is up"
 )]
 pub struct Args {
     /// The question: its name, or at least four characters of its beginning
@@ -140,7 +141,12 @@ fn show(context: &Context, question: &Waiting) -> Outcome {
     if let Some(until) = question.until {
         printer.data(format!("without an answer it is refused at {}", context.moment(until)))?;
     }
-    printer.hint(format!("segno answer {} {}", question.id, question.answers.join("|")));
+    let (first, others) = match question.kind {
+        WaitingKind::Permission => ("yes", "no, or a text: a no that tells the agent why"),
+        WaitingKind::Breakpoint | WaitingKind::Breaker => ("yes", "yes and a note"),
+        WaitingKind::Resume => ("live", "checkpoint, fresh"),
+    };
+    printer.hint(format!("segno answer {} {first}   (or: {others})", question.id));
     Ok(())
 }
 
@@ -176,9 +182,20 @@ fn find(ctx: &CommandContext<'_>, id: &str) -> Outcome<Waiting> {
 fn give(ctx: &CommandContext<'_>, question: &Waiting, said: &str, by: &str) -> Outcome {
     let (id, session) = (&question.id, question.session_id);
     let tail = ctx.engine.ending(session);
-    let yes = said.eq_ignore_ascii_case("yes") || said.eq_ignore_ascii_case("y");
-    let no = said.eq_ignore_ascii_case("no") || said.eq_ignore_ascii_case("n");
-    let note = Some(said).filter(|_| !yes && !no);
+    let is = |word: &str, short: &str, text: &str| {
+        text.eq_ignore_ascii_case(word) || text.eq_ignore_ascii_case(short)
+    };
+    // To a permission every text is an answer. Elsewhere only a word is one, and what follows it is a note.
+    let (word, note) = match question.kind {
+        WaitingKind::Permission => {
+            (said, Some(said).filter(|_| !is("yes", "y", said) && !is("no", "n", said)))
+        }
+        WaitingKind::Breakpoint | WaitingKind::Breaker | WaitingKind::Resume => {
+            let (word, note) = said.split_once([' ', ',', ':']).unwrap_or((said, ""));
+            (word, Some(note.trim()).filter(|note| !note.is_empty()))
+        }
+    };
+    let (yes, no) = (is("yes", "y", word), is("no", "n", word));
     let stays = |what: &str| {
         CommandError::new(
             ExitCode::Refused,
@@ -195,8 +212,14 @@ fn give(ctx: &CommandContext<'_>, question: &Waiting, said: &str, by: &str) -> O
             by: by.to_owned(),
         }),
         WaitingKind::Breakpoint if no => return Err(stays("the breakpoint")),
-        WaitingKind::Breakpoint => Act::ContinueBreakpoint { details: note.map(Into::into) },
         WaitingKind::Breaker if no => return Err(stays("the breaker")),
+        WaitingKind::Breakpoint | WaitingKind::Breaker if !yes => {
+            return Err(CommandError::usage(format!(
+                "{said} is no answer to this: only yes is, with a note behind it if you like"
+            ))
+            .hint(format!("segno answer {id} yes   (or: segno answer {id} yes, {said})")));
+        }
+        WaitingKind::Breakpoint => Act::ContinueBreakpoint { details: note.map(Into::into) },
         WaitingKind::Breaker => {
             let reason = note.unwrap_or("reset by hand").to_owned();
             match ctx.load(session)?.looping {

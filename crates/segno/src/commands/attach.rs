@@ -100,6 +100,11 @@ pub fn stop(context: &Context, args: &StopArgs) -> Outcome {
         return ctx.report(&acted, "stopped: it stays parked until you resume it");
     }
     let Some(acted) = end(&ctx, id, Ending::Stop)? else { return Ok(()) };
+    if ctx.engine.is_watched(id) {
+        // Nobody is there who could end it, and its hook says so when it wants to call something.
+        context.printer.talk("its agent was started by hand: until its turn ends, its calls are denied");
+        return ctx.report(&acted, "asked to stop");
+    }
     if !args.no_wait {
         wait(&ctx, id, args.timeout)?;
     }

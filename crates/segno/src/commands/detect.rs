@@ -92,6 +92,10 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     if args.panel && found.action == Action::OfferResume {
         show_panel(context, state.as_ref(), &short(session))?;
     }
+    let begins = match state.as_ref().and_then(|state| state.looping.as_ref()) {
+        Some(_) => "segno loop --prompt …   begins a new loop",
+        None => "segno run --prompt …   begins a new session",
+    };
     let topic = state.and_then(|state| state.topic).unwrap_or_default();
     let mut line = Text::new()
         .painted(Meaning::Strong, found.action.as_str())
@@ -104,7 +108,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     context.printer.data(line)?;
     let tail = ctx.as_ref().map_or_else(|| session.to_string(), |ctx| ctx.engine.ending(session));
     context.printer.hint(match found.action {
-        Action::CreateNew => "segno run --prompt …   begins a new session".to_owned(),
+        Action::CreateNew => begins.to_owned(),
         Action::OfferResume => format!("segno resume {tail}   (or: segno abandon {tail})"),
         Action::OfferReset => format!("segno resume {tail} --reset-breaker   (or: segno abort {tail})"),
         Action::Attach => format!("segno tail -f {tail}"),

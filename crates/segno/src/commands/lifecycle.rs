@@ -104,6 +104,7 @@ pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let id = ctx.session_to_end(args.session.id.as_ref(), "complete")?;
     let before = ctx.load(id)?;
+    ctx.refuse_agent_at_breakpoint(&before, "complete")?;
     if before.looping.is_some() {
         context.refuse_below_run("complete a loop: only its gate does")?;
     }
@@ -113,6 +114,12 @@ pub fn complete(context: &Context, args: &CompleteArgs) -> Outcome {
         if matches!(before.status, Status::Paused | Status::Interrupted) && before.run.is_some() {
             let tail = ctx.engine.ending(id);
             return error.hint(format!("segno resume {tail} --no-run   then: segno complete {tail}"));
+        }
+        if before.status == Status::Halted {
+            let tail = ctx.engine.ending(id);
+            return error.hint(format!(
+                "segno resume {tail} --no-run --reset-breaker   then: segno complete {tail}   (or: segno abort {tail})"
+            ));
         }
         explain(&ctx, id, error)
     })?;

@@ -11,6 +11,7 @@ use segno_engine::core::List;
 use segno_engine::core::SessionId;
 use segno_engine::core::event::ToolEnded;
 use segno_engine::core::rows::ArtifactRow;
+use segno_engine::core::rows::CheckpointRow;
 use segno_engine::core::rows::OutputRow;
 use segno_engine::core::rows::Row as _;
 use segno_engine::core::rows::ToolRow;
@@ -242,7 +243,7 @@ fn columns(list: List) -> &'static [(&'static str, &'static str)] {
         List::Checkpoints => &[
             ("checkpoint", "id"),
             ("reason", "reason"),
-            ("phase", "phase"),
+            ("phase", "of_phase"),
             ("", "created_at"),
             ("seq", "seq"),
         ],
@@ -283,6 +284,7 @@ fn cell(context: &Context, body: &Value, field: &str) -> Text {
             let content = OutputRow::read_any(body).content;
             return units::bytes(content.map_or(0, |content| content.bytes())).into();
         }
+        "of_phase" => return CheckpointRow::read_any(body).of_phase().unwrap_or_default().to_owned().into(),
         "took" => {
             let call = ToolRow::read_any(body);
             return match (call.started_at, call.ended_at) {
@@ -329,13 +331,16 @@ mod tests {
 
     use super::*;
 
-    /// A column that no row has would be empty for ever. These two are worked out from others.
+    /// A column that no row has would be empty for ever. These are worked out from others.
     #[test]
     fn every_column_is_a_field_of_its_row() {
         for list in List::ALL {
             for (_, field) in columns(list) {
                 let fields = rows::fields(list);
-                assert!(matches!(*field, "size" | "took") || fields.contains(field), "{list:?} {field}");
+                assert!(
+                    matches!(*field, "size" | "took" | "of_phase") || fields.contains(field),
+                    "{list:?} {field}"
+                );
             }
         }
     }

@@ -394,7 +394,13 @@ pub(crate) fn reason(summary: &Summary) -> Option<Reason> {
             Some(Reason { what: "breaker reset, resume goes on".to_owned(), details: None })
         }
         // Which of its caps it was is said by the details, in the words of the loop itself.
-        S::Paused if is_loop && reason.what == "budget reached" && reason.details.is_some() => {
+        // One of a queue may wait for an item, which is no limit of anybody.
+        S::Paused
+            if is_loop
+                && reason.details.is_some()
+                && (reason.what == "budget reached"
+                    || (reason.what == "limit reached" && summary.items_done.is_some())) =>
+        {
             Some(Reason { what: String::new(), ..reason })
         }
         _ => Some(reason),

@@ -105,6 +105,8 @@ pub fn breakpoint(context: &Context, args: &BreakpointArgs) -> Outcome {
             record(context, commands, |_| said.into())
         }
         Some(BreakpointCommand::Continue { details }) => {
+            let (ctx, state) = look(context)?;
+            ctx.refuse_agent_at_breakpoint(&state, "go past")?;
             let details = details.as_deref().map(Into::into);
             record(context, vec![Command::ContinueBreakpoint { details }], |_| "going on".into())
         }

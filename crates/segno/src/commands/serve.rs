@@ -44,6 +44,9 @@ pub struct Args {
     /// Only show: nothing can be done from the page
     #[arg(long)]
     pub read_only: bool,
+    /// Serve numbers for Prometheus at /metrics, to whoever has the token
+    #[arg(long)]
+    pub metrics: bool,
     /// Print a link that signs another browser in to the page that is served already
     #[arg(long, conflicts_with_all = ["token", "sign_out"])]
     pub link: bool,
@@ -67,6 +70,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         tls: args.cert.clone().zip(args.key.clone()),
         hosts: args.host.clone(),
         read_only: args.read_only,
+        metrics: args.metrics,
         link: args.link,
         token: args.token,
         sign_out: args.sign_out,

@@ -10,7 +10,11 @@ use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
 use segno_engine::core::event::Verdict;
+use segno_engine::core::looping::CapKind;
+use segno_engine::core::looping::LoopVerdict;
+use segno_engine::core::looping::NextStep;
 use segno_engine::core::looping::PhaseEnd;
+use segno_engine::core::looping::next_step;
 use segno_engine::core::rows::VerificationRow;
 
 use super::args::OneSession;
@@ -153,7 +157,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             .printer
             .warn_with(text, &[format!("segno attach {0}   (or: segno kill {0})", ctx.engine.ending(id))]);
     }
-    context.printer.hint(next(&state, &ctx.engine.ending(id)));
+    context.printer.hint(next(&ctx, &state));
     Ok(())
 }
 
@@ -323,9 +327,30 @@ fn workflow(context: &Context, state: &State) -> Text {
     text
 }
 
+/// What lets a loop go on that has used up its iterations or its time.
+fn further(ctx: &CommandContext<'_>, state: &State) -> Option<&'static str> {
+    let NextStep::Capped(LoopVerdict::Cap { which, .. }) = next_step(state, ctx.engine.now()) else {
+        return None;
+    };
+    match which {
+        CapKind::Iterations | CapKind::PhaseIterations => Some("--more 10"),
+        CapKind::Seconds | CapKind::PhaseSeconds => Some("--more-time 1h"),
+        _ => None,
+    }
+}
+
 /// What to type next.
-fn next(state: &State, id: &str) -> String {
+fn next(ctx: &CommandContext<'_>, state: &State) -> String {
+    let id = ctx.engine.ending(state.session_id);
+    let works = state.run.is_some() || state.looping.is_some();
     match state.status {
+        // Where a cap is used up, going on is refused until there is more.
+        Status::Paused | Status::Interrupted if works && let Some(more) = ctx.cap_hint(state) => {
+            format!("{more}   then: segno resume {id}")
+        }
+        Status::Paused | Status::Interrupted if let Some(more) = further(ctx, state) => {
+            format!("segno loop resume {id} {more}   segno abort {id}")
+        }
         Status::Active => format!("segno log {id}   segno pause {id}   segno complete {id}"),
         Status::Paused | Status::Interrupted => format!("segno resume {id}   segno abort {id}"),
         Status::Halted => format!("segno resume {id} --reset-breaker   segno abort {id}"),

@@ -77,6 +77,7 @@ pub struct Config {
     pub watch: Watch,
     pub memory: Memory,
     pub notify: Notify,
+    pub otel: Otel,
     pub checkpoint: Checkpoint,
     pub agents: toml::Table,
     pub redact: Redact,
@@ -244,6 +245,14 @@ pub struct Notify {
     pub desktop: bool,
     pub webhook: String,
     pub command: String,
+}
+
+/// The section `[otel]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "explained in default.toml")]
+pub struct Otel {
+    pub endpoint: String,
+    pub seconds: u64,
 }
 
 /// The section `[checkpoint]`.

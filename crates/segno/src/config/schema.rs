@@ -55,6 +55,8 @@ pub enum Kind {
     Name,
     /// Where sessions are kept.
     StoreUrl,
+    /// A web address; or nothing.
+    Address,
     /// A whole number between two limits, both included.
     Integer {
         /// The smallest allowed value.
@@ -149,6 +151,8 @@ pub const KEYS: &[Key] = &[
     key("notify.desktop", Class::Data, Kind::Flag),
     key("notify.webhook", Class::Endpoint, Kind::Text),
     key("notify.command", Class::Command, Kind::Text),
+    key("otel.endpoint", Class::UserOnly, Kind::Address),
+    key("otel.seconds", Class::UserOnly, Kind::Integer { min: 1, max: 3_600 }),
     key("checkpoint.files", Class::Guard, Kind::Flag),
     key("checkpoint.every_calls", Class::Guard, up_to(1_000_000)),
     key("checkpoint.max", Class::Guard, up_to(1_000_000)),
@@ -184,6 +188,7 @@ impl Key {
             (Kind::Agents, Value::Table(agents)) => super::agents::check(agents),
             (Kind::Name, Value::String(text)) => name(text),
             (Kind::StoreUrl, Value::String(text)) => store_url(text),
+            (Kind::Address, Value::String(text)) => address(text),
             (Kind::Integer { min, max }, Value::Integer(n)) if (min..=max).contains(n) => Ok(()),
             (Kind::Integer { min, max }, Value::Integer(n)) => Err(between(min, max, &n.to_string())),
             (Kind::Flag, Value::Boolean(_)) => Ok(()),
@@ -217,7 +222,7 @@ impl Key {
     /// As [`Key::check`].
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let value = match self.kind {
-            Kind::Text | Kind::Lines | Kind::Name | Kind::StoreUrl | Kind::Choice(_) => {
+            Kind::Text | Kind::Lines | Kind::Name | Kind::StoreUrl | Kind::Address | Kind::Choice(_) => {
                 Value::String(text.to_owned())
             }
             Kind::Integer { min, max } => {
@@ -249,7 +254,7 @@ impl Kind {
     /// The type as documentation names it.
     pub fn noun(self) -> String {
         match self {
-            Self::Text | Self::Lines | Self::Name | Self::StoreUrl => "text".to_owned(),
+            Self::Text | Self::Lines | Self::Name | Self::StoreUrl | Self::Address => "text".to_owned(),
             Self::Integer { .. } => "a whole number".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
@@ -322,6 +327,17 @@ fn store_url(text: &str) -> Result<(), String> {
     }
     // The value may hold a password, so it is not repeated.
     Err("must be empty or sqlite:PATH".to_owned())
+}
+
+fn address(text: &str) -> Result<(), String> {
+    one_line(text)?;
+    let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    if text.is_empty() || host.is_some_and(|host| !host.is_empty() && !host.contains([' ', '@', '?', '#'])) {
+        return Ok(());
+    }
+    // The value may hold a password, so it is not repeated.
+    Err("must be empty, or an address like http://127.0.0.1:4318 without a name, a password or a query"
+        .to_owned())
 }
 
 fn rules(value: &Value) -> Result<(), String> {

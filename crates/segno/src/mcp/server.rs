@@ -222,8 +222,8 @@ impl ServerHandler for Server {
     ) -> Result<(), ErrorData> {
         let wanted = request.task_id.clone();
         match self.ask(|reply| Job::Cancel { task: wanted, reply }).await? {
-            true => Ok(()),
-            false => Err(ErrorData::invalid_params(format!("{} cannot be stopped", request.task_id), None)),
+            Ok(()) => Ok(()),
+            Err(why) => Err(ErrorData::invalid_params(why, None)),
         }
     }
 }

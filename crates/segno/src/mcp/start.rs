@@ -3,12 +3,14 @@
 //! Its id is the session's, so that any server, also a later one, can say how far it is.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Status;
 use segno_engine::core::Summary;
 use segno_engine::core::Timestamp;
+use segno_engine::looping;
 use serde_json::Value;
 use serde_json::json;
 
@@ -26,15 +28,44 @@ use crate::exit::ExitCode;
 /// spend without anybody who sees it.
 const DEEPEST: usize = 2;
 
+/// How long after its last event an active session that nobody drives is believed to go on: between two drivers, and before
+/// the first one, nobody has it for a moment.
+const BETWEEN: Duration = Duration::from_secs(60);
+
+/// How work stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Somebody works on it, or will by themselves.
+    Working,
+    Done,
+    /// Nothing goes on unless somebody takes it up.
+    Failed,
+}
+
+impl Standing {
+    /// Of a session with this status. `parked`: it is a loop that waits for a limit to be over. `quiet`: how long nothing was
+    /// recorded of it.
+    fn of(status: Status, driven: bool, parked: bool, quiet: Duration) -> Self {
+        match status {
+            Status::Active if driven || quiet < BETWEEN => Self::Working,
+            Status::Paused if parked => Self::Working,
+            Status::Completed => Self::Done,
+            Status::Active
+            | Status::Paused
+            | Status::Interrupted
+            | Status::Halted
+            | Status::Aborted
+            | Status::Failed => Self::Failed,
+        }
+    }
+}
+
 /// How far a piece of work is.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     pub(super) session: SessionId,
-    pub(super) status: Status,
-    /// Whether somebody works on it.
-    pub(super) driven: bool,
-    /// A loop that waits for a limit to be over.
-    pub(super) parked: bool,
+    status: Status,
+    standing: Standing,
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) words: String,
@@ -43,21 +74,21 @@ pub(super) struct Progress {
 impl Progress {
     /// Whether there is nothing more to wait for.
     pub(super) fn is_over(&self) -> bool {
-        !(self.parked || (self.driven && self.status == Status::Active))
+        self.standing != Standing::Working
     }
 
     pub(super) fn failed(&self) -> bool {
-        self.is_over() && !matches!(self.status, Status::Completed | Status::Active)
+        self.standing == Standing::Failed
     }
 
     /// What the caller is told.
     pub(super) fn document(&self) -> Value {
         let id = self.session.to_string();
         let id = &id[id.len() - 6..];
-        let hint = match (self.is_over(), self.failed()) {
-            (false, _) => "it goes on; ask with status",
-            (true, true) => "it needs a person: segno show, then segno resume",
-            (true, false) => "show with part conversation or files tells what it did",
+        let hint = match self.standing {
+            Standing::Working => "it goes on; ask with status",
+            Standing::Failed => "it needs a person: segno show, then segno resume",
+            Standing::Done => "show with part conversation or files tells what it did",
         };
         json!({
             "session_id": self.session, "session": id, "status": self.status, "working": !self.is_over(),
@@ -91,8 +122,8 @@ pub(super) fn begin(worker: &Worker<'_, '_>, words: &[String]) -> Outcome<Progre
         words.extend(["--project".into(), project.clone().into_os_string()]);
     }
     let begun = in_background(context, words, Stdio::null())?;
-    look_at(worker, begun.session)
-        .ok_or_else(|| CommandError::internal("the session that was begun is not there"))
+    let ctx = CommandContext::open(context)?;
+    progress(&ctx, &ctx.load(begun.session)?)
 }
 
 fn refused(why: &str) -> CommandError {
@@ -145,39 +176,77 @@ pub(super) fn resume_loop(worker: &Worker<'_, '_>) -> Outcome<Value> {
     Ok(json!({ "session_id": state.session_id, "begun": begun }))
 }
 
-/// How far it is; none if there is no such work.
+/// How far it is; none if there is no such work in this project.
 pub(super) fn look(worker: &Worker<'_, '_>, task: &str) -> Option<Progress> {
-    look_at(worker, task.parse().ok()?)
-}
-
-fn look_at(worker: &Worker<'_, '_>, session: SessionId) -> Option<Progress> {
+    let session = task.parse().ok()?;
     let ctx = CommandContext::open(worker.context()).ok()?;
     let state = ctx.load(session).ok()?;
-    let driven = ctx.engine.lease(session).ok()?.is_some();
+    let here = state.project.path == worker.context().project.root.display().to_string();
+    (here || is_ours(worker, &state)).then(|| progress(&ctx, &state).ok())?
+}
+
+/// Whether it was begun by this server, or by one that worked with the same session before.
+fn is_ours(worker: &Worker<'_, '_>, state: &State) -> bool {
+    let below = state.run.as_ref().and_then(|run| run.below);
+    worker.has_begun(state.session_id) || (below.is_some() && below == worker.session())
+}
+
+fn progress(ctx: &CommandContext<'_>, state: &State) -> Outcome<Progress> {
+    let session = state.session_id;
+    let driven = ctx.engine.lease(session)?.is_some();
     let parked = state.looping.as_ref().and_then(|looping| looping.parked.as_ref());
-    let parked = state.status == Status::Paused && parked.is_some_and(|parked| parked.until.is_some());
+    let parked = parked.is_some_and(|parked| parked.until.is_some());
+    let quiet = Duration::from_micros(ctx.engine.now().micros_since(state.updated_at));
     let reason = state.reason.as_ref().map(|reason| reason.what.clone());
     let words = match reason {
         Some(reason) => format!("{}: {reason}", state.status),
         None => format!("{}, {} calls done", state.status, state.calls.completed),
     };
-    Some(Progress {
+    Ok(Progress {
         session,
         status: state.status,
-        driven,
-        parked,
+        standing: Standing::of(state.status, driven, parked, quiet),
         created_at: state.created_at,
         updated_at: state.updated_at,
         words,
     })
 }
 
-/// Asks the work to stop; false if there is none.
-pub(super) fn cancel(worker: &Worker<'_, '_>, task: &str) -> bool {
-    let Ok(session) = task.parse::<SessionId>() else { return false };
-    let Ok(ctx) = CommandContext::open(worker.context()) else { return false };
-    let details = Some("the agent that asked for it changed its mind".into());
-    let pause =
-        segno_engine::core::Command::Pause { reason: segno_engine::core::event::PauseReason::Asked, details };
-    ctx.act(session, [pause]).is_ok()
+/// Asks the work to stop; why not, if it is not for this client to stop, or over.
+pub(super) fn cancel(worker: &Worker<'_, '_>, task: &str) -> Result<(), String> {
+    let unknown = || format!("there is no task {task}");
+    let session = task.parse::<SessionId>().map_err(|_| unknown())?;
+    let ctx = CommandContext::open(worker.context()).map_err(|_| unknown())?;
+    let state = ctx.load(session).map_err(|_| unknown())?;
+    if !is_ours(worker, &state) {
+        return Err(format!(
+            "{task} cannot be stopped from here: it was not begun here; the person can type: segno pause {session}"
+        ));
+    }
+    let pause = looping::pause(&state, Some("the client that began it cancelled its task".into()));
+    match ctx.act(session, [pause]) {
+        Ok(_) => Ok(()),
+        Err(why) => Err(format!("{task} cannot be stopped: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_drives_for_a_moment_is_not_over() {
+        let (now, late) = (Duration::ZERO, BETWEEN);
+        for (status, driven, parked, quiet, expected) in [
+            (Status::Active, true, false, late, Standing::Working),
+            (Status::Active, false, false, now, Standing::Working),
+            (Status::Active, false, false, late, Standing::Failed),
+            (Status::Paused, false, true, late, Standing::Working),
+            (Status::Paused, false, false, now, Standing::Failed),
+            (Status::Interrupted, false, false, now, Standing::Failed),
+            (Status::Completed, true, false, now, Standing::Done),
+        ] {
+            assert_eq!(Standing::of(status, driven, parked, quiet), expected, "{status} {driven} {parked}");
+        }
+    }
 }

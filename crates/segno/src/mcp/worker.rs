@@ -1,5 +1,6 @@
 //! Does what is asked, one thing after another, and holds the session that was made here.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::mpsc::Sender;
@@ -12,6 +13,7 @@ use segno_engine::core::Command as Act;
 use segno_engine::core::SessionId;
 use segno_engine::core::Status;
 use segno_engine::core::event::PauseReason;
+use segno_engine::lease::KEEPER;
 use serde_json::Value;
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
@@ -49,7 +51,7 @@ pub(super) enum Job {
     /// How far the work of a task is.
     Look { task: String, reply: oneshot::Sender<Option<start::Progress>> },
     /// A task shall end.
-    Cancel { task: String, reply: oneshot::Sender<bool> },
+    Cancel { task: String, reply: oneshot::Sender<Result<(), String>> },
     /// This process shall end.
     End(Ended),
 }
@@ -106,7 +108,14 @@ pub(super) fn end_at_signals(jobs: &Sender<Job>) -> Outcome<Listening> {
 pub(super) fn work(context: &Context, jobs: &Receiver<Job>) -> Ended {
     // Opened when the first session is held: an agent that only looks makes no store.
     let holding = std::cell::OnceCell::new();
-    let mut worker = Worker { context, holding: &holding, held: None, current: None, asked: None };
+    let mut worker = Worker {
+        context,
+        holding: &holding,
+        held: None,
+        current: None,
+        asked: None,
+        begun: Default::default(),
+    };
     loop {
         match jobs.recv_timeout(TICK) {
             Ok(Job::Call { tool, arguments, confirmed, reply }) => {
@@ -148,6 +157,8 @@ pub(super) struct Worker<'c, 'h> {
     /// The mark of the question that a person was asked last. It comes back through the client, so it is believed only
     /// if it was given out here, and once.
     asked: Option<String>,
+    /// Sessions that this process began in the background.
+    begun: BTreeSet<SessionId>,
 }
 
 impl<'c> Worker<'c, '_> {
@@ -168,12 +179,7 @@ impl<'c> Worker<'c, '_> {
             Wanted::Confirm { preview, apply, ask, instead } => {
                 return self.confirm(&preview, apply, &ask, instead, confirmed);
             }
-            Wanted::Start(arguments) => {
-                return match start::begin(self, &arguments) {
-                    Ok(begun) => Answer::Started(begun),
-                    Err(error) => Answer::Failed(self.words(error)),
-                };
-            }
+            Wanted::Start(arguments) => return self.start(&arguments),
         };
         match done {
             Ok(value) => Answer::Done(value),
@@ -239,6 +245,16 @@ impl<'c> Worker<'c, '_> {
     /// Pauses or ends the session: as its holder where it is held, else as anybody would.
     fn end(&mut self, act: Act, command: &cli::Command) -> Outcome<Value> {
         let Some(driver) = self.held.take() else { return self.perform(command).map(short) };
+        let waits = |driver: &Driver<'_>| {
+            let ctx = self.holding.get()?;
+            ctx.engine.load(driver.session()).ok()?.state.breakpoint
+        };
+        if matches!(act, Act::Complete { .. })
+            && let Some(waiting) = waits(&driver)
+        {
+            self.held = Some(driver);
+            return Err(crate::command_context::at_breakpoint(&waiting.name, "complete"));
+        }
         let acted = match driver.act(act) {
             Ok(acted) => acted,
             Err(why) => {
@@ -273,10 +289,29 @@ impl<'c> Worker<'c, '_> {
             return Answer::Ask { question: ask(&plan), mark, instead };
         }
         let done = match apply {
-            Then::Do(command) => self.perform_unheld(&command).map(Answer::Done),
-            Then::Start(words) => start::begin(self, &words).map(Answer::Started),
+            Then::Do(command) => self.perform_unheld(&command),
+            Then::Start(words) => return self.start(&words),
         };
-        done.unwrap_or_else(|error| Answer::Failed(self.words(error)))
+        match done {
+            Ok(value) => Answer::Done(value),
+            Err(error) => Answer::Failed(self.words(error)),
+        }
+    }
+
+    /// Begins work in the background.
+    fn start(&mut self, words: &[String]) -> Answer {
+        match start::begin(self, words) {
+            Ok(progress) => {
+                self.begun.insert(progress.session);
+                Answer::Started(progress)
+            }
+            Err(error) => Answer::Failed(self.words(error)),
+        }
+    }
+
+    /// Whether this process began it.
+    pub(super) fn has_begun(&self, session: SessionId) -> bool {
+        self.begun.contains(&session)
     }
 
     /// Files go nowhere while somebody drives in their tree, and who holds a session drives it. So what goes back lets go
@@ -298,7 +333,7 @@ impl<'c> Worker<'c, '_> {
             let _ = self.holding.set(opened);
         }
         if let Some(ctx) = self.holding.get() {
-            self.held = Some(ctx.engine.drive(session, "segno mcp")?);
+            self.held = Some(ctx.engine.drive(session, KEEPER)?);
         }
         Ok(())
     }

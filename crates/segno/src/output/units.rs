@@ -102,8 +102,11 @@ pub fn percent(part: u64, whole: u64) -> String {
 /// # Errors
 /// If it is not a whole number followed by one unit, with what would have been right.
 pub fn parse_age(text: &str) -> Result<Duration, String> {
-    let wrong =
-        || format!("`{text}` is not an age; write a number and a unit, like 90s, 15m, 12h, 7d, 2w or 1y");
+    let wrong = || {
+        format!(
+            "`{text}` is not a length of time; write a number and a unit, like 90s, 15m, 12h, 7d, 2w or 1y"
+        )
+    };
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| wrong())?;

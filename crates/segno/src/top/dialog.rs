@@ -227,7 +227,10 @@ fn type_key(top: &mut Top, key: KeyEvent, field: &Field, typed: &mut String) -> 
                 _ if text.is_empty() => return nothing(top),
                 Field::Note(place, tells) => Ok(acts::note(place, text, *tells)),
                 Field::Budget(place) => acts::budget(place, text),
-                Field::Answer(place, waiting) => Ok(acts::answer(place, waiting, text)),
+                Field::Answer(place, waiting) if waiting.kind == WaitingKind::Permission => {
+                    Ok(acts::answer(place, waiting, text))
+                }
+                Field::Answer(place, waiting) => Ok(acts::answer(place, waiting, &format!("yes, {text}"))),
                 Field::Search => Ok(Act::Search(text.to_owned())),
             };
             match act {

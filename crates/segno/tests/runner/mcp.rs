@@ -334,7 +334,12 @@ fn only_a_person_answers() {
     let no = env.run(&["answer", &next, "no"]);
     assert_eq!(no.code, 5, "{}", no.stderr);
     assert!(no.stderr.contains("segno abort"), "{}", no.stderr);
-    env.ok(&["answer", &next, "looks", "fine"]);
+    let later = env.run(&["answer", &next, "later"]);
+    assert_eq!(later.code, 2, "{}", later.stderr);
+    assert!(later.stderr.contains("only yes is") && later.stderr.contains(" yes, later"), "{}", later.stderr);
+    assert_eq!(env.json(&["breakpoint"])["breakpoint"]["name"], "again");
+    env.ok(&["answer", &next, "yes,", "looks", "fine"]);
+    assert!(env.ok(&["log", "--kind", "breakpoint_continued", "--json"]).stdout.contains("looks fine"));
     assert_eq!(env.json(&["breakpoint"])["breakpoint"], Value::Null);
 }
 
@@ -439,4 +444,159 @@ fn resources_and_prompts() {
     let text = prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.contains("a shop") && text.contains("`pause`"), "{text}");
     client.leave();
+}
+
+/// What a client of tasks sends with each request.
+fn with_tasks(mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {
+            "extensions": { "io.modelcontextprotocol/tasks": {} },
+        },
+    });
+    params
+}
+
+/// An agent that works until there is a file `go`, and then leaves one called `finished`.
+fn with_agent_that_waits(env: &TestEnv) {
+    env.write("waits", "until [ -e go ]; do sleep 0.02; done\necho done > finished\n");
+    let script = env.path("waits").display().to_string();
+    env.write(
+        "config/segno/config.toml",
+        &format!("[agents.waits]\ncommand = [\"sh\", {script:?}]\nprompt = \"none\"\nformat = \"text\"\n"),
+    );
+}
+
+/// The status of a session when it is another one than this.
+fn no_more(env: &TestEnv, id: &str, status: &str) -> Value {
+    let begun = std::time::Instant::now();
+    loop {
+        let shown = self::status(env, id);
+        if shown["status"] != status {
+            return shown;
+        }
+        assert!(begun.elapsed().as_secs() < 120, "{shown}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_task_works_until_it_is_over_and_only_who_began_it_stops_it() {
+    let mut env = TestEnv::new();
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    with_agent_that_waits(&env);
+    let mine = env.json(&["new", "mine"])["session_id"].as_str().unwrap().to_owned();
+    std::fs::create_dir_all(env.path("other/.segno")).unwrap();
+    let mut begin = env.command(SEGNO);
+    let begun = begin.args(["new", "theirs", "--json"]).current_dir(env.path("other")).output().unwrap();
+    let elsewhere: Value = serde_json::from_slice(&begun.stdout).unwrap();
+    let elsewhere = elsewhere["session_id"].as_str().unwrap().to_owned();
+
+    let mut client = Client::start(&env, json!({}));
+    let run = json!({ "name": "run", "arguments": { "agent": "waits", "prompt": "x" } });
+    let begun = client.ask("tools/call", with_tasks(run))["result"].clone();
+    assert_eq!(begun["status"], "working", "{begun}");
+    let task = begun["taskId"].as_str().unwrap().to_owned();
+    let look =
+        |client: &mut Client, task: &str| client.ask("tasks/get", with_tasks(json!({ "taskId": task })));
+    let cancel =
+        |client: &mut Client, task: &str| client.ask("tasks/cancel", with_tasks(json!({ "taskId": task })));
+    assert_eq!(look(&mut client, &task)["result"]["status"], "working");
+    assert_eq!(look(&mut client, &elsewhere)["error"]["code"], -32602, "of another project");
+    for theirs in [&mine, &elsewhere] {
+        let said = cancel(&mut client, theirs);
+        let words = said["error"]["message"].as_str().unwrap_or_else(|| panic!("{said}"));
+        assert!(words.contains("was not begun here"), "{words}");
+        assert_eq!(status(&env, theirs)["status"], "active");
+    }
+    client.leave();
+    // Another server did not begin it either.
+    let mut other = Client::start(&env, json!({}));
+    assert!(!cancel(&mut other, &task)["error"].is_null());
+    assert_eq!(look(&mut other, &task)["result"]["status"], "working", "but it knows how far it is");
+    other.ok("load", json!({ "session": mine }));
+    let run = json!({ "name": "run", "arguments": { "agent": "waits", "prompt": "y" } });
+    let begun = other.ask("tools/call", with_tasks(run))["result"].clone();
+    let below = begun["taskId"].as_str().unwrap().to_owned();
+    let said = cancel(&mut other, &below);
+    assert!(said["error"].is_null(), "{said}");
+    let end = no_more(&env, &below, "active");
+    assert_eq!(end["status"], "paused", "{end}");
+    assert!(end.to_string().contains("the client that began it cancelled its task"), "{end}");
+    env.write("project/go", "");
+    assert_eq!(no_more(&env, &task, "active")["status"], "completed");
+    let over = look(&mut other, &task)["result"].clone();
+    assert_eq!((&over["status"], &over["result"]["isError"]), (&"completed".into(), &false.into()), "{over}");
+    other.leave();
+}
+
+#[test]
+fn an_agent_does_not_pass_a_breakpoint() {
+    let env = TestEnv::new();
+    let mut client = Client::start(&env, json!({}));
+    let id = client.ok("new", json!({ "topic": "shop" }))["session_id"].as_str().unwrap().to_owned();
+    client.ok("breakpoint", json!({ "name": "look" }));
+    for (tool, arguments) in
+        [("resume", json!({})), ("complete", json!({})), ("resume", json!({ "session": id }))]
+    {
+        let words = client.refused(tool, arguments);
+        assert!(!words.contains("segno breakpoint continue"), "{tool}: {words}");
+        if tool == "resume" {
+            assert!(words.contains("breakpoint look") && words.contains("segno answer"), "{tool}: {words}");
+        }
+        let now = status(&env, &id);
+        assert_eq!((&now["status"], &now["open_questions"]), (&"paused".into(), &1.into()), "{now}");
+    }
+    // Nor by the command line.
+    for words in [vec!["resume", &id, "--no-run"], vec!["complete", &id], vec!["breakpoint", "continue"]] {
+        let said = env.run(&words);
+        assert_eq!(said.code, 5, "{words:?}: {}", said.stderr);
+    }
+    client.leave();
+    // A person who goes on has looked.
+    env.ok(&["breakpoint", "continue"]);
+    env.ok(&["resume", &id, "--no-run"]);
+    env.ok(&["complete", &id]);
+}
+
+#[test]
+fn what_a_run_began_outlives_it() {
+    let mut env = TestEnv::new();
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let line = |message: Value| format!("printf '%s\\n' '{message}' >&3\n");
+    let greeting = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+        },
+    });
+    let begin = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": { "name": "run", "arguments": { "agent": "waits", "prompt": "long" } },
+    });
+    with_agent_that_waits(&env);
+    let (said, asked) = (env.path("said").display().to_string(), env.path("asked").display().to_string());
+    let caller = format!(
+        "mkfifo {asked}\n{SEGNO} mcp < {asked} > {said} &\nexec 3> {asked}\n{}{}{}until grep -q '\"id\":2' {said}; do sleep \
+         0.02; done\n",
+        line(greeting),
+        line(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })),
+        line(begin)
+    );
+    env.write("caller", &caller);
+    let script = env.path("caller").display().to_string();
+    let mut config = env.read("config/segno/config.toml");
+    config.push_str(&format!(
+        "[agents.caller]\ncommand = [\"sh\", {script:?}]\nprompt = \"none\"\nformat = \"text\"\n"
+    ));
+    env.write("config/segno/config.toml", &config);
+    let above = env.run(&["run", "--agent", "caller", "--prompt", "x", "--json"]);
+    assert_eq!(above.code, 0, "{} {}", above.stdout, above.stderr);
+    let answer: Value = serde_json::from_str(env.read("said").lines().last().unwrap()).unwrap();
+    let child = answer["result"]["structuredContent"]["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(status(&env, &child)["status"], "active");
+    env.write("project/go", "");
+    let end = no_more(&env, &child, "active");
+    assert_eq!(end["status"], "completed", "{end}");
+    assert_eq!(env.read("project/finished"), "done\n");
 }

@@ -44,6 +44,9 @@ pub(crate) struct Poll {
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) family: &'static str,
+    /// How often it looked, in which time, and how often it found a session, in words.
+    #[expect(dead_code, reason = "it is printed with the rest")]
+    pub(crate) looks: String,
     /// How often it looked and found a session.
     pub(crate) found: u64,
     /// Where the session stood, in order.
@@ -72,6 +75,12 @@ impl Poll {
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         let (first, second) = said.trim_end().split_once('\n').unwrap_or((said.trim_end(), ""));
         let found = first.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap();
-        Seen { family: self.family, found, statuses: second.split(' ').map(ToOwned::to_owned).collect() }
+        let looks = first.to_owned();
+        Seen {
+            family: self.family,
+            looks,
+            found,
+            statuses: second.split(' ').map(ToOwned::to_owned).collect(),
+        }
     }
 }

@@ -293,10 +293,59 @@ fn a_cap_and_a_wish_to_stop_deny_the_next_call() {
     assert_eq!(lab.run(&["budget", "extend", "1000", "--session", &id]).code, Some(0));
     assert_eq!(agent.begins("t3", "echo hi"), Value::Null);
     agent.ends("t3");
-    // Somebody else wants it to end.
-    assert_eq!(lab.run(&["stop", "--no-wait", &id]).code, Some(0));
+    // Somebody else wants it to end. Nobody is waited for.
+    let said = lab.run(&["stop", &id]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let words = format!("{}{}", String::from_utf8_lossy(&said.stdout), said.stderr);
+    assert!(words.contains("until its turn ends"), "{words}");
     let answer = agent.begins("t4", "echo hi");
     assert!(denied(&answer).contains("a person asked for this session to stop"), "{answer}");
+    // It has stopped; what it is asked next is another matter.
+    agent.hook("Stop", json!({}));
+    let said = lab.run(&["stop", &id]);
+    assert!(said.code != Some(0) && said.stderr.contains("and waits there"), "{}", said.stderr);
+    agent.hook("UserPromptSubmit", json!({ "prompt": "and now the roof" }));
+    assert_eq!(agent.begins("t5", "echo hi"), Value::Null);
+    // It is somebody else's to end.
+    let said = lab.run(&["kill", &id]);
+    assert!(said.code != Some(0) && said.stderr.contains("segno did not start claude"), "{}", said.stderr);
+    assert_eq!(agent.begins("t6", "echo hi"), Value::Null, "nothing was asked of it");
+}
+
+/// What is asked of a watched session while its agent works is done when that ends, however it does.
+#[test]
+fn a_wish_takes_effect_when_the_agent_ends() {
+    for (wish, status) in [("pause", "paused"), ("complete", "completed"), ("abort", "aborted")] {
+        for leaves in [true, false] {
+            let lab = Lab::new();
+            let mut agent = Agent::start(&lab, "c-1");
+            agent.hook("UserPromptSubmit", json!({ "prompt": "mend the door" }));
+            assert_eq!(agent.begins("t1", "echo hi"), Value::Null);
+            agent.ends("t1");
+            let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+            assert_eq!(lab.run(&[wish, &id]).code, Some(0));
+            denied(&agent.begins("t2", "echo hi"));
+            assert_eq!(lab.state()["status"], "active", "{wish}");
+            if leaves {
+                agent.hook("Stop", json!({}));
+                agent.hook("SessionEnd", json!({ "reason": "other" }));
+            }
+            agent.kill();
+            let state = lab.state();
+            assert_eq!(state["status"], status, "{wish}, leaves: {leaves}: {state:#}");
+            let answers = lab.journal(Some("request_answered"));
+            assert_eq!(answers[0]["body"]["obeyed"], true, "{answers:#?}");
+        }
+    }
+    // Not when nobody knows how far a call came.
+    let lab = Lab::new();
+    let mut agent = Agent::start(&lab, "c-1");
+    agent.hook("UserPromptSubmit", json!({ "prompt": "mend the door" }));
+    assert_eq!(agent.begins("t1", "make all"), Value::Null);
+    let id = lab.state()["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(lab.run(&["complete", &id]).code, Some(0));
+    agent.kill();
+    assert_eq!(lab.state()["status"], "interrupted");
 }
 
 #[test]

@@ -99,6 +99,7 @@ fn a_conversation_that_begins_and_dies_while_the_store_is_locked() {
         (&"interrupted".into(), &"c-2".into(), &pid.into()),
         "{state:#}"
     );
+    assert_eq!(state["topic"], "mend the roof", "what it was asked first is not lost");
     assert_eq!(
         calls(&lab),
         [("r1".to_owned(), "completed".to_owned()), ("r2".to_owned(), "in_doubt".to_owned())]

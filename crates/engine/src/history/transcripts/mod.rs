@@ -173,13 +173,9 @@ impl Engine {
         let kept = frames.keep(&original)?;
         let note = FileNote {
             conversation: conversation.to_owned(),
-            device: file.stat.device,
-            inode: file.stat.inode,
-            size: file.stat.size,
-            modified_ns: file.stat.modified_ns,
             offset: frames.size,
             used: place.to_string_lossy().into_owned(),
-            ..FileNote::default()
+            ..file.stat.note()
         };
         Ok(Some((note, kept)))
     }

@@ -2,6 +2,7 @@
 
 use segno_engine::Item;
 use segno_engine::core::List;
+use segno_engine::core::event::CheckpointReason;
 use segno_engine::core::rows::CheckpointRow;
 use serde_json::json;
 
@@ -124,13 +125,16 @@ pub(super) fn show(context: &Context, name: &str) -> Outcome {
     }
     let made = row.created_at.to_string();
     let made = made.parse().map_or(made, |at| context.time(at));
+    // One at the end of a phase is of that, though the session was in the next one by then.
+    let ended = row.is_for(CheckpointReason::PhaseComplete).then(|| row.name.clone());
+    let phase = ended.or_else(|| then.phase_label()).unwrap_or_default();
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
     for (label, value) in [
         ("checkpoint", row.id),
         ("reason", row.reason),
         ("made", made),
         ("seq", seq.to_string()),
-        ("phase", then.phase_label().unwrap_or_default()),
+        ("phase", phase),
         ("tokens", units::tokens(then.budget.tokens_used)),
         ("tool calls", row.tool_count.map_or_else(String::new, |n| n.to_string())),
         ("files", files(&checkpoint)),

@@ -87,7 +87,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     context.printer.talk("commands begin with a star, such as *sessions; an empty line ends");
     loop {
-        let line = crate::ask::text()?;
+        let line = crate::ask::typed()?.unwrap_or_default();
         if line.is_empty() || line == "exit" || line == "quit" {
             return Ok(());
         }

@@ -24,6 +24,7 @@ use crate::ask::Terminal;
 use crate::command_context::CommandContext;
 use crate::commands::run::Args as RunArgs;
 use crate::commands::run::Resumed;
+use crate::commands::run::agent_is_there;
 use crate::commands::run::has_terminal;
 use crate::commands::run::in_between;
 use crate::context::Context;
@@ -110,7 +111,8 @@ pub(crate) fn again(
             automatic: true,
             ..ResumeWish::default()
         };
-        let resumption = ctx.engine.prepare_resume(session, &wish, &Terminal::new(ctx.context))?;
+        let is_there = agent_is_there(ctx.context)?;
+        let resumption = ctx.engine.prepare_resume(session, &wish, &Terminal::new(ctx.context), &is_there)?;
         let Some(agent) = resumption.agent else { return Ok(report) };
         let interactive = wish.interactive;
         let resumed = Resumed { session, agent, reset_breaker: false, interactive, printed: Some(printed) };

@@ -178,6 +178,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     if args.show_brief {
         return show_brief(&ctx, args, &state);
     }
+    ctx.refuse_agent_at_breakpoint(&state, "resume")?;
     if halted::is_halted(&state) && !args.no_run && !args.reset_breaker {
         refuse_plan(&ctx, args, &state)?;
         return halted::take_up(&ctx, &state, asks(context, args, &state));
@@ -390,9 +391,10 @@ fn go_on(ctx: &CommandContext<'_>, args: &Args, state: &State, wish: &ResumeWish
     }
     let before = state.seq;
     let base = base(ctx, args, state)?;
+    let is_there = super::run::agent_is_there(ctx.context)?;
     let resumption = ctx
         .engine
-        .prepare_resume(state.session_id, wish, &Terminal::new(ctx.context))
+        .prepare_resume(state.session_id, wish, &Terminal::new(ctx.context), &is_there)
         .map_err(|error| lifecycle::explain(ctx, state.session_id, error.into()))?;
     confirm::tell(ctx, &resumption, before);
     let session = resumption.state.session_id;

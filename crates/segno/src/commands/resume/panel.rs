@@ -21,9 +21,9 @@ use crate::output::text::wrap;
 
 /// How wide the panel is inside, where nobody says how wide the terminal is.
 const WIDTH: usize = 76;
-/// It gets no wider than lines can be read, and no narrower than its answers.
+/// It gets no wider than lines can be read, and no narrower than a word or two; its answers stand below each other there.
 const WIDEST: usize = 200;
-const NARROWEST: usize = 40;
+const NARROWEST: usize = 24;
 /// Most lines that one text takes.
 const LINES: usize = 3;
 

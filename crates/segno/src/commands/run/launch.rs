@@ -121,6 +121,14 @@ pub(in crate::commands) fn check_agent(context: &Context, name: &str) -> Outcome
     Ok(())
 }
 
+/// The same as something that the engine asks before it changes anything.
+pub(in crate::commands) fn agent_is_there(
+    context: &Context,
+) -> Outcome<impl Fn(&str) -> Result<(), segno_engine::Error> + use<>> {
+    let settings = settings(context, None)?;
+    Ok(move |name: &str| settings.choose(&Who::Named(name.to_owned())).map(drop))
+}
+
 fn who(args: &Args) -> Who {
     match &args.agent {
         _ if !args.command.is_empty() => {

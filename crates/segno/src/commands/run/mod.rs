@@ -16,6 +16,7 @@ pub use describe::describe;
 pub(crate) use detach::in_background;
 pub(super) use interactive::has_terminal;
 pub(super) use interactive::need_terminal;
+pub(super) use launch::agent_is_there;
 pub(super) use launch::check_agent;
 pub(super) use launch::settings;
 pub(super) use launch::warn_of_model;

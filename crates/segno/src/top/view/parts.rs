@@ -472,7 +472,7 @@ pub(super) fn checkpoints(top: &Top, rows: &[CheckpointRow], width: usize) -> Ve
         let left = Text::new()
             .painted(meaning, format!("{mark}{}", row.id))
             .painted(Meaning::Dim, format!("   {}{undone}", row.reason));
-        let phase = row.phase.clone().map_or(String::new(), |phase| format!("{phase}   "));
+        let phase = row.of_phase().map_or(String::new(), |phase| format!("{phase}   "));
         lines.push(sided(left, dim(format!("{phase}{files}   {}", clock(top, row.created_at))), width));
     }
     lines
