@@ -28,6 +28,7 @@ use ratatui::crossterm::terminal::EnterAlternateScreen;
 use ratatui::crossterm::terminal::LeaveAlternateScreen;
 use ratatui::crossterm::terminal::disable_raw_mode;
 use ratatui::crossterm::terminal::enable_raw_mode;
+use ratatui::layout::Rect;
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 use rustix::event::Timespec;
@@ -108,7 +109,14 @@ impl Taken {
         execute!(std::io::stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
         self.use_mouse(self.mouse)?;
         self.screen.hide_cursor()?;
-        self.screen.clear()
+        self.clear()
+    }
+
+    /// Empties the screen, so that everything is drawn. `Terminal::clear` would ask the terminal where its cursor is, and
+    /// the answer, which comes among the keys, may never come.
+    fn clear(&mut self) -> std::io::Result<()> {
+        let size = self.screen.size()?;
+        self.screen.resize(Rect::new(0, 0, size.width, size.height))
     }
 
     fn use_mouse(&mut self, on: bool) -> std::io::Result<()> {
@@ -242,6 +250,7 @@ pub(super) fn run(top: &mut Top, channels: &Channels) -> Outcome<Ended> {
         if signals.went_on.swap(false, Ordering::Relaxed) {
             running.anew = true;
         }
+        running.follow_size(top).map_err(failed)?;
         if ticked.elapsed() >= SECOND {
             ticked = Instant::now();
             update(top, Msg::Tick(now()));
@@ -334,11 +343,18 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Asks how large the terminal is: a signal that says so may get lost beside a key that comes with it.
+    fn follow_size(&mut self, top: &mut Top) -> std::io::Result<()> {
+        let size = self.taken.screen.size()?;
+        self.anew |= top.size != (size.width, size.height);
+        top.size = (size.width, size.height);
+        Ok(())
+    }
+
     fn draw(&mut self, top: &mut Top) -> std::io::Result<()> {
         if self.anew {
-            self.taken.screen.clear()?;
-            let size = self.taken.screen.size()?;
-            top.size = (size.width, size.height);
+            self.taken.clear()?;
+            self.follow_size(top)?;
         }
         if self.dirty || self.anew {
             self.taken.draw(top)?;

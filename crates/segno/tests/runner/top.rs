@@ -114,18 +114,18 @@ fn sessions_are_watched_and_acted_on() {
     let made = three_sessions(&env);
     let Some(screen) = Screen::open(&env, (80, 24)) else { return };
     screen.line("$SEGNO top");
-    let first = screen.wait_for("flaky e2e");
-    assert!(
-        first.contains("login form") && first.contains("payment gateway") && first.contains("lunch"),
-        "{first}"
-    );
+    screen.wait_until("three sessions", |shown| {
+        ["login form", "payment gateway", "flaky e2e", "lunch"].iter().all(|it| shown.contains(it))
+    });
 
     // Found by a word of its topic, opened, and one of its parts is seen.
     screen.keys(&["/"]);
     screen.tmux(&["send-keys", "-l", "payment"]);
     screen.keys(&["Enter", "Enter", "8"]);
-    let seen = screen.wait_for("the old one");
-    assert!(seen.contains("which provider?") && seen.contains("because known"), "{seen}");
+    // The part before it names the choice too, but neither question nor reason.
+    screen.wait_until("the decision", |shown| {
+        ["which provider?", "the old one", "because known"].iter().all(|it| shown.contains(it))
+    });
 
     // What is done here is recorded, and what is recorded elsewhere is seen.
     screen.keys(&["n"]);
