@@ -97,7 +97,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open(context)?;
     let state = show.follow_to_the_end(&ctx, &state);
     let _ = driver.wait();
-    show.back(&state?)?;
+    show.back(&ctx, &state?)?;
     ctx.finish();
     Ok(())
 }
@@ -190,7 +190,7 @@ impl Show<'_> {
         }
     }
 
-    fn back(&self, state: &State) -> Outcome {
+    fn back(&self, ctx: &CommandContext<'_>, state: &State) -> Outcome {
         let printer = &self.context.printer;
         printer.talk(
             Text::new()
@@ -200,7 +200,7 @@ impl Show<'_> {
                 .painted(Meaning::Done, "completed")
                 .plain(format!("   {} runs, {} calls", state.counts.runs, state.calls.total)),
         );
-        let id = state.session_id;
+        let id = ctx.engine.ending(state.session_id);
         printer.hint(format!("segno show {id} --tools   segno undo --session {id}"));
         if printer.is_json() {
             printer.json(&segno_engine::core::Summary::from(state))?;

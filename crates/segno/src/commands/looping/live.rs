@@ -178,6 +178,7 @@ fn sign(holds: bool) -> Text {
 pub(super) fn used(state: &State, day: Option<&DayStand>, iterations: u64) -> Vec<String> {
     let told = state.budget.tokens_used > 0 || state.cost.used_micros > 0 || state.unpriced_tokens() > 0;
     let capped = state.budget.hard || state.cost.limit_micros.is_some();
+    let day = day.filter(|day| day.caps.is_set());
     if iterations > 0 && !told && !capped && day.is_none() {
         return vec!["its agent does not tell".to_owned()];
     }

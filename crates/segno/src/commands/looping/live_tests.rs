@@ -1,4 +1,6 @@
 use rstest::rstest;
+use segno_engine::core::day::DayCaps;
+use segno_engine::core::lately::Used;
 use segno_engine::core::looping::GateResult;
 use serde_json::json;
 
@@ -147,6 +149,11 @@ fn an_agent_that_thinks_works() {
     .unwrap();
     assert_eq!(doing_now(&state, &live().status, None, at()), "coder works, 1m 04s");
     assert_eq!(used(&state, None, 1), ["its agent does not tell"]);
+    // A day without a cap is no figure to show, and does not make the others known.
+    let mut day = DayStand { caps: DayCaps::default(), used: Used::default(), since: at(), until: at() };
+    assert_eq!(used(&state, Some(&day), 1), ["its agent does not tell"]);
+    day.caps.tokens = Some(1000);
+    assert_eq!(used(&state, Some(&day), 1), ["0 tok", "$0.00", "today 0 of 1.0k tok"]);
     assert_eq!(used(&state, None, 0), ["0 tok", "$0.00"], "nothing has ended yet");
     state.budget.tokens_used = 5;
     assert_eq!(used(&state, None, 1)[0], "5 tok");

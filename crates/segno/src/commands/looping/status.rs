@@ -113,8 +113,8 @@ pub(super) fn used(status: &LoopStatus) -> String {
 fn budget(ctx: &CommandContext<'_>, state: &State) -> Option<String> {
     let day = ctx.engine.day_stand(&state.project.path).ok();
     let capped = state.budget.hard || state.cost.limit_micros.is_some();
-    let today = day.as_ref().filter(|day| day.caps.tokens.is_some() || day.caps.micros.is_some());
-    (capped || today.is_some()).then(|| super::live::used(state, today, 0).join("   "))
+    let today = day.as_ref().is_some_and(|day| day.caps.is_set());
+    (capped || today).then(|| super::live::used(state, day.as_ref(), 0).join("   "))
 }
 
 /// The phases as a bar.
