@@ -76,12 +76,15 @@ pub enum Error {
         until: Timestamp,
     },
     /// A cap on money cannot hold, because it is not known what is spent.
-    #[error("a cap on money cannot hold: what {what} costs is not known")]
+    #[error("a cap on money cannot hold: {}", match what.as_deref() {
+        Some(model) => format!("what {model} costs is not known"),
+        None => "it is not known which model was used, and what that costs".to_owned(),
+    })]
     CostUnknown {
         /// The session, if there is one already.
         session: Option<SessionId>,
-        /// Which model, or what was used.
-        what: String,
+        /// Which model, if that is known.
+        what: Option<String>,
     },
     /// The user's own prices cannot be used.
     #[error("{} cannot be used: {why}", path.display())]

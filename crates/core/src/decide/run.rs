@@ -53,6 +53,7 @@ pub(super) fn decide_run(state: &State, command: Command) -> Result<Vec<Event>, 
             limits::name("run", &ended.run)?;
             limits::name("outcome", &ended.outcome)?;
             limits::optional_name("conversation", ended.native_id.as_deref())?;
+            limits::optional_name("model", ended.model.as_deref())?;
             // Whatever was asked of the driver was asked of this run, up to this very moment.
             Ok(in_doubt(state).chain([(*ended).into()]).chain(answers(state, true, None)).collect())
         }

@@ -158,6 +158,9 @@ pub struct RunEnded {
     /// The limit that it ended for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<LimitSeen>>,
+    /// The model that worked, if the agent named it only beside what it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// How full the context of a conversation is.

@@ -731,6 +731,7 @@ fn runs() -> Vec<Event> {
             estimated: false,
             context: Some(ContextFill { used: 120_000, window: 200_000 }),
             limit: None,
+            model: None,
         }
         .into(),
         RunEnded {
@@ -760,6 +761,7 @@ fn runs() -> Vec<Event> {
             run: "run-1".into(),
             outcome: "interrupted".into(),
             signal: Some(9),
+            model: Some("scout-2".into()),
             ..RunEnded::default()
         }
         .into(),

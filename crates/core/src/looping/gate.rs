@@ -492,14 +492,15 @@ fn warnings(seen: &Observation, gate_1: bool) -> Vec<String> {
 
 /// How a test runner is made to name its tests.
 fn naming(runner: &str) -> &'static str {
+    // Its name ends like that of Go's.
     let known = [
+        ("cargo test", "cargo test without -q names them"),
         ("pytest", "pytest -v names them"),
         ("unittest", "python -m unittest -v names them"),
         ("go test", "go test -v names them"),
         ("jest", "jest --verbose names them"),
         ("vitest", "vitest --reporter=verbose names them"),
         ("mocha", "mocha --reporter spec names them"),
-        ("cargo test", "cargo test without -q names them"),
     ];
     let found = known.iter().find(|(name, _)| runner.contains(name));
     found.map_or("a verbose run of the tests may name them", |(_, words)| words)

@@ -167,12 +167,14 @@ impl Changes<'_> {
             at,
             context,
             limit: _,
+            model,
         } = e;
         let patch = RunPatch {
             run: Some(run.clone()),
             outcome: Some(Some(outcome.clone())),
             reason: Some(Some(reason.clone())),
             native_id: native_id.clone().map(Some),
+            model: model.clone().map(Some),
             exit_code: Some(*exit_code),
             signal: Some(*signal),
             turns: Some(*turns),

@@ -108,6 +108,9 @@ impl State {
         // Who asked is gone: nobody can be answered any more.
         self.questions.clear();
         self.tokens_estimated |= e.estimated;
+        if run.model.is_none() {
+            run.model.clone_from(&e.model);
+        }
         if e.native_id.is_some() {
             run.native_id.clone_from(&e.native_id);
         }

@@ -48,7 +48,7 @@ impl Engine {
         if now.is_cost_unknown() {
             let run = now.run.as_ref().filter(|run| run.unpriced.total() > 0);
             let model = run.and_then(|run| run.model.clone()).or_else(|| now.unpriced.keys().next().cloned());
-            let what = model.filter(|model| model != "?").unwrap_or_else(|| "what it used".to_owned());
+            let what = model.filter(|model| model != "?");
             return Err(Error::CostUnknown { session: Some(now.session_id), what });
         }
         check_caps(&now)
@@ -67,7 +67,7 @@ impl Engine {
         let Some(model) = request.launch.model.as_deref().filter(|_| capped && !tells) else { return Ok(()) };
         match self.prices()?.rates(model) {
             Some(_) => Ok(()),
-            None => Err(Error::CostUnknown { session: Some(state.session_id), what: model.to_owned() }),
+            None => Err(Error::CostUnknown { session: Some(state.session_id), what: Some(model.to_owned()) }),
         }
     }
 

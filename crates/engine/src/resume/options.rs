@@ -204,9 +204,12 @@ pub(super) fn back_to(checkpoint: &Checkpoint) -> RestoreRequest {
     }
 }
 
-/// The ways to go on from a state, with the checkpoint that can be gone on from.
+/// The ways to go on from a state, with the checkpoint that can be gone on from. A loop goes on by its own plan, from what
+/// is there.
 fn available(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>) -> Vec<OptionOffered> {
     let in_doubt = state.calls.in_doubt.len();
+    let is_loop = state.looping.is_some();
+    let checkpoint = checkpoint.filter(|_| !is_loop);
     let mut offered = Vec::new();
     if let Some(checkpoint) = checkpoint {
         // Checkpoints of older programs do not say how much had been done.
@@ -236,6 +239,9 @@ fn available(state: &State, checkpoint: Option<&Checkpoint>, files: Option<u64>)
         files_lost: None,
         recommended: in_doubt == 0 || checkpoint.is_none(),
     });
+    if is_loop {
+        return offered;
+    }
     offered.push(OptionOffered {
         recovery: Recovery::Fresh,
         target: None,

@@ -90,7 +90,8 @@ pub(super) fn record_end(
         let said = end.last_seen.unwrap_or_else(|| recorder.engine.now());
         Box::new(super::limit::seen(recorder, limit, said))
     });
-    let ended = RunEnded { limit, ..ended(&recorder.run, &outcome, &end) };
+    let model = recorder.model_beside();
+    let ended = RunEnded { limit, model, ..ended(&recorder.run, &outcome, &end) };
     let ended = Command::EndRun(Box::new(ended));
     let mut commands = vec![ended];
     // Somebody may have asked for an end up to now. What cannot be read now was not known before either.
@@ -190,6 +191,7 @@ fn ended(run: &str, outcome: &Outcome, end: &End) -> RunEnded {
             .context
             .and_then(|fill| Some(ContextFill { used: fill.used?, window: fill.window? })),
         limit: None,
+        model: None,
     }
 }
 

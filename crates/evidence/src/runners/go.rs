@@ -111,6 +111,12 @@ impl Packages {
         true
     }
 
+    /// A result behind what its test printed without a new line: only of a test that has none yet.
+    fn glued<'a>(&self, line: &'a str) -> Option<(&'a str, Outcome)> {
+        let (name, outcome) = result(&line[line.rfind("--- ")?..])?;
+        self.announced.get(name).is_some_and(Option::is_none).then_some((name, outcome))
+    }
+
     /// The tests of a package that ended; the package itself if it names none that failed.
     fn tell(&mut self, package: &str, outcome: Outcome) {
         let tests = std::mem::take(&mut self.announced);
@@ -138,7 +144,7 @@ impl Reader for Packages {
             self.announced.entry(name.to_owned()).or_insert(None);
             return true;
         }
-        if let Some((name, outcome)) = result(line) {
+        if let Some((name, outcome)) = result(line).or_else(|| self.glued(line)) {
             if let Some(known) = self.announced.get_mut(name) {
                 *known = (*known).max(Some(outcome));
             }

@@ -15,7 +15,7 @@ use crate::text;
 const NOT_LOADED: &str = "unittest.loader._FailedTest";
 
 pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
-    (is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some()).then(|| {
+    (is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some() || begun(line)).then(|| {
         let part = Part::new(Runner::Unittest);
         let (section, failures) = (Section::Running, Vec::new());
         Box::new(Run { section, described: None, ran: 0, failures, told: false, part }) as _
@@ -35,6 +35,14 @@ fn full_name(text: &str) -> Option<String> {
     }
     let is_whole = class.rsplit('.').next() == Some(name);
     Some(if is_whole { class.to_owned() } else { format!("{class}.{name}") })
+}
+
+/// The first line of a test whose result stands further down: it has a documentation, or something is printed before.
+fn begun(line: &str) -> bool {
+    let name = line.split(" ... ").next().unwrap_or(line);
+    line.starts_with("test")
+        && full_name(name).is_some_and(|name| name.contains('.'))
+        && (name.len() == line.len() || line.contains(") ... "))
 }
 
 /// `test_adds (test_unit.TestSums.test_adds) ... ok`.

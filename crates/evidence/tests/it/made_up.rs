@@ -354,3 +354,34 @@ fn more_tests_than_are_kept_are_counted_and_not_named() {
     let report = ended(&text, 0);
     assert_eq!((report.passed, report.tests.len(), report.named), (20_001, 20_000, false));
 }
+
+/// The first test says what it is for, or prints something, before its result: it still begins the run.
+#[test]
+fn a_unittest_whose_first_result_stands_on_a_line_of_its_own() {
+    let rule = "-".repeat(70);
+    let name = "test_m.N.test_f";
+    for (lead, more) in [
+        ("f gives one. ... ok\n", 0),
+        (" ... WARNING:root:look\nok\n", 0),
+        (" ... hello\nworld\nok\ntest_g (test_m.N.test_g) ... ok\n", 1),
+    ] {
+        let lead = if lead.starts_with(' ') { lead.to_owned() } else { format!("\n{lead}") };
+        let ran = 1 + more;
+        let text = format!("test_f ({name}){lead}\n{rule}\nRan {ran} tests in 0.001s\n\nOK\n");
+        let report = ended(&text, 0);
+        assert_eq!((counts(&report), report.named), ([ran, 0, 0], true), "{text}");
+        assert_eq!(report.tests[0].name, name, "{text}");
+    }
+}
+
+/// What a Go test prints without a new line stands before its result.
+#[test]
+fn a_go_result_behind_what_its_test_printed() {
+    let run = "=== RUN   TestA\nhello--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- PASS: TestB (0.00s)\n";
+    let report = ended(&format!("{run}PASS\nok  \tx/y\t0.01s\n"), 0);
+    assert_eq!((counts(&report), report.complete, report.named), ([2, 0, 0], true, true));
+    // A test that has its result has no other one, and one that was never announced has none.
+    let said = "=== RUN   TestA\n--- FAIL: TestA (0.00s)\nsays --- PASS: TestA (0.00s)\nsays --- PASS: TestC (0.00s)\n";
+    let report = ended(&format!("{said}FAIL\nFAIL\tx/y\t0.01s\n"), 1);
+    assert_eq!(counts(&report), [0, 1, 0]);
+}

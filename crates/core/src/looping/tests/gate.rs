@@ -523,6 +523,18 @@ fn tests_without_names_are_compared_by_number_and_pass_nothing(
     assert_eq!(warned.count(), 1, "{:?}", gate.warnings);
 }
 
+/// The advice is about the runner that was seen, also where one's name is a part of another's.
+#[rstest]
+#[case("cargo test", "cargo test without -q names them")]
+#[case("go test", "go test -v names them")]
+#[case("something", "a verbose run of the tests may name them")]
+fn who_names_no_tests_is_told_how(#[case] runner: &str, #[case] advice: &str) {
+    let mut seen = Observation { by_number: true, measured: 2, ..tests(3, 0) };
+    seen.tests.as_mut().unwrap().runner = runner.to_owned();
+    let warnings = gate(&begun(simple()), &seen).warnings;
+    assert!(warnings[0].ends_with(&format!("; {advice}")), "{warnings:?}");
+}
+
 /// A gate that is measured by hand asks nobody: what the agent said last stays said.
 #[test]
 fn a_look_by_hand_leaves_the_signal_as_it_was() {

@@ -1,7 +1,10 @@
 //! Runs the evidence commands of a phase, and reads what they show.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use segno_core::SessionId;
@@ -98,6 +101,7 @@ impl Engine {
                 guard: &guard,
             };
             let print = super::fingerprint::fingerprint(&plan.command, directory);
+            let report = plan.report.as_ref().map(|report| Report::before(directory.join(report)));
             let shown = run_evidence(&wanted, &self.redactor(), stops)?;
             if shown.cut == Some(Cut::Stopped) {
                 return Ok(Measured { stopped: true, ..measured });
@@ -111,7 +115,7 @@ impl Engine {
                 files: print.files,
                 ..EvidenceMark::default()
             };
-            measured.take_in(plan, &shown, mark, directory);
+            measured.take_in(plan, &shown, mark, report.as_ref());
         }
         // Where nothing is measured nothing is bound to a tree: that of the agent is known by its checkpoint.
         if !plans.is_empty() {
@@ -122,7 +126,13 @@ impl Engine {
 }
 
 impl Measured {
-    fn take_in(&mut self, plan: &EvidencePlan, shown: &Shown, mut mark: EvidenceMark, directory: &Path) {
+    fn take_in(
+        &mut self,
+        plan: &EvidencePlan,
+        shown: &Shown,
+        mut mark: EvidenceMark,
+        report: Option<&Report>,
+    ) {
         if !mark.passes {
             let tail =
                 &shown.output[shown.output.ceil_char_boundary(shown.output.len().saturating_sub(TOLD))..];
@@ -133,14 +143,20 @@ impl Measured {
             Reads::Exit => {}
             Reads::Metrics => self.metrics.extend(numbers(&shown.output)),
             Reads::Tests => {
-                let report = plan.report.as_ref().and_then(|report| read_report(&directory.join(report)));
-                let told = super::tests_read::read(report.as_deref().unwrap_or(&shown.output), shown);
+                let text =
+                    report.map_or(Some(Cow::Borrowed(&*shown.output)), |it| it.written().map(Cow::Owned));
+                let told = text.and_then(|text| super::tests_read::read(&text, shown));
                 mark.tells_tests = told.is_some();
                 mark.failing_tests = told.as_ref().map_or(0, |(counts, _)| counts.failed);
-                // What was left out of a long output may be what it said of its tests.
-                if told.is_none() && mark.passes && shown.left_out == 0 && plan.report.is_none() {
-                    let named = segno_evidence::named_runner(&plan.command);
-                    mark.silent_runner = named.map(|runner| runner.name().to_owned());
+                if told.is_none() && mark.passes {
+                    mark.silent_runner = match &plan.report {
+                        Some(report) => Some(format!("{report}, as this run wrote it")),
+                        // What was left out of a long output may be what it said of its tests.
+                        None if shown.left_out > 0 => None,
+                        None => {
+                            segno_evidence::named_runner(&plan.command).map(|runner| runner.name().to_owned())
+                        }
+                    };
                 }
                 self.count_tests(told);
             }
@@ -197,9 +213,36 @@ fn numbers(output: &str) -> BTreeMap<String, f64> {
     output.lines().filter_map(number).collect()
 }
 
-fn read_report(path: &Path) -> Option<String> {
-    let bytes = files::read_bounded(path, LARGEST, Links::Follow).ok().flatten()?;
-    String::from_utf8(bytes).ok()
+/// The file in which a command says how its tests came out. What lay there before the command ran is no measurement:
+/// anybody may have written it.
+struct Report {
+    path: PathBuf,
+    before: Option<Written>,
+}
+
+/// What changes whenever a file is written: its place on the disk, its size, and when it and its entry changed.
+type Written = (u64, u64, u64, (i64, i64), (i64, i64));
+
+impl Report {
+    fn before(path: PathBuf) -> Self {
+        let before = Self::state(&path);
+        Self { path, before }
+    }
+
+    fn state(path: &Path) -> Option<Written> {
+        let now = std::fs::metadata(path).ok()?;
+        let times = ((now.mtime(), now.mtime_nsec()), (now.ctime(), now.ctime_nsec()));
+        Some((now.dev(), now.ino(), now.len(), times.0, times.1))
+    }
+
+    /// What the command has written there.
+    fn written(&self) -> Option<String> {
+        if Self::state(&self.path) == self.before {
+            return None;
+        }
+        let bytes = files::read_bounded(&self.path, LARGEST, Links::Follow).ok().flatten()?;
+        String::from_utf8(bytes).ok()
+    }
 }
 
 #[cfg(test)]

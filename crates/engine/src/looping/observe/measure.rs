@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
 
+use segno_core::List;
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::rows::RunRow;
+use segno_store::Page;
 
 use crate::Engine;
 use crate::Error;
@@ -15,6 +18,8 @@ use crate::tree::Checkpoint;
 const FAR: usize = 5_000;
 /// How many are read at once.
 const PAGE: usize = 20;
+/// How often an iteration may have been begun again.
+const AGAIN: usize = 50;
 
 /// What a run did to the working tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -81,14 +86,17 @@ impl Engine {
         Ok(head.map(|head| workspace.tracked_among(&head, files)).unwrap_or_default())
     }
 
-    /// What the newest run of a session did to the tree, by the checkpoints before and after it.
+    /// What the newest run of a session did to the tree, by the checkpoints before and after it. Of an iteration that was
+    /// begun again, all its runs: what one that was cut short wrote is work of that iteration too.
     ///
     /// # Errors
     /// If the record cannot be read.
     pub fn tree_delta(&self, state: &State) -> Result<TreeDelta, Error> {
         let session = state.session_id;
         let ready = |checkpoint: &Checkpoint| checkpoint.ready && checkpoint.snapshot.is_some();
-        let first = self.newest_checkpoint(session, FAR, PAGE, |it| it.begins_a_turn())?;
+        let began = self.iteration_began(session)?;
+        let begins = |it: &Checkpoint| it.begins_a_turn() && began.is_none_or(|began| it.seq < began);
+        let first = self.newest_checkpoint(session, FAR, PAGE, begins)?;
         let Some(first) = first.filter(ready) else { return Ok(TreeDelta::default()) };
         let last = self.newest_checkpoint(session, FAR, PAGE, |it| ready(it) || it.seq <= first.seq)?;
         let last = last.filter(|it| it.seq > first.seq);
@@ -104,6 +112,17 @@ impl Engine {
             delta.commits = self.workspace(state)?.commits_between(commit(&first).as_deref(), &to)?;
         }
         Ok(delta)
+    }
+
+    /// Where the first run of the newest run's iteration began.
+    fn iteration_began(&self, session: SessionId) -> Result<Option<u64>, Error> {
+        let page = Page { after: None, limit: AGAIN, newest_first: true };
+        let rows = self.store().page(session, List::Runs, &page)?;
+        let runs = rows.iter().map(|row| (row.seq, row.row::<RunRow>()));
+        let mut iterations = runs.map(|(seq, run)| (seq, (run.phase, run.iteration)));
+        let Some((newest, iteration)) = iterations.next() else { return Ok(None) };
+        let same = iterations.take_while(|(_, other)| iteration.1 > 0 && *other == iteration);
+        Ok(Some(same.last().map_or(newest, |(seq, _)| seq)))
     }
 }
 

@@ -41,9 +41,16 @@ impl Recorder<'_> {
         self.pricing.capped |= capped;
     }
 
+    /// The model, if the agent named it only beside what it used, or without a conversation: nobody has recorded it.
+    pub(in crate::run) fn model_beside(&self) -> Option<String> {
+        let recorded = self.state.run.as_ref().is_some_and(|run| run.model.is_some());
+        self.pricing.model.clone().filter(|_| !recorded)
+    }
+
     /// Hears which model used something, if nobody has said yet which one works.
     pub(super) fn hear_model(&mut self, event: &AgentEvent) {
-        if let AgentEvent::Tokens { model: Some(model), .. } = event
+        if let AgentEvent::Tokens { model: Some(model), .. }
+        | AgentEvent::SessionStarted { model: Some(model), .. } = event
             && self.pricing.model.is_none()
         {
             self.pricing.model = Some(segno_core::text::shorten(model, segno_core::limits::NAME));

@@ -6,6 +6,7 @@ use segno_core::looping::EvidencePlan;
 use segno_core::looping::LoopVerdict;
 use segno_core::looping::PersonNeed;
 use segno_engine::looping::NamedWorkflow;
+use segno_engine::resume::Recovery;
 
 use super::yard::Yard;
 
@@ -38,6 +39,61 @@ fn files_that_a_command_writes_each_time_are_its_own() {
     assert_eq!((ended.verdict, yard.starts()), (Some(LoopVerdict::Complete), 1), "{}", ended.why);
     // Before the phase, after the agent, and once more because a file had changed.
     assert_eq!(yard.read("runs").lines().count(), 3);
+}
+
+/// A report counts as what the command measured only if the command wrote it: what an agent put there, or an earlier run
+/// left, says nothing, and what the command prints is no substitute.
+#[test]
+fn a_report_that_the_command_did_not_write_is_none() {
+    let report = r#"<testsuite name="s" tests="1"><testcase classname="T" name="test_x"/></testsuite>"#;
+    for (command, passes) in [("true", false), ("rm -f report.xml; echo ok 1 - a; echo 1..1", false)]
+        .into_iter()
+        .chain([("cp report.txt report.xml", true)])
+    {
+        let yard = Yard::new();
+        yard.write("report.txt", report);
+        yard.always(&format!("echo x >> log; echo '{report}' > report.xml; signal"));
+        let ended = yard.until_with(command, |new| {
+            new.plan.phases[0].evidence[0].report = Some("report.xml".to_owned());
+            new.plan.caps.iterations = Some(2);
+        });
+        let gate = ended.state.looping.unwrap().gate.unwrap();
+        let told =
+            gate.conditions.iter().find(|one| one.name == "tests of until").map(|one| one.value.as_str());
+        match passes {
+            true => assert_eq!((ended.verdict, told), (Some(LoopVerdict::Complete), None), "{}", ended.why),
+            false => {
+                let cap = matches!(ended.verdict, Some(LoopVerdict::Cap { .. }));
+                assert!(cap, "{command}: {:?}", ended.verdict);
+                assert_eq!(told, Some("none were seen of report.xml, as this run wrote it"));
+            }
+        }
+    }
+}
+
+/// What a run wrote that does not count, because it met a limit or was cut short, is work of the iteration that does.
+#[test]
+fn work_of_a_run_that_was_begun_again_is_progress() {
+    let yard = Yard::new();
+    let reset = yard.seconds(90);
+    yard.always("finish done");
+    yard.step(1, &format!("echo wood > boat; limit {reset}"));
+    let ended = yard.until("test -f sail");
+    // One that counts brings something, three bring nothing.
+    assert_eq!((ended.state.status, yard.starts()), (Status::Halted, 1 + 1 + 3), "{}", ended.why);
+    let recent = ended.state.looping.unwrap().recent;
+    assert_eq!(recent.iter().map(|one| one.progress).collect::<Vec<_>>(), [true, false, false, false]);
+}
+
+/// A loop goes on by its plan: nothing else is offered, and so nothing else can be chosen in vain.
+#[test]
+fn a_loop_that_stands_still_is_offered_to_go_on_and_nothing_else() {
+    let yard = Yard::new();
+    yard.always("echo wood >> boat; finish done");
+    let ended = yard.until_with("test -f sail", |new| new.plan.caps.iterations = Some(1));
+    let (_, options) = yard.engine().recovery_options(ended.state.session_id).unwrap();
+    let offered: Vec<_> = options.offered.iter().map(|one| (one.recovery, one.recommended)).collect();
+    assert_eq!(offered, [(Recovery::Live, true)]);
 }
 
 /// Files that are others each time never rest: nothing that is measured on them holds.

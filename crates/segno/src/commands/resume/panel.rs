@@ -112,7 +112,10 @@ pub(super) fn lines(ctx: &CommandContext<'_>, state: &State, options: &Options) 
     }
     let numbers: Vec<String> = (1..=options.offered.len()).map(|number| number.to_string()).collect();
     let resume = format!("[{}] resume", numbers.join("/"));
-    panel.keys(&[&resume, "[n] new session", "[a] abort this one", "[q] nothing"]);
+    let mut keys = vec![resume.as_str(), "[n] new session", "[a] abort this one", "[q] nothing"];
+    // A loop is begun with its plan, not from here.
+    keys.retain(|key| state.looping.is_none() || *key != "[n] new session");
+    panel.keys(&keys);
     panel.lines
 }
 
@@ -199,7 +202,7 @@ pub(super) fn ask(ctx: &CommandContext<'_>, state: &State, options: &Options) ->
     let answer = crate::ask::line()?;
     let cancelled = |why: &str| CommandError::new(ExitCode::Cancelled, "cancelled", why.to_owned());
     match answer.as_str() {
-        "n" | "new" => Ok(Answer::New),
+        "n" | "new" if state.looping.is_none() => Ok(Answer::New),
         "a" | "abort" => Ok(Answer::GiveUp),
         "q" | "quit" => Err(cancelled("nothing was done")),
         "" | "r" | "resume" => {
