@@ -38,6 +38,13 @@ pub fn subject(input: &Value) -> String {
 /// What makes one command line out of several, or lets it write elsewhere.
 const JOINTS: &[char] = &[';', '&', '|', '<', '>', '\n', '\r', '`', '$'];
 
+/// Programs of which "any arguments" would be anything at all: they remove, overwrite, or run what they are told.
+const EXACT: &[&str] = &[
+    "bash", "chmod", "chown", "curl", "dd", "doas", "env", "eval", "find", "kill", "killall", "mkfs", "mv",
+    "node", "perl", "pkill", "python", "python3", "rm", "rmdir", "rsync", "ruby", "scp", "sh", "shred",
+    "ssh", "su", "sudo", "tee", "truncate", "wget", "xargs", "zsh",
+];
+
 /// The narrowest rule that would let this call and others like it run, as `Tool(pattern)`: a command with any further
 /// arguments, or one file.
 pub fn allow_rule(tool: &str, input: &Value) -> String {
@@ -57,7 +64,10 @@ pub fn allow_rule(tool: &str, input: &Value) -> String {
     let all: Vec<&str> = command.split_whitespace().collect();
     let mut known: Vec<&str> = all.iter().copied().take(1).filter(is_name).collect();
     known.extend(all.get(1).copied().filter(|word| !known.is_empty() && is_verb(word)));
+    let is_any =
+        known.first().is_some_and(|first| EXACT.contains(&first.rsplit('/').next().unwrap_or(first)));
     match known.len() {
+        _ if is_any => format!("{tool}({command})"),
         0 => format!("{tool}({command})"),
         same if same == all.len() => format!("{tool}({command})"),
         _ => format!("{tool}({} *)", known.join(" ")),
@@ -94,7 +104,10 @@ mod tests {
     #[rstest::rstest]
     #[case("Bash", json!({ "command": "cargo test --all" }), "Bash(cargo test *)")]
     #[case("Bash", json!({ "command": "cargo test" }), "Bash(cargo test)")]
-    #[case("Bash", json!({ "command": "rm -rf build" }), "Bash(rm *)")]
+    #[case("Bash", json!({ "command": "rm -rf build" }), "Bash(rm -rf build)")]
+    #[case("Bash", json!({ "command": "/bin/rm x" }), "Bash(/bin/rm x)")]
+    #[case("Bash", json!({ "command": "python3 tool.py a" }), "Bash(python3 tool.py a)")]
+    #[case("Bash", json!({ "command": "ls -la src" }), "Bash(ls *)")]
     #[case("Bash", json!({ "command": "make" }), "Bash(make)")]
     #[case("Bash", json!({ "command": "./check.sh all now" }), "Bash(./check.sh all *)")]
     #[case("Bash", json!({ "command": "cat a | sh" }), "Bash(cat a | sh)")]

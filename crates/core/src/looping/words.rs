@@ -28,6 +28,7 @@ pub(super) fn line(state: &LoopState, iteration: &Iteration<'_>, verdict: &LoopV
     parts.extend(tests(state, seen));
     parts.extend(changes(seen));
     parts.extend(cost(seen));
+    parts.extend(end(seen));
     let why = why(verdict);
     parts.push(if why.is_empty() { verdict.word().to_owned() } else { format!("{}: {why}", verdict.word()) });
     shorten(&parts.join("  ").replace(['\n', '\r', '\t'], " "), limits::LOOP_TEXT)
@@ -58,6 +59,17 @@ fn cost(seen: &Observation) -> Option<String> {
         Some(micros) => Some(dollars(micros)),
         None => (seen.tokens > 0).then(|| format!("{} tokens (unpriced)", seen.tokens)),
     }
+}
+
+/// How its agent ended, if not by itself and well: what is measured says nothing of that.
+fn end(seen: &Observation) -> Option<String> {
+    let words = match (seen.end, seen.outcome.as_str()) {
+        (RunEnd::Ran | RunEnd::Cut | RunEnd::CannotAct, "failed") => "its agent failed",
+        (RunEnd::Ran | RunEnd::Cut | RunEnd::CannotAct, "interrupted") => "its agent died",
+        (RunEnd::Ran | RunEnd::Cut | RunEnd::CannotAct, "timed_out") => "its agent was out of time",
+        _ => return None,
+    };
+    Some(words.to_owned())
 }
 
 /// The reason of a verdict.

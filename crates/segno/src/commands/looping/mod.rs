@@ -227,7 +227,7 @@ fn drive(
 ) -> Outcome {
     let state = ctx.load(id)?;
     let looping = the_loop(&state)?;
-    let waits = Waits { limits: waits && looping.plan.limits.wait, halted };
+    let waits = Waits { limits: waits, halted };
     // One that was told to stay parked waits for somebody to say so, and that is what this is.
     let held = looping.parked.as_ref().is_some_and(|parked| parked.until.is_none());
     let woken = if held && woken == WokenHow::Command { WokenHow::Person } else { woken };
