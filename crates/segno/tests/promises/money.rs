@@ -292,3 +292,27 @@ fn a_model_that_is_named_with_its_tokens_is_priced() {
     assert_eq!(said.code, Some(8), "{}", said.stderr);
     assert_eq!(lab.state()["cost"]["used_micros"], 2_000_000, "by the list, and not unknown");
 }
+
+/// Whoever is stopped because a price is missing goes on when it is given, also with an agent that names no conversation.
+#[test]
+fn a_price_that_is_given_later_ends_the_stop() {
+    let lab = Lab::new();
+    let steps = [Step::Json(json!({ "used": 1_000, "by": "odd-model" }))];
+    let line = lab.scripted("counter", &steps);
+    lab.config(&format!(
+        "[agents.counter]\ncommand = {line:?}\nprompt = \"none\"\nformat = \"json\"\n\
+         [[agents.counter.rules]]\nkind = \"tokens\"\nfields = {{ input = \"$.used\", model = \"$.by\" }}"
+    ));
+    let go = ["loop", "--no-hooks", "--agent", "counter", "--prompt", "x", "--until", "false", "--cost", "1"];
+    let said = lab.run(&go);
+    assert_eq!(said.code, Some(8), "{}", said.stderr);
+    let said = lab.run(&["loop", "resume", "last"]);
+    assert_eq!(said.code, Some(8), "{}", said.stderr);
+    assert!(said.stderr.contains("what odd-model costs is not known"), "{}", said.stderr);
+    let prices = "[models]\n\"odd-model\" = { input = 2, output = 2 }\n";
+    lab.write(lab.home.path().join(".config/segno/prices.toml"), prices);
+    let said = lab.run(&["loop", "resume", "last", "--more", "1"]);
+    assert!(!said.stderr.contains("not known"), "{}", said.stderr);
+    let by_model = lab.json(&["cost", "--by", "model"]);
+    assert_eq!(by_model["lines"][0]["name"], "odd-model", "{by_model}");
+}

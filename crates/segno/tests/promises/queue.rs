@@ -53,6 +53,16 @@ fn a_dry_run_shows_the_items_in_order_and_begins_nothing() {
     assert!(!lab.home.path().join("n").exists(), "no agent was started");
 }
 
+/// A list that is longer than is read is no list that is no JSON, and it says what would help.
+#[test]
+fn a_list_that_is_too_long_is_called_that() {
+    let lab = listed(TICKS);
+    let long = r#"python3 -c 'import json; print(json.dumps([{"id": str(n), "title": "x" * 800} for n in range(2500)]))'"#;
+    let said = lab.run(&["loop", "--work", long, "--dry-run"]);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("at most 1280 KB are read; let it list fewer items"), "{}", said.stderr);
+}
+
 /// It never ticks: work and follow-up, five times, and the loop says what it set aside. Somebody tries it again.
 #[test]
 fn what_was_set_aside_is_shown_and_tried_again() {

@@ -17,7 +17,9 @@ use crate::files::Links;
 use crate::launch::LaunchSettings;
 use crate::looping::evidence::command::Cut;
 use crate::looping::evidence::command::EvidenceCommand;
+use crate::looping::evidence::command::HEAD;
 use crate::looping::evidence::command::Shown;
+use crate::looping::evidence::command::TAIL;
 use crate::looping::evidence::command::run_evidence;
 
 /// How long a tracker may take to answer.
@@ -123,6 +125,9 @@ impl Asks<'_> {
             return Ok(list);
         }
         let shown = self.run(&format!("{{ {command}\n}} 2>/dev/null"))?;
+        if shown.left_out > 0 {
+            return Err(Unlisted::Because(too_long(command, &shown)));
+        }
         segno_evidence::work_items(&shown.output)
             .map_err(|why| Unlisted::Because(format!("`{command}` printed no list of work: {why}")))
     }
@@ -227,6 +232,15 @@ fn ticked_off(path: &str, text: &str, redactor: &Redactor) -> WorkList {
         });
     }
     work
+}
+
+/// A list of which a part is missing is none: what is missing could be the most urgent.
+fn too_long(command: &str, shown: &Shown) -> String {
+    let most = (HEAD + TAIL) >> 10;
+    let printed = (shown.output.len() as u64).saturating_add(shown.left_out) >> 10;
+    format!(
+        "`{command}` printed {printed} KB, and at most {most} KB are read; let it list fewer items (such as the first hundred)"
+    )
 }
 
 #[cfg(test)]

@@ -125,8 +125,9 @@ pub(super) fn with_names(text: &str) -> String {
 pub(super) fn listed(context: &Context, queue: &QueuePlan, settings: &LaunchSettings) -> Outcome<WorkList> {
     let redactor = segno_engine::redact::Redactor::new(segno_engine::redact::Options::default());
     list_work(queue, &context.project.root, settings, &redactor).map_err(|why| {
-        CommandError::failure("no_work_list", format!("cannot tell what there is to do: {why}"))
-            .hint("run the command yourself: it has to print a list of items as JSON")
+        CommandError::failure("no_work_list", format!("cannot tell what there is to do: {why}")).hint(
+            "run the command yourself: it has to print a list of items as JSON, not longer than is read",
+        )
     })
 }
 
