@@ -95,6 +95,20 @@ pub(crate) fn text() -> Outcome<String> {
     typed()?.ok_or_else(nothing_done)
 }
 
+/// Reads answers until one fits. A slip of the finger is no decision.
+///
+/// # Errors
+/// As for [`line`]; and if none of a few fits.
+pub(crate) fn choice<T>(context: &Context, chosen: impl Fn(&str) -> Option<T>) -> Outcome<T> {
+    for _ in 0..TRIES {
+        if let Some(chosen) = chosen(&line()?) {
+            return Ok(chosen);
+        }
+        context.printer.talk("that is not one of the answers");
+    }
+    Err(nothing_done())
+}
+
 fn nothing_done() -> CommandError {
     CommandError::new(ExitCode::Cancelled, "cancelled", "nothing was done")
 }

@@ -77,7 +77,15 @@ impl CommandContext<'_> {
     pub fn loop_to_read(&self, argument: Option<&SessionRef>) -> Outcome<SessionId> {
         match self.context.session(argument)? {
             Some(named) => self.named(&named),
-            None => self.chosen(self.engine.loop_to_read(&self.context.project.root)?),
+            None => match self.engine.loop_to_read(&self.context.project.root)? {
+                Choice::None => Err(CommandError::new(
+                    ExitCode::SessionNotFound,
+                    "no_active_session",
+                    "this project has no loop",
+                )
+                .hint("segno loop --prompt \"…\" --until '…'   begins one   (or: segno ls --all)")),
+                found => self.chosen(found),
+            },
         }
     }
 

@@ -157,6 +157,25 @@ promise!(
 );
 
 promise!(
+    /// A slip of the finger at a panel is asked again, and does nothing.
+    fn a_wrong_key_at_the_panel_is_asked_again() {
+        let lab = Lab::new();
+        ok(&lab, &["new", "one"]);
+        ok(&lab, &["pause"]);
+        let terminal = Terminal::open(&lab);
+        let place = terminal.place();
+        terminal.type_keys(&format!("$SEGNO resume last{ENTER}"));
+        terminal.wait_for(place, "[n]");
+        terminal.type_keys(&format!("7{ENTER}"));
+        terminal.wait_for(place, "that is not one of the answers");
+        assert_eq!(lab.state()["status"], "paused");
+        terminal.type_keys(&format!("q{ENTER}"));
+        assert_eq!(terminal.exit_code(), 14);
+        assert_eq!(lab.state()["status"], "paused");
+    }
+);
+
+promise!(
     /// The end of input at a panel is no Enter: nothing is done, and no agent starts.
     fn end_of_input_at_the_panel_is_no_yes() {
         let mut lab = interrupted();

@@ -44,7 +44,9 @@ pub(super) fn take_up(ctx: &CommandContext<'_>, state: &State, asks: bool) -> Ou
         printer.talk(line);
     }
     let act = |command: LoopCommand| ctx.act(id, vec![loop_command(command)]);
-    match crate::ask::line()?.as_str() {
+    let keys = ["r", "reset", "s", "skip", "m", "modify", "a", "abort", "q", "quit", ""];
+    let fits = |answer: &str| keys.contains(&answer) && (may_skip || !answer.starts_with('s'));
+    match crate::ask::choice(ctx.context, |answer| fits(answer).then(|| answer.to_owned()))?.as_str() {
         "r" | "reset" => {
             act(LoopCommand::ResetBreaker { reason: "reset by hand".to_owned() })?;
             go_on(ctx, id, false, false)

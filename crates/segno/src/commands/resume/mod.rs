@@ -194,6 +194,9 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
             Answer::ResumeFrom(recovery) => wish.from = Some(recovery),
             Answer::New => return new_beside(&ctx, args, &state),
             Answer::GiveUp => return give_up(&ctx, &state),
+            Answer::Nothing => {
+                return Err(CommandError::new(ExitCode::Cancelled, "cancelled", "nothing was done"));
+            }
         }
     }
     go_on(&ctx, args, &state, &wish)

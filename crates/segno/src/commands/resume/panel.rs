@@ -3,6 +3,7 @@
 use segno_engine::core::State;
 use segno_engine::core::event::Unit;
 use segno_engine::core::text::shorten;
+use segno_engine::resume::OptionOffered;
 use segno_engine::resume::Options;
 use segno_engine::resume::Recovery;
 use segno_engine::run::living_agent;
@@ -11,9 +12,7 @@ use crate::command_context::CommandContext;
 use crate::command_context::extend_hint;
 use crate::command_context::short;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::error::Outcome;
-use crate::exit::ExitCode;
 use crate::output::Text;
 use crate::output::phase_words;
 use crate::output::style::Meaning;
@@ -36,6 +35,8 @@ pub(super) enum Answer {
     New,
     /// Give this one up.
     GiveUp,
+    /// Leave everything as it is.
+    Nothing,
 }
 
 /// A frame of a certain width.
@@ -199,23 +200,15 @@ pub(super) fn ask(ctx: &CommandContext<'_>, state: &State, options: &Options) ->
     for line in lines(ctx, state, options) {
         context.printer.talk(line);
     }
-    let answer = crate::ask::line()?;
-    let cancelled = |why: &str| CommandError::new(ExitCode::Cancelled, "cancelled", why.to_owned());
-    match answer.as_str() {
-        "n" | "new" if state.looping.is_none() => Ok(Answer::New),
-        "a" | "abort" => Ok(Answer::GiveUp),
-        "q" | "quit" => Err(cancelled("nothing was done")),
+    let from = |option: Option<&OptionOffered>| option.map(|option| Answer::ResumeFrom(option.recovery));
+    let chosen = |answer: &str| match answer {
+        "n" | "new" if state.looping.is_none() => Some(Answer::New),
+        "a" | "abort" => Some(Answer::GiveUp),
+        "q" | "quit" => Some(Answer::Nothing),
         "" | "r" | "resume" => {
-            let option = options.offered.iter().find(|option| option.recommended).or(options.offered.first());
-            option
-                .map(|option| Answer::ResumeFrom(option.recovery))
-                .ok_or_else(|| cancelled("there is no way to go on"))
+            from(options.offered.iter().find(|option| option.recommended).or(options.offered.first()))
         }
-        number => number
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| options.offered.get(number.checked_sub(1)?))
-            .map(|option| Answer::ResumeFrom(option.recovery))
-            .ok_or_else(|| cancelled("that is not one of the answers; nothing was done")),
-    }
+        number => from(number.parse::<usize>().ok().and_then(|n| options.offered.get(n.checked_sub(1)?))),
+    };
+    crate::ask::choice(context, chosen)
 }
