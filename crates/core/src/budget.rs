@@ -50,6 +50,9 @@ pub struct TokenUse {
     /// Recorded without saying of which kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other: u64,
+    /// The part of `output` that the model only thought, where the agent tells it apart: it is counted there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -86,6 +89,7 @@ impl TokenUse {
             cache_read: self.cache_read.saturating_sub(earlier.cache_read),
             cache_write: self.cache_write.saturating_sub(earlier.cache_write),
             other: self.other.saturating_sub(earlier.other),
+            reasoning: self.reasoning.saturating_sub(earlier.reasoning),
         }
     }
 
@@ -98,6 +102,7 @@ impl TokenUse {
             cache_read: self.cache_read.saturating_add(more.cache_read),
             cache_write: self.cache_write.saturating_add(more.cache_write),
             other: self.other.saturating_add(more.other),
+            reasoning: self.reasoning.saturating_add(more.reasoning),
         }
     }
 }
@@ -302,7 +307,13 @@ mod tests {
 
     #[test]
     fn reading_from_a_cache_counts_only_if_somebody_says_so() {
-        let used = TokenUse { input: 1, output: 2, cache_read: 1_000, cache_write: 4, other: 8 };
+        let used =
+            TokenUse { input: 1, output: 2, cache_read: 1_000, cache_write: 4, other: 8, reasoning: 2 };
+        assert_eq!(used.total(), 1_015, "what was only thought is output, and counts once");
+        assert_eq!(
+            (used.plus(&used).reasoning, used.since(&TokenUse { reasoning: 1, ..used }).reasoning),
+            (4, 1)
+        );
         assert_eq!((used.counted(Counting::Uncached), used.counted(Counting::All)), (15, 1_015));
         let mut budget = TokenBudget { tokens_used: 15 + 5, ..TokenBudget::default() };
         budget.count_as(Counting::All, &used);

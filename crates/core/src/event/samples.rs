@@ -142,6 +142,7 @@ pub(crate) fn full_state() -> State {
             cache_read: 30_000,
             cache_write: 5_000,
             other: 1_000,
+            reasoning: 2_500,
         },
         cost: CostBudget {
             limit_micros: Some(2_000_000),
@@ -426,7 +427,8 @@ fn plan() -> Vec<Event> {
 }
 
 fn budget() -> Vec<Event> {
-    let tokens = TokenUse { input: 10, output: 20, cache_read: 300, cache_write: 40, other: 5 };
+    let tokens =
+        TokenUse { input: 10, output: 20, cache_read: 300, cache_write: 40, other: 5, reasoning: 15 };
     vec![
         TokensRecorded { tokens, estimated: false, source: Source::Stream, below: None }.into(),
         TokensRecorded {
@@ -719,7 +721,14 @@ fn runs() -> Vec<Event> {
             signal: None,
             turns: 3,
             duration_ms: 61_204,
-            tokens: TokenUse { input: 10, output: 20, cache_read: 30, cache_write: 40, other: 0 },
+            tokens: TokenUse {
+                input: 10,
+                output: 20,
+                cache_read: 30,
+                cache_write: 40,
+                other: 0,
+                reasoning: 0,
+            },
             cost_micros: Some(71_000),
             denials: 1,
             unparsed: 2,

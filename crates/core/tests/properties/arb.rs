@@ -235,13 +235,14 @@ fn plan() -> Vec<BoxedStrategy<Input>> {
 }
 
 fn budget() -> Vec<BoxedStrategy<Input>> {
-    let tokens = (number(), number(), number(), number(), number()).prop_map(
-        |(input, output, cache_read, cache_write, other)| TokenUse {
+    let tokens = (number(), number(), number(), number(), number(), number()).prop_map(
+        |(input, output, cache_read, cache_write, other, reasoning)| TokenUse {
             input,
             output,
             cache_read,
             cache_write,
             other,
+            reasoning,
         },
     );
     vec![

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn tokens(input: u64, output: u64, cache_read: u64, cache_write: u64) -> TokenUse {
-        TokenUse { input, output, cache_read, cache_write, other: 0 }
+        TokenUse { input, output, cache_read, cache_write, other: 0, reasoning: 0 }
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Engine {
                     cache_read: tokens.cache_read,
                     cache_write: tokens.cache_write,
                     output: tokens.output,
-                    reasoning: 0,
+                    reasoning: tokens.reasoning,
                 })
             });
         Ok(From { native_id, baseline: Baseline::Known(used) })

@@ -304,7 +304,7 @@ fn counts(engine: &Engine, state: State) -> Result<Counts, Error> {
     for (run, sum) in engine.used_of(state)? {
         let agent = run.as_ref().map_or_else(|| whose[1].clone(), |run| label(&run.agent));
         let model = label(run.as_ref().and_then(|run| run.model.as_deref()).unwrap_or_default());
-        let TokenUse { input, output, cache_read, cache_write, other } = sum.tokens;
+        let TokenUse { input, output, cache_read, cache_write, other, reasoning: _ } = sum.tokens;
         let kinds = [
             ("input", input),
             ("output", output),

@@ -32,7 +32,8 @@ pub const PRICES_FILE: &str = "prices.toml";
 /// without a price are shown as unpriced, never as free. prices.toml beside your configuration overrides the list.
 ///
 /// By block means the five hours that plans count together, from the hour of the first use on. What a run used counts on the day on
-/// which it began; in blocks, in the minutes in which its agent told of tokens.
+/// which it began; in blocks, in the minutes in which its agent told of tokens. What a model only thought is a part of the output, and
+/// shown apart where agents tell it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  segno cost\n  segno cost --by model --everywhere --since 30d\n  segno --session last cost --by phase\n  segno cost --everywhere --by week --csv"
@@ -160,16 +161,16 @@ fn title(by: By) -> &'static str {
 /// One line for each group, as other programs read them: money in dollars.
 fn csv(costs: &Costs) -> Vec<String> {
     let mut lines = vec![format!(
-        "{},runs,input,output,cache_read,cache_write,other,dollars,by_list_price,unpriced_tokens,estimated",
+        "{},runs,input,output,cache_read,cache_write,other,dollars,by_list_price,unpriced_tokens,estimated,reasoning",
         title(costs.by)
     )];
     for Line { name, sum } in &costs.lines {
         let dollars = |micros: u64| format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
-        let TokenUse { input, output, cache_read, cache_write, other } = sum.tokens;
+        let TokenUse { input, output, cache_read, cache_write, other, reasoning } = sum.tokens;
         // What a spreadsheet would take for a formula is text.
         let guard = if name.starts_with(['=', '+', '-', '@']) { "'" } else { "" };
         lines.push(format!(
-            "\"{guard}{}\",{},{input},{output},{cache_read},{cache_write},{other},{},{},{},{}",
+            "\"{guard}{}\",{},{input},{output},{cache_read},{cache_write},{other},{},{},{},{},{reasoning}",
             name.replace('"', "\"\""),
             sum.runs,
             dollars(sum.micros),
@@ -196,40 +197,42 @@ fn bars(costs: &Costs) -> Vec<usize> {
 fn table(costs: &Costs, bar: Option<&str>) -> Table {
     let is_time = matches!(costs.by, By::Day | By::Week | By::Block);
     let bar = bar.filter(|_| is_time && costs.lines.len() > 1);
+    // Most agents do not tell it.
+    let thinks = costs.total.tokens.reasoning > 0;
+    let reasoning = thinks.then(|| Column::right("of it thought").goes(2));
     let columns = [
         Column::left(title(costs.by)).elastic(),
         Column::right("runs"),
         Column::right("input"),
         Column::right("output"),
-        Column::right("cache read"),
-        Column::right("cache write"),
-        Column::right("cost"),
     ];
-    let mut table = Table::new(columns.into_iter().chain(bar.map(|_| Column::left("").goes(1))));
+    let more = [Column::right("cache read"), Column::right("cache write"), Column::right("cost")];
+    let columns = columns.into_iter().chain(reasoning).chain(more);
+    let mut table = Table::new(columns.chain(bar.map(|_| Column::left("").goes(1))));
     for (line, length) in costs.lines.iter().zip(bars(costs)) {
         // The end of an id is enough to type; all of them begin alike.
         let id = line.name.parse().ok().filter(|_| costs.by == By::Session).map(short);
-        let cells = cells(id.as_deref().unwrap_or(&line.name), &line.sum);
+        let cells = cells(id.as_deref().unwrap_or(&line.name), &line.sum, thinks);
         table.row(cells.into_iter().chain(bar.map(|bar| bar.repeat(length))));
     }
     if costs.lines.len() > 1 {
-        table.row(cells("together", &costs.total).into_iter().chain(bar.map(|_| String::new())));
+        table.row(cells("together", &costs.total, thinks).into_iter().chain(bar.map(|_| String::new())));
     }
     table
 }
 
-fn cells(name: &str, sum: &Sum) -> [String; 7] {
+fn cells(name: &str, sum: &Sum, thinks: bool) -> Vec<String> {
     let about = if sum.estimated { "~" } else { "" };
     let shown = |n: u64| if n == 0 { "–".to_owned() } else { format!("{about}{}", units::count(n)) };
-    [
+    let mut cells = vec![
         name.to_owned(),
         sum.runs.to_string(),
         shown(sum.tokens.input.saturating_add(sum.tokens.other)),
         shown(sum.tokens.output),
-        shown(sum.tokens.cache_read),
-        shown(sum.tokens.cache_write),
-        cost(sum),
-    ]
+    ];
+    cells.extend(thinks.then(|| shown(sum.tokens.reasoning)));
+    cells.extend([shown(sum.tokens.cache_read), shown(sum.tokens.cache_write), cost(sum)]);
+    cells
 }
 
 /// Money, with a mark where list prices or unpriced tokens are in it.

@@ -60,6 +60,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                 cache_read: args.cache_read.unwrap_or(0),
                 cache_write: args.cache_write.unwrap_or(0),
                 other: args.total.unwrap_or(0),
+                reasoning: 0,
             };
             (tokens, false)
         }

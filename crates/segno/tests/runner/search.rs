@@ -251,9 +251,57 @@ fn costs_since_by_week_block_and_as_csv() {
     );
     assert_eq!(lines(&["--by", "block", "--since", "2d"]), named(&[(&format!("{today} 00:00"), 10)]));
     let csv = env.ok(&["cost", "--everywhere", "--by", "day", "--csv"]).stdout;
-    let expected = "day,runs,input,output,cache_read,cache_write,other,dollars,by_list_price,unpriced_tokens,estimated\n\
-                    \"2026-03-01\",1,30,21,15,0,0,0.000410,0.000410,0,false\n";
+    let expected = "day,runs,input,output,cache_read,cache_write,other,dollars,by_list_price,unpriced_tokens,estimated,reasoning\n\
+                    \"2026-03-01\",1,30,21,15,0,0,0.000410,0.000410,0,false,0\n";
     assert!(csv.starts_with(expected), "{csv}");
+}
+
+/// What a model only thought is a part of what it put out: shown apart where an agent tells it, and counted once.
+#[test]
+fn reasoning_is_shown_apart_and_counts_once() {
+    let env = TestEnv::new();
+    let id = "0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00";
+    let line = |second: u32, kind: &str, payload: &str| {
+        format!(
+            "{{\"timestamp\":\"2026-03-01T10:00:{second:02}.000Z\",\"type\":\"{kind}\",\"payload\":{payload}}}\n"
+        )
+    };
+    let said = |text: &str| format!("{{\"type\":\"user_message\",\"message\":\"{text}\"}}");
+    let counted = |input: u64, output: u64, reasoning: u64| {
+        format!(
+            "{{\"type\":\"token_count\",\"info\":{{\"total_token_usage\":{{\"input_tokens\":{input},\
+             \"cached_input_tokens\":0,\"output_tokens\":{output},\"reasoning_output_tokens\":{reasoning}}}}}}}"
+        )
+    };
+    let meta =
+        format!("{{\"id\":\"{id}\",\"timestamp\":\"2026-03-01T10:00:00.000Z\",\"cwd\":\"/srv/shop\"}}");
+    let rollout = [
+        line(0, "session_meta", &meta),
+        line(1, "turn_context", "{\"turn_id\":\"n1\",\"cwd\":\"/srv/shop\",\"model\":\"gpt-5\"}"),
+        line(2, "event_msg", &said("think about it")),
+        line(3, "event_msg", &counted(1_000, 100, 60)),
+        line(4, "event_msg", &said("and again")),
+        // Sums of the whole conversation.
+        line(5, "event_msg", &counted(1_500, 180, 110)),
+    ];
+    let place = format!("home/.codex/sessions/2026/03/01/rollout-2026-03-01T10-00-00-{id}.jsonl");
+    env.write(&place, &rollout.concat());
+    env.write("home/.claude/projects/-srv-shop/0199a213-7f3e-7c11-9d8a-5b6c7d8e9f01.jsonl", LINES);
+    env.json(&["import"]);
+    let cost = env.json(&["cost", "--everywhere", "--by", "agent"]);
+    let of = |agent: &str| {
+        let lines = cost["lines"].as_array().unwrap();
+        lines.iter().find(|line| line["name"] == agent).unwrap()["tokens"].clone()
+    };
+    assert_eq!(of("codex"), serde_json::json!({ "input": 1_500, "output": 180, "reasoning": 110 }));
+    assert_eq!(of("claude").get("reasoning"), None, "it does not say");
+    // 1,500 of input and 180 of output at the prices of the list: nothing is paid twice.
+    let codex = cost["lines"].as_array().unwrap().iter().find(|line| line["name"] == "codex").unwrap();
+    assert_eq!(codex["micros"], 1_875 + 1_800);
+    let said = env.ok(&["cost", "--everywhere", "--by", "agent"]).stdout;
+    assert!(said.contains("of it thought") && said.contains("110"), "{said}");
+    let csv = env.ok(&["cost", "--everywhere", "--by", "agent", "--csv"]).stdout;
+    assert!(csv.lines().any(|line| line.starts_with("\"codex\"") && line.ends_with(",false,110")), "{csv}");
 }
 
 /// What an agent writes while somebody watches is there without another command.

@@ -67,6 +67,8 @@ pub(crate) fn token_use(counts: TokenCounts) -> TokenUse {
         cache_read: counts.cache_read,
         cache_write: counts.cache_write,
         other: 0,
+        // A part of what was put out cannot be more than that, whatever an agent's sums say after a resume.
+        reasoning: counts.reasoning.min(counts.output),
     }
 }
 
@@ -87,6 +89,13 @@ mod tests {
             Fact::TokensRecorded { tokens, estimated, .. } => (tokens.input, tokens.output, estimated),
             other => panic!("{other:?}"),
         })
+    }
+
+    #[test]
+    fn what_was_only_thought_is_a_part_of_what_was_put_out() {
+        let told = |output, reasoning| token_use(TokenCounts { output, reasoning, ..TokenCounts::default() });
+        assert_eq!((told(10, 4).reasoning, told(10, 4).total()), (4, 10));
+        assert_eq!(told(10, 400).reasoning, 10, "sums of a conversation may be more than one run's");
     }
 
     #[test]
