@@ -30,6 +30,8 @@ pub struct Capabilities {
     pub counts_conversation: bool,
     /// It keeps a cap on turns itself, in a run without a person.
     pub caps_turns: bool,
+    /// Whose models it uses, as lists of models name the provider; none if it uses several, and says which.
+    pub provider: Option<&'static str>,
     /// Models that everybody who has it can choose by these names, so that one may judge what another wrote.
     pub models: &'static [&'static str],
 }

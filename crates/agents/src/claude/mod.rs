@@ -121,6 +121,7 @@ impl Agent for Claude {
             caps_turns: true,
             tells_usage: true,
             models: &["sonnet", "opus"],
+            provider: Some("anthropic"),
             ..Capabilities::default()
         }
     }

@@ -57,6 +57,7 @@ impl Agent for Codex {
             log_beside_output: true,
             tells_usage: true,
             counts_conversation: true,
+            provider: Some("openai"),
             ..Capabilities::default()
         }
     }

@@ -104,6 +104,7 @@ impl Agent for Gemini {
             tells_calls: true,
             chooses_id_at_terminal: true,
             tells_use_late: true,
+            provider: Some("google"),
             ..Capabilities::default()
         }
     }

@@ -8,6 +8,7 @@ mod commit;
 mod names;
 mod story;
 mod timeline;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -26,6 +27,15 @@ use serde::Serialize;
 pub use self::commit::CommitOrigins;
 pub use self::commit::CommittedFile;
 use self::story::Story;
+pub use self::trace::TraceContributor;
+pub use self::trace::TraceConversation;
+pub use self::trace::TraceCounts;
+pub use self::trace::TraceFile;
+pub use self::trace::TraceMetadata;
+pub use self::trace::TraceRange;
+pub use self::trace::TraceRecord;
+pub use self::trace::TraceRevision;
+pub use self::trace::TraceTool;
 use crate::Engine;
 use crate::Error;
 

@@ -8,7 +8,10 @@ use segno_core::SessionId;
 use segno_core::Text;
 use segno_core::event::CallEnd;
 use segno_core::event::Channel;
+use segno_core::event::RunNamed;
+use segno_core::event::RunStarted;
 use segno_core::event::Source;
+use segno_engine::Actor;
 use segno_engine::Engine;
 use segno_engine::EngineOptions;
 use segno_engine::tree::TreeOptions;
@@ -39,11 +42,11 @@ struct Work<'a> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "where git is, is told by the environment of the tests")]
-fn engine(room: &Room) -> Engine {
+fn engine(room: &Room, actor: Actor) -> Engine {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tree =
         TreeOptions { most: 1000, ..TreeOptions::new(room.path().join("snapshots"), git::find(&path)) };
-    Engine::new(Box::new(room.store()), EngineOptions { tree: Some(tree), ..room.options() })
+    Engine::new(Box::new(room.store()), EngineOptions { tree: Some(tree), actor, ..room.options() })
 }
 
 fn person_s_git(room: &Room, arguments: &[&str]) -> String {
@@ -62,7 +65,7 @@ fn person_s_git(room: &Room, arguments: &[&str]) -> String {
 
 impl<'a> Work<'a> {
     fn new(room: &'a Room) -> Self {
-        let engine = engine(room);
+        let engine = engine(room, Actor::default());
         let first = engine.create(room.new_session()).unwrap().state.session_id;
         let file = room.project().join("boat.rs");
         let (lines, kept) = (Vec::new(), Vec::new());
@@ -393,4 +396,59 @@ fn a_commit_says_which_sessions_went_into_it() {
     assert_eq!((found.not_recorded, found.files.len()), (1, 1));
     assert!(work.engine.why_commit(&room.project(), "--output=x").unwrap().is_none());
     assert!(work.engine.why_commit(&room.project(), "nothing").unwrap().is_none());
+}
+
+#[test]
+fn a_trace_record_has_the_lines_of_agents_with_their_models_and_nothing_that_was_said() {
+    let room = Room::new();
+    person_s_git(&room, &["init", "-q"]);
+    let mut work = Work::new(&room);
+    person_s_git(&room, &["add", "-A"]);
+    person_s_git(&room, &["commit", "-q", "-m", "before"]);
+    let run = "0199a213-7f3e-7c11-9d8a-5b6c7d8e9f00".to_owned();
+    let started = RunStarted { run: run.clone(), agent: "claude".to_owned(), ..RunStarted::default() };
+    let actor = Actor { run: Some(run.clone()), ..Actor::default() };
+    let id = work.sessions[0];
+    work.engine.act(id, Command::StartRun(Box::new(started))).unwrap();
+    let named = RunNamed { run, native_id: "n".to_owned(), model: Some("opus".to_owned()), version: None };
+    work.engine.act(id, Fact::RunNamed(named)).unwrap();
+    work.checkpoint(0);
+    work.told(0, "tie the boat up, my dear");
+    let plain = std::mem::replace(&mut work.engine, engine(&room, actor));
+    let old = Work::content(&work.lines[..1]);
+    let new = ["knot one", "", "}", "knot two"];
+    let text = format!("{old}{}\n", new.join("\n"));
+    let input = json!({ "file_path": work.path(), "old_string": old, "new_string": text });
+    work.call(0, "Edit", input, Some("ok".into()), |work| {
+        work.lines.splice(1..1, new.map(|line| (line.to_owned(), Author::Agent)));
+    });
+    work.engine = plain;
+    let line = work.fresh(Author::Person);
+    work.lines.insert(5, line);
+    work.save();
+    let now = work.engine.trace(&room.project(), &work.file).unwrap();
+    let value = serde_json::to_value(&now).unwrap();
+    assert_eq!(value["version"], "0.1");
+    assert!(value.get("vcs").is_none(), "{value:#}");
+    let conversations = json!([{
+        "url": format!("segno:{id}"),
+        "contributor": { "type": "ai", "model_id": "anthropic/opus" },
+        "ranges": [{ "start_line": 2, "end_line": 5 }],
+    }]);
+    assert_eq!(value["files"], json!([{ "path": "boat.rs", "conversations": conversations }]));
+    assert_eq!(value["metadata"], json!({ "segno": { "lines": 45, "not_recorded": 41 } }));
+    assert!(!value.to_string().contains("my dear") && !value.to_string().contains("knot"), "{value:#}");
+    assert_eq!(work.engine.trace(&room.project(), &work.file).unwrap().id, now.id);
+
+    work.room.clock.advance(2);
+    person_s_git(&room, &["add", "-A"]);
+    person_s_git(&room, &["commit", "-q", "-m", "knots"]);
+    let of_commit = work.engine.trace_commit(&room.project(), "HEAD").unwrap().unwrap();
+    let head = person_s_git(&room, &["rev-parse", "HEAD"]);
+    let value = serde_json::to_value(&of_commit).unwrap();
+    assert_eq!(value["vcs"], json!({ "type": "git", "revision": head.trim() }));
+    assert_eq!(value["files"][0]["conversations"], conversations);
+    assert_eq!(value["metadata"], json!({ "segno": { "lines": 5, "not_recorded": 1 } }));
+    assert_ne!(of_commit.id, now.id);
+    assert!(work.engine.trace_commit(&room.project(), "nothing").unwrap().is_none());
 }

@@ -266,7 +266,7 @@ fn guess(path: &Path, format: Option<Format>) -> (Format, Packing) {
 }
 
 /// What is in a file may be the only one of its kind.
-fn refuse_existing(path: &Path) -> Outcome {
+pub(super) fn refuse_existing(path: &Path) -> Outcome {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.is_dir() => {
             let why = format!("{} exists already; nothing was written", path.display());
@@ -274,6 +274,15 @@ fn refuse_existing(path: &Path) -> Outcome {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a text to a file that is there whole or not at all.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Outcome {
+    let unwritable = |error| CommandError::io(format!("cannot write {}", path.display()), error);
+    let mut draft = Draft::begin(path, Access::Private).map_err(unwritable)?;
+    draft.file().write_all(bytes).map_err(unwritable)?;
+    draft.finish().map_err(unwritable)?;
+    Ok(())
 }
 
 /// Writes an export to a file that is there whole or not at all.

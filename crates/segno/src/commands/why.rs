@@ -13,6 +13,8 @@ use segno_engine::why::LineOrigin;
 use segno_engine::why::Writer;
 use serde_json::json;
 
+use super::export::refuse_existing;
+use super::export::write_new;
 use crate::command_context::CommandContext;
 use crate::command_context::short;
 use crate::context::Context;
@@ -33,11 +35,23 @@ use crate::output::units;
 /// A line is credited to a call only if it was not there before and the call is known to have written it. Every other line is
 /// not by a recorded call: a person's, or nobody can tell; the reason is said.
 #[derive(ClapArgs, Clone, Debug)]
-#[command(after_help = "Examples:\n  segno why src/main.rs:42\n  segno why src/main.rs\n  segno why HEAD~2")]
+#[command(
+    after_help = "Examples:\n  segno why src/main.rs:42\n  segno why src/main.rs\n  segno why HEAD~2\n  segno why HEAD --agent-trace"
+)]
 pub struct Args {
     /// The file, with a line if one is meant, or a commit
     #[arg(value_name = "FILE[:LINE]|COMMIT")]
     pub what: String,
+    /// Print a record in the format Agent Trace 0.1: which lines which conversation wrote, with which model, and nothing of what was
+    /// said. Of a file as it is now, or of a commit
+    #[arg(long)]
+    pub agent_trace: bool,
+    /// Write that record to a file
+    #[arg(long, short, value_name = "FILE", requires = "agent_trace")]
+    pub output: Option<PathBuf>,
+    /// Replace the file if there is one already
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Show for each line of a file which session wrote it
@@ -58,6 +72,9 @@ pub struct BlameArgs {
 pub fn run(context: &Context, args: &Args) -> Outcome {
     let ctx = CommandContext::open_to_look(context)?;
     let root = &context.project.root;
+    if args.agent_trace {
+        return trace(&ctx, args);
+    }
     if let Some((file, line)) = meant(&args.what) {
         let found = ctx.engine.why(root, &file)?;
         return match line {
@@ -67,13 +84,37 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
     }
     match ctx.engine.why_commit(root, &args.what)? {
         Some(found) => commit(context, &found),
-        None => Err(CommandError::new(
-            ExitCode::Refused,
-            "unknown_item",
-            format!("{} is neither a file nor a commit of this project", args.what),
-        )
-        .hint(format!("segno search path:{}", args.what))),
+        None => Err(neither(&args.what)),
     }
+}
+
+fn neither(what: &str) -> CommandError {
+    let why = format!("{what} is neither a file nor a commit of this project");
+    CommandError::new(ExitCode::Refused, "unknown_item", why).hint(format!("segno search path:{what}"))
+}
+
+/// Prints or writes a record of Agent Trace.
+fn trace(ctx: &CommandContext<'_>, args: &Args) -> Outcome {
+    let (context, root) = (ctx.context, &ctx.context.project.root);
+    let record = match meant(&args.what) {
+        Some((_, Some(_))) => {
+            return Err(CommandError::usage("a record is of a whole file or a commit")
+                .hint("segno why FILE --agent-trace"));
+        }
+        Some((file, None)) => ctx.engine.trace(root, &file)?,
+        None => ctx.engine.trace_commit(root, &args.what)?.ok_or_else(|| neither(&args.what))?,
+    };
+    let Some(path) = &args.output else { return context.printer.json(&record) };
+    if !args.force {
+        refuse_existing(path)?;
+    }
+    let text = format!("{}\n", crate::output::json::document(&record)?);
+    write_new(path, text.as_bytes())?;
+    if context.printer.is_json() {
+        return context.printer.json(&json!({ "file": path }));
+    }
+    context.printer.talk(format!("written: {}", path.display()));
+    Ok(())
 }
 
 /// Runs `segno blame`.
