@@ -74,6 +74,44 @@ pub fn allow_rule(tool: &str, input: &Value) -> String {
     }
 }
 
+/// A longer word is neither the name of a program nor a verb.
+const LONGEST_WORD: usize = 60;
+
+/// What kind of call it is: the tool and, of a command line, the program that it begins with and its verb. Calls of one kind
+/// succeed and fail for alike reasons.
+pub fn head(tool: &str, input: &Value) -> String {
+    let command = ["command", "cmd"].iter().find_map(|name| input.get(*name)).map(words);
+    let Some(command) = command else { return tool.to_owned() };
+    let shell = command.split_once("sh -lc ").or_else(|| command.split_once("sh -c "));
+    // A command line for a shell is that command line.
+    let command = match shell {
+        Some((before, line)) if !before.contains(' ') => line.trim_matches(['"', '\'']),
+        _ => command.as_str(),
+    };
+    let is_setting = |word: &str| {
+        let name = word.split('=').next().unwrap_or_default();
+        name.len() < word.len() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    // Where it is done, and with which settings, says nothing of what is done.
+    let parts = command.split([';', '&', '|', '\n']).map(str::trim);
+    let mut said = parts.filter(|part| !part.is_empty() && !part.starts_with("cd "));
+    let mut all = said.next().unwrap_or_default().split_whitespace().skip_while(|word| is_setting(word));
+    let is_name = |word: &&str| {
+        word.len() <= LONGEST_WORD
+            && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
+    };
+    let is_verb = |word: &&str| {
+        word.len() <= LONGEST_WORD
+            && !word.starts_with('-')
+            && word.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '_' | '-' | ':'))
+    };
+    let Some(program) = all.next().filter(is_name) else { return tool.to_owned() };
+    match all.next().filter(is_verb) {
+        Some(verb) => format!("{tool} {program} {verb}"),
+        None => format!("{tool} {program}"),
+    }
+}
+
 /// The file that a call is about.
 pub fn file(input: &Value) -> Option<&str> {
     FILES.iter().find_map(|name| input.get(*name)?.as_str())
@@ -118,6 +156,22 @@ mod tests {
     #[case("mcp__x__y", json!(null), "mcp__x__y")]
     fn the_narrowest_rule_that_helps(#[case] tool: &str, #[case] input: Value, #[case] rule: &str) {
         assert_eq!(allow_rule(tool, &input), rule);
+    }
+
+    #[rstest::rstest]
+    #[case("Bash", json!({ "command": "cargo test --all" }), "Bash cargo test")]
+    #[case("Bash", json!({ "command": "cd /w/shop && RUST_LOG=debug cargo test auth | tail" }), "Bash cargo test")]
+    #[case("Bash", json!({ "command": "ls -l" }), "Bash ls")]
+    #[case("Bash", json!({ "command": "./check.sh" }), "Bash ./check.sh")]
+    #[case("Bash", json!({ "command": "npm run build:all" }), "Bash npm run")]
+    #[case("Bash", json!({ "command": "\"$X\" y" }), "Bash")]
+    #[case("shell", json!({ "command": ["git", "push", "origin"] }), "shell git push")]
+    #[case("shell", json!({ "command": ["bash", "-lc", "cd x && cargo test"] }), "shell cargo test")]
+    #[case("shell", json!({ "command": "/bin/sh -c 'make all'" }), "shell make all")]
+    #[case("Edit", json!({ "file_path": "/w/a.rs" }), "Edit")]
+    #[case("mcp__x__y", json!(null), "mcp__x__y")]
+    fn kinds_of_calls(#[case] tool: &str, #[case] input: Value, #[case] kind: &str) {
+        assert_eq!(head(tool, &input), kind);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod fingerprint;
 pub mod fnv;
 pub mod id;
 pub mod input;
+pub mod insights;
 pub mod lately;
 pub mod limits;
 pub mod live;

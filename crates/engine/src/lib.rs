@@ -38,6 +38,7 @@ pub mod history;
 pub mod hook;
 pub mod hook_file;
 mod inside;
+pub mod insights;
 pub mod install;
 pub mod installer;
 pub mod launch;

@@ -111,8 +111,8 @@ fn cell(body: &Value, column: &str) -> String {
     escape(&segno_core::text::shorten(&text, 300))
 }
 
-/// Text from outside must not become markup, a table border, a link or a control sequence.
-fn escape(text: &str) -> String {
+/// One line of text as Markdown: text from outside must not become markup, a table border, a link or a control sequence.
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, c) in text.trim().chars().enumerate() {
         match c {

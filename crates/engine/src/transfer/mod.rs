@@ -27,6 +27,7 @@ pub use import::Options;
 pub use import::import;
 pub use import::import_from;
 pub(crate) use import::take_over;
+pub use markdown::escape as escape_markdown;
 pub use native::Carried;
 pub use native::Transferred;
 pub use native::conversations_beside;

@@ -19,6 +19,7 @@ mod face;
 mod going_back;
 mod going_on;
 mod hook_calls;
+mod insights;
 mod install;
 mod layouts;
 mod leases;

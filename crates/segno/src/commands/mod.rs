@@ -32,6 +32,7 @@ pub mod gate;
 pub mod help;
 mod history;
 pub mod init;
+pub mod insights;
 pub mod layout;
 pub mod lifecycle;
 mod lists;
@@ -166,6 +167,7 @@ pub fn run(context: &Context, command: &Command) -> Outcome {
         Command::Cleanup(args) => cleanup::run(context, args),
         Command::Du(args) => du::run(context, args),
         Command::Cost(args) => cost::run(context, args),
+        Command::Insights(args) => insights::run(context, args),
         Command::Why(args) => why::run(context, args),
         Command::Blame(args) => why::blame(context, args),
         Command::Rm(args) => rm::run(context, args),
@@ -318,6 +320,7 @@ fn records(command: &Command) -> bool {
         | Command::Cleanup(_)
         | Command::Du(_)
         | Command::Cost(_)
+        | Command::Insights(_)
         | Command::Why(_)
         | Command::Blame(_)
         | Command::Rm(_)

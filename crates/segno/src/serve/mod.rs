@@ -16,6 +16,7 @@ mod live;
 mod metrics;
 mod otlp;
 mod pages;
+pub(crate) mod picture;
 mod problem;
 mod rate;
 mod routes;

@@ -17,6 +17,7 @@ mod earlier;
 mod going_back;
 mod help;
 mod init;
+mod insights;
 mod keep;
 mod layers;
 mod layouts;
