@@ -19,6 +19,8 @@ use segno_engine::core::List;
 use segno_engine::core::looping::loop_status;
 use segno_engine::cost::By;
 use segno_engine::cost::Costs;
+use segno_engine::insights::Found;
+use segno_engine::insights::InsightsWish;
 use segno_engine::search::Findings;
 use segno_engine::search::SearchWish;
 use serde::Deserialize;
@@ -293,6 +295,27 @@ pub(super) async fn costs_of(app: &Arc<App>, sums: &Sums, by: By) -> Result<Cost
 pub(super) async fn costs(State(app): State<Arc<App>>, Query(sums): Query<Sums>) -> Answer {
     let by = sums.by()?;
     Ok(Json(json!(costs_of(&app, &sums, by).await?)))
+}
+
+/// Which sessions are looked at for what they have in common.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Chosen {
+    pub(super) project: String,
+    pub(super) days: Option<u32>,
+}
+
+pub(super) async fn insights_of(app: &Arc<App>, looked: &Chosen) -> Result<Found, Problem> {
+    let (project, days) = (Some(looked.project.clone()).filter(|it| !it.is_empty()), looked.days);
+    app.work(move |_, engine| {
+        let since = days.map(|days| engine.now().plus_seconds(-i64::from(days) * 24 * 3600));
+        Ok(engine.insights(&InsightsWish { project, since, ..InsightsWish::default() })?)
+    })
+    .await
+}
+
+pub(super) async fn insights(State(app): State<Arc<App>>, Query(looked): Query<Chosen>) -> Answer {
+    Ok(Json(json!(insights_of(&app, &looked).await?)))
 }
 
 pub(super) async fn openapi() -> Json<Value> {

@@ -36,11 +36,16 @@ pub(crate) struct Picture {
     pub(crate) svg: String,
 }
 
-/// The pictures of what was found; those that would be empty are left out.
+/// The pictures of what was found, as files.
 ///
 /// # Errors
 /// If a picture cannot be drawn.
 pub(crate) fn of_insights(found: &Insights) -> Outcome<Vec<Picture>> {
+    charts(found).into_iter().map(|(name, chart)| draw(name, &chart)).collect()
+}
+
+/// The pictures of what was found; those that would be empty are left out.
+pub(super) fn charts(found: &Insights) -> Vec<(&'static str, Chart)> {
     let column = |name: &str, value: u64, class: &'static str, said: String| Column {
         name: shorten(&views::one_line(name), NAME),
         parts: vec![(value, class, said)],
@@ -54,8 +59,10 @@ pub(crate) fn of_insights(found: &Insights) -> Outcome<Vec<Picture>> {
             column(day.name.get(5..).unwrap_or(&day.name), day.micros, "plain", units::dollars(day.micros))
         })
         .collect();
-    let tools = shares.tools.iter().filter(|tool| tool.ms > 0).take(NAMED);
-    let tools: Vec<Column> = tools.map(|tool| column(&tool.name, tool.ms, "plain", time(tool.ms))).collect();
+    let tools: Vec<&Share> = shares.tools.iter().filter(|tool| tool.ms > 0).take(NAMED).collect();
+    let unit = unit(tools.iter().map(|tool| tool.ms).max().unwrap_or(0));
+    let tools: Vec<Column> =
+        tools.iter().map(|tool| column(&tool.name, tool.ms / unit, "plain", time(tool.ms))).collect();
     let calls = found.numbers.calls;
     let trouble = [
         ("errors", found.numbers.errors),
@@ -73,15 +80,19 @@ pub(crate) fn of_insights(found: &Insights) -> Outcome<Vec<Picture>> {
             "cost",
             chart::bars("Cost by day", units::dollars(found.numbers.micros), &[], &days, units::dollars),
         ),
-        ("time", chart::bars("Time in calls by tool", time(found.numbers.time.calls_ms), &[], &tools, time)),
+        (
+            "time",
+            chart::bars("Time in calls by tool", time(found.numbers.time.calls_ms), &[], &tools, |units| {
+                time(units * unit)
+            }),
+        ),
         (
             "trouble",
             chart::bars("What went wrong", String::new(), &[], &trouble, |count| count.to_string())
                 .filter(|_| has_trouble),
         ),
     ];
-    let drawn = charts.into_iter().filter_map(|(name, chart)| Some((name, chart?)));
-    drawn.map(|(name, chart)| draw(name, &chart)).collect()
+    charts.into_iter().filter_map(|(name, chart)| Some((name, chart?))).collect()
 }
 
 fn draw(name: &'static str, chart: &Chart) -> Outcome<Picture> {
@@ -89,6 +100,15 @@ fn draw(name: &'static str, chart: &Chart) -> Outcome<Picture> {
         .render()
         .map_err(|why| CommandError::failure("unwritable", format!("a picture cannot be drawn: {why}")))?;
     Ok(Picture { name, title: chart.title.clone(), svg })
+}
+
+/// A tenth of what an axis of times is counted in: seconds, minutes or hours, in milliseconds.
+fn unit(most: u64) -> u64 {
+    match most {
+        0..120_000 => 100,
+        120_000..7_200_000 => 6_000,
+        _ => 360_000,
+    }
 }
 
 fn time(ms: u64) -> String {
@@ -127,7 +147,12 @@ mod tests {
             assert!(picture.svg.starts_with("<svg xmlns=") && picture.svg.trim_end().ends_with("</svg>"));
             assert!(!picture.svg.contains("<b") && !picture.svg.contains("href"), "{}", picture.svg);
         }
-        assert!(pictures[1].svg.contains("1.5 s"), "{}", pictures[1].svg);
+        assert!(
+            pictures[1].svg.contains("1.5 s") && pictures[1].svg.contains(">2.0 s<"),
+            "{}",
+            pictures[1].svg
+        );
+        assert_eq!([90_000, 600_000, 9_000_000].map(unit), [100, 6_000, 360_000]);
         assert_eq!(pictures[0].svg.matches("<rect").count(), 1, "a day without a cost has no bar");
     }
 }

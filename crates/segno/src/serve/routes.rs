@@ -158,6 +158,15 @@ pub(super) fn interface() -> Vec<Route> {
             ],
             get(api::costs),
         ),
+        reads(
+            "/api/v1/insights",
+            "What holds work up, and what would help",
+            &[
+                ("project", "string", "Of this project"),
+                ("days", "integer", "Only what happened in so many days"),
+            ],
+            get(api::insights),
+        ),
         reads("/api/v1/openapi.json", "This document", &[], get(api::openapi)),
         acts(
             "/api/v1/sessions/{session}/pause",
@@ -227,6 +236,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .route("/rows", get(pages::session_rows))
         .route("/search", get(pages::search))
         .route("/cost", get(pages::cost))
+        .route("/insights", get(pages::insights))
         .route("/s/{session}", get(pages::timeline))
         .route("/s/{session}/moments", get(pages::moments))
         .route("/s/{session}/e/{seq}", get(pages::event))

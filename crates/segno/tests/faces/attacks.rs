@@ -31,7 +31,8 @@ fn addresses(id: &str) -> Vec<(String, bool)> {
         "/cost",
         "/brief",
     ];
-    let pages = ["/", "/rows", "/search?q=a", "/cost", "/metrics"].into_iter().map(ToOwned::to_owned);
+    let pages =
+        ["/", "/rows", "/search?q=a", "/cost", "/insights", "/metrics"].into_iter().map(ToOwned::to_owned);
     let pages = pages.chain(parts.into_iter().map(|part| format!("/s/{id}{part}")));
     interface.chain(pages.map(|path| (path, false))).collect()
 }
@@ -280,6 +281,8 @@ fn what_an_agent_writes_is_only_text() {
     let on: &[&[&str]] = &[
         &["note", evil],
         &["error", evil, "--kind", evil],
+        &["error", evil],
+        &["error", evil],
         &["decide", evil, evil, "--because", evil, "--alternative", evil],
         &["task", "add", evil],
         &["milestone", evil],
@@ -303,6 +306,7 @@ fn what_an_agent_writes_is_only_text() {
     let lists = [
         "/",
         "/cost?by=session",
+        "/insights",
         "/search?q=alert",
         "/search?q=%3Cscript%3Ealert(1)%3C%2Fscript%3E",
         "/?text=%3Cscript%3E",
@@ -321,6 +325,8 @@ fn what_an_agent_writes_is_only_text() {
         }
     }
     assert!(seen > 20, "{seen}");
+    let found = browser.get("/insights").body;
+    assert!(found.contains("Errors that come again") && found.contains("&#60;script&#62;"), "{found}");
 }
 
 #[test]

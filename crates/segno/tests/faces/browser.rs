@@ -98,6 +98,7 @@ pub(crate) fn furnished() -> (TestEnv, String) {
     on(&["note", "the flaky test is not ours"]);
     on(&["task", "add", "lock an account after ten attempts"]);
     on(&["error", "connection refused", "--kind", "network"]);
+    on(&["error", "connection refused", "--kind", "network"]);
     on(&["checkpoint", "create", "green"]);
     (env, id)
 }
@@ -121,6 +122,7 @@ fn every_view_is_whole_readable_and_silent() {
             ("event", format!("/s/{id}/e/1")),
             ("search", "/search?q=login".to_owned()),
             ("cost", "/cost".to_owned()),
+            ("insights", "/insights".to_owned()),
             ("missing", "/nothing".to_owned()),
         ];
         for (name, path) in views {

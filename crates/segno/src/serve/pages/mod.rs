@@ -1,6 +1,7 @@
 //! The pages that people read, and the pieces of them that are put in while they look.
 
 mod cost;
+mod insights;
 mod list;
 mod session;
 
@@ -21,6 +22,7 @@ use super::assets;
 use super::check::Who;
 use super::problem::Problem;
 pub(super) use cost::cost;
+pub(super) use insights::insights;
 pub(super) use list::{search, session_rows, sessions};
 pub(super) use session::{
     brief, call, calls, checkpoint, checkpoints, course, decisions, event, moments, news, phases, timeline,
