@@ -87,11 +87,29 @@ fn what_the_agent_says_counts_first_then_list_prices_and_the_rest_is_unpriced() 
     assert_eq!(costs.prices_as_of, Some(Prices::built_in().as_of));
 }
 
+/// A review sent the work back to GREEN: that is another iteration than the first one of GREEN. One that was begun again is
+/// the same.
+#[test]
+fn iterations_of_a_phase_that_is_gone_back_to_are_apart() {
+    let phases = ["GREEN", "GREEN", "QA", "GREEN"];
+    let runs = phases.iter().enumerate().map(|(at, phase)| RunRow {
+        phase: Some((*phase).to_owned()),
+        ..run(&format!("r{at}"), "mine", None, tokens(10, 1), Some(5))
+    });
+    let prices = Prices::built_in();
+    let all = state(tokens(40, 4), 20);
+    let used = used_in(&all, runs.collect(), &prices, &TimeZone::UTC);
+    let costs = add_up(used, By::Iteration, 1, &prices);
+    let shown: Vec<_> = costs.lines.iter().map(|line| (line.name.as_str(), line.sum.runs)).collect();
+    let want = [("…000000    1  GREEN 1", 2), ("…000000    2  QA 1", 1), ("…000000    3  GREEN 1", 1)];
+    assert_eq!(shown, want);
+}
+
 #[test]
 fn by_anything() {
     let names = |by| costs(by).lines.into_iter().map(|line| line.name).collect::<Vec<_>>();
     assert_eq!(names(By::Phase), ["RED", "GREEN"]);
-    assert_eq!(names(By::Iteration), ["GREEN   1", "RED   1"]);
+    assert_eq!(names(By::Iteration), ["…000000    1  RED 1", "…000000    2  GREEN 1"]);
     assert_eq!(names(By::Run), ["r1", "r2", "r3"]);
     assert_eq!(names(By::Model), ["gpt-5", "claude-sonnet-4-5", "some-model"]);
     assert_eq!(names(By::Day), ["2026-11-18"]);

@@ -121,6 +121,8 @@ struct Used {
     at: Timestamp,
     day: String,
     week: String,
+    /// Which iteration of its session it belongs to, in their order.
+    iteration: String,
     sum: Sum,
 }
 
@@ -217,8 +219,10 @@ fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices, zone: &TimeZone) -
         at,
         day: day(at, zone),
         week: week(at, zone),
+        iteration: String::new(),
         sum: Sum::default(),
     };
+    let mut iterations = Iterations::of(state);
     let mut beside = state.tokens;
     let mut beside_micros = state.cost.used_micros;
     for below in state.below.values() {
@@ -239,7 +243,8 @@ fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices, zone: &TimeZone) -
         let recorded = if going_on.is_some() { sum.micros } else { run.money().unwrap_or(0) };
         beside_micros = beside_micros.saturating_sub(recorded);
         let at = run.started_at.unwrap_or(state.created_at);
-        used.push(Used { run: Some(run), sum, ..began(at) });
+        let iteration = iterations.name(&run);
+        used.push(Used { run: Some(run), sum, iteration, ..began(at) });
     }
     if beside.total() > 0 || beside_micros > 0 {
         // Somebody said what these cost, or nobody knows.
@@ -248,6 +253,36 @@ fn used_in(state: &State, runs: Vec<RunRow>, prices: &Prices, zone: &TimeZone) -
         used.push(Used { sum, ..began(state.updated_at) });
     }
     used
+}
+
+/// Names the iterations of a session, in their order. A phase that is gone back to counts from one again, so its number
+/// alone would put two iterations together; runs one after the other with the same number are one that was begun again.
+struct Iterations {
+    session: String,
+    newest: Option<(Option<String>, u64)>,
+    count: u64,
+}
+
+impl Iterations {
+    fn of(state: &State) -> Self {
+        let id = state.session_id.to_string();
+        let session = format!("…{}", &id[id.len().saturating_sub(6)..]);
+        Self { session, newest: None, count: 0 }
+    }
+
+    fn name(&mut self, run: &RunRow) -> String {
+        if run.iteration == 0 {
+            return format!("{}  (no iteration)", self.session);
+        }
+        let this = (run.phase.clone(), run.iteration);
+        if self.newest.as_ref() != Some(&this) {
+            self.count += 1;
+        }
+        let name = run.phase.as_deref().unwrap_or("(no phase)");
+        let name = format!("{} {:>4}  {name} {}", self.session, self.count, run.iteration);
+        self.newest = Some(this);
+        name
+    }
 }
 
 /// What a run has used that still goes on: its row does not say so yet. Its agent may yet tell what it costs.
@@ -346,7 +381,7 @@ impl Used {
         let of_run = |name: &dyn Fn(&RunRow) -> String| run.map_or("(recorded by hand)".to_owned(), name);
         match by {
             By::Phase => of_run(&|run| or(&run.phase, "(no phase)")),
-            By::Iteration => of_run(&|run| format!("{} {:>3}", or(&run.phase, "(no phase)"), run.iteration)),
+            By::Iteration => of_run(&|_| self.iteration.clone()),
             By::Run => of_run(&|run| run.run.clone()),
             By::Agent => of_run(&|run| run.agent.clone()),
             By::Model => of_run(&|run| or(&run.model, "(model not said)")),
