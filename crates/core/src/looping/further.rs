@@ -1,4 +1,4 @@
-//! Letting a loop go further than its plan said.
+//! Letting a loop go further than its plan said, or with another model.
 
 use super::plan::LoopPlan;
 use super::state::LoopState;
@@ -7,7 +7,7 @@ use crate::state::State;
 use crate::time::Timestamp;
 
 /// How much further a loop may go than it has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Further {
     /// Iterations from here on.
     pub iterations: Option<u64>,
@@ -15,6 +15,8 @@ pub struct Further {
     pub seconds: Option<u64>,
     /// Iterations that were used beside those that the loop itself has counted: of the item that it works on.
     pub beside: u64,
+    /// The model that works from here on.
+    pub model: Option<String>,
 }
 
 impl Further {
@@ -28,6 +30,13 @@ impl Further {
         if let Some(phase) = plan.phases.iter_mut().find(|phase| phase.name == looping.phase) {
             raise(&mut phase.max_iterations, state.iteration, self.iterations);
             raise(&mut phase.max_seconds, here, self.seconds);
+        }
+        if let Some(model) = &self.model {
+            // Phases that were given another one on purpose, such as one that judges, keep it.
+            let before = looping.phase_plan().and_then(|phase| phase.model.clone());
+            for phase in plan.phases.iter_mut().filter(|phase| phase.model == before) {
+                phase.model = Some(model.clone());
+            }
         }
         raise(&mut plan.caps.iterations, total, self.iterations);
         raise(&mut plan.caps.seconds, whole, self.seconds);

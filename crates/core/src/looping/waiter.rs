@@ -52,7 +52,10 @@ pub fn at_limit(
                 return LoopVerdict::HandOver { to, why };
             }
             if let Some(model) = &limit.model_only {
-                let why = format!("only {model} is at its limit: choose another model or agent, or wait");
+                let end = limit.until.map_or_else(String::new, |until| format!(" until {}", moment(until)));
+                let why = format!(
+                    "only {model} is at its limit{end}: segno loop resume --model NAME goes on with another model"
+                );
                 return LoopVerdict::NeedsPerson { need: PersonNeed::Limit, why };
             }
             if state.windows_waited >= policy.max_windows {

@@ -313,6 +313,25 @@ fn more_is_never_fewer() {
     assert_eq!(allow(&mut story, 10, 25), (1, Some(36), Some(11), None), "with an item of a queue");
 }
 
+/// Another model works from here on, but not where a phase was given one of its own.
+#[test]
+fn another_model_may_go_on() {
+    let mut plan = simple();
+    let judge = PhasePlan { name: "JUDGE".into(), model: Some("sonnet".into()), ..plan.phases[0].clone() };
+    plan.phases.push(judge);
+    let mut story = begun(plan);
+    let further = Further { model: Some("haiku".into()), ..Further::default() };
+    let at = now(&story);
+    story.ok(say(LoopCommand::Allow { further, at }));
+    let models = looping(&story)
+        .plan
+        .phases
+        .iter()
+        .map(|phase| phase.model.as_deref().unwrap_or(""))
+        .collect::<Vec<_>>();
+    assert_eq!(models, ["haiku", "sonnet"]);
+}
+
 /// Deviation: a breaker that opened in the iteration that met a cap is tried like one that halted.
 #[test]
 fn one_iteration_is_tried_after_a_cap_too() {

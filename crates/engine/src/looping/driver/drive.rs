@@ -127,12 +127,12 @@ impl Engine {
         host: &LoopHost<'_>,
         notifier: &mut Notifier<'_, '_, '_>,
     ) -> Result<LoopEnded, Error> {
-        let (mut woken, mut further) = (host.woken, host.further);
+        let (mut woken, mut further) = (host.woken, host.further.clone());
         // Whether it has worked or waited here: then it also waits until the tree is its own again.
         let mut here = false;
         loop {
             notifier.settle();
-            let stretch = self.loop_stretch(session, host, woken, further);
+            let stretch = self.loop_stretch(session, host, woken, further.clone());
             if let (true, Err(why @ Error::TreeBusy { .. })) = (here, &stretch) {
                 if self.wait_for_tree(session, why, host)? == Waited::CalledOff {
                     return self.called_off(session, host);
@@ -270,13 +270,12 @@ impl Engine {
         // What still lives is heard out first, as whoever resumes a session does.
         let state = self.hear_out(session, host.frontend)?;
         let further = self.counted_beside(&state, further)?;
-        let going_on = self.going_on(&state, woken, further, host.settings)?;
+        let going_on = self.going_on(&state, woken, &further, host.settings)?;
         let driver = self.drive(session, WHAT)?;
         self.refuse_second_loop(Some(session), parent, &state.project.path)?;
-        let allow = LoopCommand::Allow { further, at: self.now() };
         let mut commands: Vec<Command> = match further == Further::default() {
             true => Vec::new(),
-            false => vec![Command::Loop(Box::new(allow))],
+            false => vec![Command::Loop(Box::new(LoopCommand::Allow { further, at: self.now() }))],
         };
         let wakes = matches!(going_on, GoingOn::Wake);
         if let GoingOn::Command(command) = going_on {
@@ -324,7 +323,7 @@ impl Engine {
         &self,
         state: &State,
         how: WokenHow,
-        further: Further,
+        further: &Further,
         settings: &LaunchSettings,
     ) -> Result<GoingOn, Error> {
         let session = state.session_id;

@@ -213,6 +213,9 @@ pub enum Command {
         /// Allow this much time from here on, in the same way
         #[arg(long, value_name = "TIME", value_parser = some_time)]
         more_time: Option<Duration>,
+        /// Go on with this model, in the present phase and those that had the same one
+        #[arg(long, value_name = "MODEL", conflicts_with = "due")]
+        model: Option<String>,
     },
     /// Tell the agent something with the next prompt, without stopping the loop
     Say {

@@ -53,15 +53,15 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         Some(Command::Init { name, from }) => init::run(context, name, from),
         Some(Command::Status { session }) => status::run(context, session.id.as_ref()),
         Some(Command::Resume { due: true, by, .. }) => due::run(context, *by),
-        Some(Command::Resume { session, now, stay, more, more_time, no_wait, by, due: false }) => {
+        Some(Command::Resume { session, now, stay, more, more_time, no_wait, by, model, due: false }) => {
             let ctx = CommandContext::open_to_stay(context)?;
             let id = ctx.session(session.id.as_ref())?;
             check_agent(&ctx, id)?;
-            if more.is_some() || more_time.is_some() {
-                context.refuse_below_run("allow itself more")?;
+            if more.is_some() || more_time.is_some() || model.is_some() {
+                context.refuse_below_run("change the plan of its loop")?;
             }
             let seconds = more_time.map(|time| time.as_secs());
-            let further = Further { iterations: *more, seconds, ..Further::default() };
+            let further = Further { iterations: *more, seconds, model: model.clone(), ..Further::default() };
             let woken = match by {
                 _ if *now => WokenHow::Person,
                 WokenBy::Command => WokenHow::Command,
