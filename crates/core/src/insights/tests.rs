@@ -206,7 +206,7 @@ fn a_rule_is_suggested_for_what_was_denied_unless_somebody_wanted_that() {
             ("Bash cat", Remedy::AgentsMd, not("Bash cat").as_str()),
             ("Bash(cargo test *)", Remedy::AllowRule, r#"allow = ["Bash(cargo test *)"]"#),
             ("Bash(npm install *)", Remedy::AgentsMd, &not("Bash(npm install *)")),
-            ("Bash(rm *)", Remedy::AgentsMd, &not("Bash(rm *)")),
+            ("Bash(rm -rf build)", Remedy::AgentsMd, &not("Bash(rm -rf build)")),
         ]
     );
 }

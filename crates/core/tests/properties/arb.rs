@@ -235,14 +235,14 @@ fn plan() -> Vec<BoxedStrategy<Input>> {
 }
 
 fn budget() -> Vec<BoxedStrategy<Input>> {
-    let tokens = (number(), number(), number(), number(), number(), number()).prop_map(
-        |(input, output, cache_read, cache_write, other, reasoning)| TokenUse {
+    let tokens = (number(), number(), number(), number(), number()).prop_map(
+        |(input, output, cache_read, cache_write, other)| TokenUse {
             input,
             output,
             cache_read,
             cache_write,
             other,
-            reasoning,
+            reasoning: output / 2,
         },
     );
     vec![
