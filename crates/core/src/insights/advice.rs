@@ -53,7 +53,7 @@ pub(super) fn denial(rule: &str, is_no: bool) -> Suggestion {
             format!("Do not run {}. Instead: (say what is allowed).", code(rule)),
         );
     }
-    let text = "If it should be allowed, add the rule to run.allow in your configuration; it holds for runs with --permissions ask or deny.";
+    let text = "If it should be allowed, add the rule to run.allow in your configuration (for runs with --permissions ask or deny), or to the agent's own settings.";
     make(Remedy::AllowRule, text, Some(format!("allow = [{}]", quoted(rule))))
 }
 

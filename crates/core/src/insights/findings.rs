@@ -21,6 +21,8 @@ use crate::time::Timestamp;
 const SHOWN: usize = 10;
 /// What happened once may be an accident.
 const TWICE: u64 = 2;
+/// Calls of which less fail, in per cent, are well.
+const SELDOM: u64 = 5;
 /// A file is edited again and again from so many edits in so many turns on.
 const EDITS: u64 = 5;
 const EDIT_TURNS: u64 = 3;
@@ -107,7 +109,8 @@ pub(super) fn insights(since: Option<Timestamp>, mut counted: Counted, shares: S
             percent(group.count, group.of),
             sessions(group.sessions)
         );
-        often(group).then(|| (words, Some(advice::failing_call(&group.what, group.count, group.of))))
+        let fails = often(group) && percent(group.count, group.of) >= SELDOM;
+        fails.then(|| (words, Some(advice::failing_call(&group.what, group.count, group.of))))
     });
     list(FindingKind::File, counted.files, &|group| {
         let words =
