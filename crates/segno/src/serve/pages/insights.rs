@@ -83,7 +83,8 @@ pub(in crate::serve) async fn insights(
     render(&InsightsPage {
         shell: Shell::of(&app, &who, "insights"),
         projects: known.into_iter().map(|(path, _)| (path.clone(), one_line(&path))).collect(),
-        numbers: numbers(&found.insights.numbers),
+        // Blanks are one on a page.
+        numbers: numbers(&found.insights.numbers).iter().map(|line| line.replace("   ", " · ")).collect(),
         notices: found.notices.iter().map(|notice| one_line(notice)).collect(),
         groups: groups.filter(|(_, all)| !all.is_empty()).collect(),
         charts: picture::charts(&found.insights).into_iter().map(|(_, chart)| chart).collect(),
