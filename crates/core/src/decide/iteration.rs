@@ -17,6 +17,7 @@ use crate::looping::Observation;
 use crate::looping::ParkReason;
 use crate::looping::PersonNeed;
 use crate::looping::Receipt;
+use crate::looping::TestCounts;
 use crate::looping::decide;
 use crate::looping::over_budget;
 use crate::looping::things;
@@ -109,8 +110,8 @@ impl Follows<'_> {
             LoopVerdict::NextPhase { to } => into_phase(self.state, to),
             LoopVerdict::BackTo { phase, .. } => into_phase(self.state, phase),
             LoopVerdict::Complete => {
-                let sign = checkpoint(self.state, Some("final"), CheckpointReason::Final, Some(100));
-                vec![sign, ev::SessionCompleted { summary: Some(self.completed().into()) }.into()]
+                let tests = self.seen.tests.as_ref();
+                completed(self.state, self.looping, self.iterations(), tests)
             }
             LoopVerdict::Stopped { how } => vec![self.stopped(*how)],
             // Every cap is a budget: of money, of tokens, of time, of iterations.
@@ -127,12 +128,8 @@ impl Follows<'_> {
         }
     }
 
-    /// What the whole loop came to: the line of its last iteration says only what that one did.
-    fn completed(&self) -> String {
-        let iterations = self.looping.total.saturating_add(u64::from(self.seen.end.counts()));
-        let tests = self.seen.tests.as_ref().filter(|tests| tests.total > 0);
-        let tests = tests.map_or(String::new(), |tests| format!(", {} tests pass", tests.fraction()));
-        format!("the gate of {} passed after {}{tests}", self.looping.phase, things(iterations, "iteration"))
+    fn iterations(&self) -> u64 {
+        self.looping.total.saturating_add(u64::from(self.seen.end.counts()))
     }
 
     fn stopped(&self, how: Asked) -> Event {
@@ -177,4 +174,19 @@ impl Follows<'_> {
 
 fn paused(reason: PauseReason, why: &str) -> Event {
     ev::SessionPaused { reason, details: Some(Text::from(why)) }.into()
+}
+
+/// The loop is done. Its summary says what the whole of it came to: the line of its last iteration says only what that did.
+pub(super) fn completed(
+    state: &State,
+    looping: &LoopState,
+    iterations: u64,
+    tests: Option<&TestCounts>,
+) -> Vec<Event> {
+    let tests = tests.filter(|tests| tests.total > 0);
+    let tests = tests.map_or(String::new(), |tests| format!(", {} tests pass", tests.fraction()));
+    let phase = &looping.phase;
+    let summary = format!("the gate of {phase} passed after {}{tests}", things(iterations, "iteration"));
+    let sign = checkpoint(state, Some("final"), CheckpointReason::Final, Some(100));
+    vec![sign, ev::SessionCompleted { summary: Some(summary.into()) }.into()]
 }

@@ -209,6 +209,22 @@ fn a_breakpoint_waits_and_the_next_phase_follows() {
     assert!(matches!(story.refused(say(LoopCommand::Advance)), crate::refusal::Refusal::BadValue { .. }));
 }
 
+/// A person looks at the last phase, and lets it go: nothing follows, so the loop is done.
+#[test]
+fn a_breakpoint_in_the_last_phase_is_the_last_thing() {
+    let mut plan = simple();
+    plan.phases[0].breakpoint = true;
+    let mut story = begun(plan);
+    let verdict = iterate(&mut story, done(1));
+    assert!(matches!(verdict, LoopVerdict::NeedsPerson { need: PersonNeed::Breakpoint, .. }), "{verdict:?}");
+    story.ok(Command::ContinueBreakpoint { details: None });
+    story.ok(crate::story::resume());
+    assert_eq!(next_step(&story.state, now(&story)), NextStep::Advance);
+    story.ok(say(LoopCommand::Advance));
+    assert_eq!(story.state.status, Status::Completed);
+    assert_eq!(looping(&story).phases[0].end, Some(PhaseEnd::Passed));
+}
+
 /// The exit checks of loops that listen to words: none of them ends this one.
 #[test]
 fn completion_words_never_complete() {

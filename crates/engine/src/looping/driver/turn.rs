@@ -33,6 +33,7 @@ use super::drive::Stretch;
 use super::drive::is_parked;
 use super::drive::the_loop;
 use super::driven::Driven;
+use super::driven::why_it_stands;
 use super::news::LoopNews;
 use super::unrunnable::Unrunnable;
 use super::unrunnable::last_lines;
@@ -106,7 +107,17 @@ impl Turning<'_> {
             return Err(Error::NotResumable { why: "its plan has no such phase", status: state.status });
         };
         match next_step(state, self.engine.now()) {
-            NextStep::Advance => self.act(LoopCommand::Advance).map(|_| None),
+            NextStep::Advance => {
+                let state = self.act(LoopCommand::Advance)?;
+                // Somebody let the last phase go: nothing follows it.
+                match state.status {
+                    Status::Completed => {
+                        let why = why_it_stands(&state);
+                        self.ended(Some(LoopVerdict::Complete), why).map(Some)
+                    }
+                    _ => Ok(None),
+                }
+            }
             NextStep::Baseline => self.begin_phase(state, &phase).map(|()| None),
             NextStep::Iterate { .. } => self.unless_capped(state, |turning| turning.iterate(state, &phase)),
             NextStep::HandOver { to, why } => self.act(LoopCommand::HandOver { to, why }).map(|_| None),
