@@ -3,7 +3,8 @@
 //! A command that checks the work prints something, and what it prints is meant for people. This crate makes values of
 //! it: how many tests passed, which ones, and whether the runner came to its end.
 //!
-//! * [`read`] makes a [`TestReport`] of the output of a test command; [`needs`] says which files such a command is made of.
+//! * [`read`] makes a [`TestReport`] of the output of a test command; [`needs`] says which files such a command is made of,
+//!   [`masked_runner`] whether its exit status is that of its tests, [`written_tests`] how many stand in a file.
 //! * [`last_complete`] finds what an agent says of its own work in a [`StatusBlock`]; [`asks_question`] and
 //!   [`error_lines`] what its words give away, [`failure_lines`] what a failing command says is wrong.
 //! * [`work_items`] reads what a tracker lists, [`checklist`] a list in Markdown.
@@ -23,11 +24,14 @@ mod status;
 mod text;
 mod words;
 mod work;
+mod written;
 
+pub use command::Masked;
 pub use command::Need;
 pub use command::NeedIn;
 pub use command::Toolkit;
 pub use command::make_recipes;
+pub use command::masked_runner;
 pub use command::named_runner;
 pub use command::needs;
 pub use command::recipes;
@@ -60,3 +64,5 @@ pub use work::WorkItem;
 pub use work::WorkList;
 pub use work::checklist;
 pub use work::work_items;
+pub use written::may_run;
+pub use written::written_tests;

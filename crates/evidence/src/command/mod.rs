@@ -4,21 +4,29 @@
 //! listed in general; what it names can: scripts, what wraps them, targets of a Makefile, scripts of a package, and the
 //! settings of the test runner. Whoever has the files at hand follows scripts further with [`needs`].
 
+mod masked;
 mod recipes;
+mod variables;
 mod words;
 mod wrappers;
 
+pub use masked::Masked;
+pub use masked::masked_runner;
 pub use recipes::make_recipes;
 pub use recipes::recipes;
 pub use recipes::sections;
 
 use crate::report::Runner;
+use variables::Variables;
+use words::Then;
 use words::simple_commands;
 use wrappers::Unwrapped;
 use wrappers::unwrap;
 
 /// How deep `sh -c` may stand in `sh -c`.
 const DEEPEST: usize = 8;
+/// How many words of one command are looked at that may name a script.
+const MOST_WORDS: usize = 64;
 
 /// What a command needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +35,10 @@ pub enum Need {
     ShellScript(String),
     /// A program or script of another kind.
     Script(String),
+    /// A file that a shell or an interpreter gets to read, if there is one of this name.
+    Given(String),
+    /// A word of a program that nobody here knows: if it names a script, that program may run it.
+    Perhaps(String),
     /// A module that Python runs by its name.
     Module(String),
     /// Targets of a Makefile; the usual file if none is named.
@@ -93,22 +105,46 @@ fn gather(text: &str, directory: &str, depth: usize, found: &mut Vec<NeedIn>) {
         return;
     }
     let mut here = directory.to_owned();
-    for words in simple_commands(text) {
+    let mut variables = Variables::default();
+    // What the commands before this one in its pipeline name.
+    let mut piped: Vec<String> = Vec::new();
+    for simple in simple_commands(text) {
+        let words = variables.filled(&simple.words);
+        let mut there = here.clone();
+        for need in variables.take_in(&words) {
+            put(NeedIn { directory: here.clone(), need }, found);
+        }
         for part in unwrap(&words) {
             match part {
-                Unwrapped::Enter(to) => here = below(&here, &to),
-                Unwrapped::Shell(text) => gather(&text, &here, depth + 1, found),
-                Unwrapped::In(to, need) => {
-                    let found_need = NeedIn { directory: below(&here, &to), need };
-                    found.extend((!found.contains(&found_need)).then_some(found_need));
+                Unwrapped::Enter(to) => {
+                    here = below(&here, &to);
+                    there.clone_from(&here);
                 }
-                Unwrapped::Need(need) => {
-                    let found_need = NeedIn { directory: here.clone(), need };
-                    found.extend((!found.contains(&found_need)).then_some(found_need));
+                Unwrapped::EnterOnce(to) => there = below(&there, &to),
+                Unwrapped::Shell(text) => gather(&text, &there, depth + 1, found),
+                Unwrapped::In(to, need) => put(NeedIn { directory: below(&there, &to), need }, found),
+                Unwrapped::Need(need) => put(NeedIn { directory: there.clone(), need }, found),
+                Unwrapped::Reads => {
+                    for file in simple.inputs.iter().chain(&piped).take(MOST_WORDS) {
+                        put(NeedIn { directory: here.clone(), need: Need::Given(file.clone()) }, found);
+                    }
                 }
                 Unwrapped::Tests(_) => {}
             }
         }
+        match simple.then {
+            Then::Pipe => {
+                piped.extend(words.into_iter().skip(1).filter(|word| !word.starts_with('-')));
+                piped.extend(simple.inputs);
+            }
+            _ => piped.clear(),
+        }
+    }
+}
+
+fn put(need: NeedIn, found: &mut Vec<NeedIn>) {
+    if !found.contains(&need) {
+        found.push(need);
     }
 }
 
@@ -126,7 +162,7 @@ fn runner_in(text: &str, depth: usize) -> Option<Runner> {
     if depth >= DEEPEST {
         return None;
     }
-    let parts = simple_commands(text).into_iter().flat_map(|words| unwrap(&words));
+    let parts = simple_commands(text).into_iter().flat_map(|simple| unwrap(&simple.words));
     parts.into_iter().find_map(|part| match part {
         Unwrapped::Tests(runner) => Some(runner),
         Unwrapped::Shell(text) => runner_in(&text, depth + 1),

@@ -8,8 +8,34 @@ const MOST: usize = 2_000;
 /// How deep `$(…)` may stand in `$(…)`.
 const DEEPEST: usize = 8;
 
-/// One simple command: its words, without redirections.
-pub(super) type Simple = Vec<String>;
+/// One simple command.
+#[derive(Default)]
+pub(super) struct Simple {
+    /// Its words, without redirections.
+    pub(super) words: Vec<String>,
+    /// Files that it gets as its input.
+    pub(super) inputs: Vec<String>,
+    /// How the next one follows.
+    pub(super) then: Then,
+    /// It stands in the `$(…)` of another one.
+    pub(super) nested: bool,
+}
+
+/// How one command follows another.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Whatever became of it; also the end.
+    #[default]
+    Next,
+    /// It gets what the first one prints.
+    Pipe,
+    /// If the first one succeeds.
+    And,
+    /// If it fails.
+    Or,
+    /// At once.
+    Beside,
+}
 
 /// The simple commands of a text, in their order; those inside `$(…)` stand before the one that they are part of.
 pub(super) fn simple_commands(text: &str) -> Vec<Simple> {
@@ -26,10 +52,13 @@ struct Reader {
 /// The command that is being read.
 #[derive(Default)]
 struct Current {
-    words: Simple,
+    words: Vec<String>,
+    inputs: Vec<String>,
     word: Option<String>,
     /// The next word is where a redirection goes to.
     redirects: bool,
+    /// And the command reads it.
+    reads: bool,
     /// The next word ends a text that follows in later lines.
     here: bool,
     /// Words that end such texts.
@@ -47,6 +76,8 @@ impl Current {
             self.ends.push(word);
         } else if !std::mem::take(&mut self.redirects) {
             self.words.push(word);
+        } else if self.reads {
+            self.inputs.push(word);
         }
     }
 }
@@ -89,14 +120,29 @@ impl Reader {
                 '>' | '<' => redirect(c, &mut chars, &mut now),
                 ' ' | '\t' | '\r' => now.end_word(),
                 '\n' => {
-                    self.end(&mut now);
+                    self.end(&mut now, Then::Next);
                     skip_texts(&mut chars, &mut now.ends);
                 }
-                ';' | '&' | '|' | '(' | ')' => self.end(&mut now),
+                // Both streams go to the file that follows.
+                '&' if chars.peek() == Some(&'>') => {}
+                ';' | '(' | ')' => self.end(&mut now, Then::Next),
+                '&' | '|' => {
+                    let twice = chars.next_if_eq(&c).is_some();
+                    chars.next_if(|next| c == '|' && *next == '&');
+                    self.end(
+                        &mut now,
+                        match (c, twice) {
+                            ('&', false) => Then::Beside,
+                            ('&', true) => Then::And,
+                            (_, false) => Then::Pipe,
+                            (_, true) => Then::Or,
+                        },
+                    );
+                }
                 c => now.push(c),
             }
         }
-        self.end(&mut now);
+        self.end(&mut now, Then::Next);
         self.depth -= 1;
     }
 
@@ -133,12 +179,17 @@ impl Reader {
         format!("$({inside})").chars().for_each(|c| now.push(c));
     }
 
-    fn end(&mut self, now: &mut Current) {
+    fn end(&mut self, now: &mut Current, then: Then) {
         now.end_word();
         (now.redirects, now.here) = (false, false);
-        let words = std::mem::take(&mut now.words);
+        let (words, inputs) = (std::mem::take(&mut now.words), std::mem::take(&mut now.inputs));
         if !words.is_empty() {
-            self.commands.push(words);
+            self.commands.push(Simple { words, inputs, then, nested: self.depth > 1 });
+        } else if then != Then::Next
+            && let Some(last) = self.commands.last_mut()
+        {
+            // It stands behind a bracket.
+            last.then = then;
         }
     }
 }
@@ -174,6 +225,7 @@ fn redirect(first: char, chars: &mut Chars<'_>, now: &mut Current) {
     }
     now.here = arrows.starts_with("<<") && !arrows.starts_with("<<<");
     now.redirects = !now.here;
+    now.reads = arrows == "<";
 }
 
 /// Texts that follow a line for its `<<END`.

@@ -1,5 +1,6 @@
 //! What stands behind the programs that only run others.
 
+use super::MOST_WORDS;
 use super::Need;
 use super::Toolkit;
 use crate::report::Runner;
@@ -11,6 +12,10 @@ const MOST: usize = 16;
 pub(super) enum Unwrapped {
     /// What follows runs in another directory.
     Enter(String),
+    /// The rest of this command does.
+    EnterOnce(String),
+    /// It runs what it is given to read.
+    Reads,
     /// Text for a shell.
     Shell(String),
     /// It needs this.
@@ -52,6 +57,195 @@ const WRAPPERS: &[(&str, &[&str])] = &[
     ("uvx", &["--from", "--with"]),
     ("strace", &["-e", "-o", "-p"]),
     ("busybox", &[]),
+    ("taskset", &[]),
+    ("prlimit", &[]),
+    ("chrt", &["-T", "-P", "-D"]),
+    ("numactl", &["-C", "-N", "-m", "-p"]),
+    ("unshare", &["-S", "-G", "-R", "-w"]),
+    ("nsenter", &["-t", "-S", "-G"]),
+    ("setpriv", &[]),
+    ("faketime", &["-f"]),
+    ("fakeroot", &["-l", "-s", "-i"]),
+    ("eatmydata", &[]),
+    ("caffeinate", &["-t", "-w"]),
+    ("systemd-run", &["-p", "-u", "-E"]),
+    ("valgrind", &[]),
+    ("watch", &["-n"]),
+    ("coproc", &[]),
+];
+
+/// Programs that look at the files they are given, or whose tests those are, and run none of them as it stands: what they
+/// look at may well be the work.
+const READERS: &[&str] = &[
+    // Of the shell and the system.
+    "test",
+    "[",
+    "[[",
+    "true",
+    "false",
+    ":",
+    "echo",
+    "printf",
+    "cat",
+    "tac",
+    "head",
+    "tail",
+    "less",
+    "more",
+    "tee",
+    "grep",
+    "egrep",
+    "fgrep",
+    "rg",
+    "ag",
+    "ack",
+    "sed",
+    "awk",
+    "gawk",
+    "jq",
+    "yq",
+    "sort",
+    "uniq",
+    "cut",
+    "tr",
+    "wc",
+    "nl",
+    "diff",
+    "cmp",
+    "comm",
+    "patch",
+    "ls",
+    "stat",
+    "file",
+    "du",
+    "touch",
+    "mkdir",
+    "rmdir",
+    "rm",
+    "cp",
+    "mv",
+    "ln",
+    "install",
+    "chmod",
+    "chown",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "b3sum",
+    "shasum",
+    "cksum",
+    "which",
+    "type",
+    "readlink",
+    "realpath",
+    "basename",
+    "dirname",
+    "tar",
+    "zip",
+    "unzip",
+    "gzip",
+    "gunzip",
+    "xxd",
+    "od",
+    "strings",
+    "git",
+    "hg",
+    "svn",
+    "curl",
+    "wget",
+    "kill",
+    "wait",
+    "sleep",
+    "date",
+    "exit",
+    "return",
+    "set",
+    "unset",
+    "shift",
+    "export",
+    "readonly",
+    "local",
+    "declare",
+    "trap",
+    "case",
+    "for",
+    "select",
+    "function",
+    "read",
+    // What checks, builds or formats sources.
+    "shellcheck",
+    "shfmt",
+    "checkbashisms",
+    "bashate",
+    "ruff",
+    "black",
+    "isort",
+    "flake8",
+    "pylint",
+    "pyflakes",
+    "mypy",
+    "pyright",
+    "bandit",
+    "vulture",
+    "pydocstyle",
+    "yamllint",
+    "hadolint",
+    "actionlint",
+    "markdownlint",
+    "codespell",
+    "typos",
+    "eslint",
+    "prettier",
+    "biome",
+    "tsc",
+    "oxlint",
+    "rubocop",
+    "standardrb",
+    "phpstan",
+    "psalm",
+    "perlcritic",
+    "luacheck",
+    "gofmt",
+    "golangci-lint",
+    "staticcheck",
+    "rustfmt",
+    "rustc",
+    "gcc",
+    "g++",
+    "cc",
+    "c++",
+    "clang",
+    "clang++",
+    "clang-format",
+    "clang-tidy",
+    "cppcheck",
+    "javac",
+    "kotlinc",
+    "ghc",
+    "hlint",
+    "pre-commit",
+    "editorconfig-checker",
+    // What runs tests that are scripts.
+    "bats",
+    "prove",
+    "shellspec",
+    "shunit2",
+    "zunit",
+    "cram",
+    "lit",
+    "robot",
+    "behave",
+    "nose2",
+    "busted",
+    "ctest",
+    "stestr",
+    "ward",
+    "karma",
+    "ava",
+    "tap",
+    "jasmine",
+    "cypress",
+    "playwright",
 ];
 
 /// Programs that run the command behind one of their words.
@@ -91,6 +285,11 @@ pub(super) fn unwrap(words: &[String]) -> Vec<Unwrapped> {
         let name = program.rsplit('/').next().unwrap_or(program);
         if program.contains('/') && !is_system(program) {
             found.push(Unwrapped::Need(Need::ShellScript(program.to_owned())));
+            // A test runner or Python of an environment of the project.
+            if program.contains("bin/") && runner(name, rest).is_some() {
+                program_needs(name, rest, &mut found);
+                found.extend(runner(name, rest).map(Unwrapped::Tests));
+            }
             return found;
         }
         if PACKAGE_MANAGERS.contains(&name) {
@@ -100,6 +299,10 @@ pub(super) fn unwrap(words: &[String]) -> Vec<Unwrapped> {
             if let Some(text) = shell_text(name, rest) {
                 found.push(Unwrapped::Shell(text));
                 return found;
+            }
+            if matches!(name, "env" | "sudo") {
+                let to = value(rest, &["-C", "--chdir", "-D"]);
+                found.extend(to.map(Unwrapped::EnterOnce));
             }
             words = behind(name, rest, valued);
             continue;
@@ -115,11 +318,54 @@ pub(super) fn unwrap(words: &[String]) -> Vec<Unwrapped> {
                 behind(name, rest.get(at + 1..).unwrap_or_default(), &["--with", "-n", "-p", "--package"]);
             continue;
         }
-        program_needs(name, rest, &mut found);
+        if name == "find" {
+            let Some(run) = found_and_run(rest, &mut found) else { return found };
+            words = run;
+            continue;
+        }
+        let known = READERS.contains(&name)
+            || PACKAGE_MANAGERS.contains(&name)
+            || RUNS.iter().any(|(known, _)| *known == name);
+        if !program_needs(name, rest, &mut found) && !known {
+            // Nobody here knows what it does with its words: it may run one of them.
+            let words = rest.iter().filter(|word| !word.starts_with('-') && !word.contains(['*', '$', ' ']));
+            let perhaps = words.take(MOST_WORDS).map(|word| Need::Perhaps((*word).to_owned()));
+            found.extend(perhaps.map(Unwrapped::Need));
+            if let Some(at) = rest.iter().position(|word| SHELLS.contains(word) || is_python(word)) {
+                words_of(rest.get(at..).unwrap_or_default(), &mut found);
+            }
+        }
         found.extend(runner(name, rest).map(Unwrapped::Tests));
         return found;
     }
     found
+}
+
+/// A shell or Python with its words, behind a program that nobody here knows.
+fn words_of(words: &[&str], found: &mut Vec<Unwrapped>) {
+    if let Some((name, rest)) = words.split_first() {
+        program_needs(name, rest, found);
+    }
+}
+
+/// What `find` runs on what it finds. A name without a pattern is a file that can be looked for here, too.
+fn found_and_run<'a>(rest: &[&'a str], found: &mut Vec<Unwrapped>) -> Option<Vec<&'a str>> {
+    let at = rest.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir"))?;
+    let run = rest.get(at + 1..)?;
+    let run: Vec<&str> = run.iter().take_while(|word| !matches!(**word, ";" | "+")).copied().collect();
+    let place = rest.first().filter(|word| !word.starts_with('-')).unwrap_or(&".");
+    let name = value(rest, &["-name", "-path", "-wholename"]).filter(|name| !name.contains(['*', '?', '[']));
+    let runs_it =
+        run.first() == Some(&"{}") || run.iter().any(|word| SHELLS.contains(word) || is_python(word));
+    if let Some(name) = name.filter(|_| runs_it && run.contains(&"{}")) {
+        let place = place.trim_end_matches('/');
+        found.push(Unwrapped::Need(Need::Given(format!("{place}/**/{}", name.trim_start_matches("./")))));
+    }
+    (run.first() != Some(&"{}")).then(|| run.into_iter().filter(|word| *word != "{}").collect())
+}
+
+fn is_python(name: &str) -> bool {
+    name.starts_with("python") || name == "pypy3"
 }
 
 /// Words with which a test runner only says something about itself or its tests.
@@ -130,7 +376,7 @@ const RUNS_NONE: &[&str] =
 fn runner(name: &str, rest: &[&str]) -> Option<Runner> {
     let words: Vec<&str> = rest.iter().filter(|word| !word.starts_with(['-', '+'])).copied().collect();
     let is = |first: &str| words.first() == Some(&first);
-    let python = name.starts_with("python") || name == "pypy3";
+    let python = is_python(name);
     let module = || rest.iter().position(|word| *word == "-m").and_then(|at| rest.get(at + 1));
     let runner = match name {
         "pytest" | "py.test" => Runner::Pytest,
@@ -164,8 +410,9 @@ fn behind<'a>(name: &str, rest: &[&'a str], valued: &[&str]) -> Vec<&'a str> {
         };
         rest = rest.get(skip..).unwrap_or_default();
     }
-    // How long it may take, or what is locked, stands before the command.
-    let skip = usize::from(matches!(name, "timeout" | "gtimeout" | "flock"));
+    // How long it may take, what is locked, where or when it runs stands before the command.
+    let skip =
+        usize::from(matches!(name, "timeout" | "gtimeout" | "flock" | "taskset" | "chrt" | "faketime"));
     rest.get(skip..).unwrap_or_default().to_vec()
 }
 
@@ -180,7 +427,8 @@ fn shell_text(name: &str, rest: &[&str]) -> Option<String> {
     rest.get(at + 1).map(|text| (*text).to_owned())
 }
 
-fn program_needs(name: &str, rest: &[&str], found: &mut Vec<Unwrapped>) {
+/// What a program needs that is known here; false if it is not.
+fn program_needs(name: &str, rest: &[&str], found: &mut Vec<Unwrapped>) -> bool {
     let first = || rest.iter().find(|word| !word.starts_with('-')).copied();
     let mut need = |need: Need| found.push(Unwrapped::Need(need));
     match name {
@@ -208,6 +456,14 @@ fn program_needs(name: &str, rest: &[&str], found: &mut Vec<Unwrapped>) {
             if let Some(file) = value(rest, &["-c", "--config-file"]) {
                 need(Need::Script(file));
             }
+            // Where it is told to look it finds settings, too, also where nobody else would.
+            for word in rest.iter().filter(|word| !word.starts_with('-')).take(MOST_WORDS) {
+                let place = word.split("::").next().unwrap_or(word).trim_end_matches('/');
+                if place.contains('/') || !place.contains('.') {
+                    let settings = Need::Settings(Toolkit::Pytest);
+                    found.push(Unwrapped::In(place.to_owned(), settings));
+                }
+            }
         }
         "tox" | "nox" => need(Need::Settings(Toolkit::Tox)),
         "coverage" => python_needs(rest.get(1..).unwrap_or_default(), found),
@@ -218,15 +474,31 @@ fn program_needs(name: &str, rest: &[&str], found: &mut Vec<Unwrapped>) {
         "gradle" | "mvn" => need(Need::Settings(Toolkit::Jvm)),
         "rspec" | "rake" => need(Need::Settings(Toolkit::Ruby)),
         "phpunit" => need(Need::Settings(Toolkit::Php)),
-        python if python.starts_with("python") || python == "pypy3" => python_needs(rest, found),
+        python if is_python(python) => python_needs(rest, found),
         other if INTERPRETERS.contains(&other) => {
+            if let Some(text) = value(rest, &["-e", "--eval", "-p", "--print", "-r"]) {
+                named_in(&text, found);
+                return true;
+            }
+            let mut need = |need: Need| found.push(Unwrapped::Need(need));
             let script = rest.iter().find(|word| !word.starts_with('-') && !["run", "test"].contains(*word));
             if let Some(script) = script.filter(|word| word.contains('.') || word.contains('/')) {
                 need(Need::Script((*script).to_owned()));
+            } else if rest.iter().all(|word| word.starts_with('-')) && !rest.contains(&"--test") {
+                found.push(Unwrapped::Reads);
             }
         }
-        _ => {}
+        _ => return false,
     }
+    true
+}
+
+/// Scripts that the text of a program names.
+fn named_in(text: &str, found: &mut Vec<Unwrapped>) {
+    let between = |c: char| !(c.is_ascii_alphanumeric() || "_-./".contains(c));
+    let words = text.split(between).filter(|word| word.contains(['/', '.']) && word.len() > 1);
+    let perhaps = words.take(MOST_WORDS).map(|word| Need::Perhaps(word.to_owned()));
+    found.extend(perhaps.map(Unwrapped::Need));
 }
 
 fn shell_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
@@ -239,6 +511,8 @@ fn shell_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
                 found.extend(words.next().map(|text| Unwrapped::Shell((*text).to_owned())));
                 return;
             }
+            // What follows are only words for what it reads.
+            "-s" => break,
             flags if flags.starts_with('-') || flags.starts_with('+') => {}
             script => {
                 found.push(Unwrapped::Need(Need::ShellScript(script.to_owned())));
@@ -246,6 +520,7 @@ fn shell_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
             }
         }
     }
+    found.push(Unwrapped::Reads);
 }
 
 fn make_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
@@ -276,17 +551,27 @@ fn python_needs(rest: &[&str], found: &mut Vec<Unwrapped>) {
             "-m" => {
                 let Some(module) = words.next() else { return };
                 let behind: Vec<&str> = words.copied().collect();
-                match *module {
-                    "pytest" | "tox" | "nox" | "coverage" => program_needs(module, &behind, found),
-                    module => found.push(Unwrapped::Need(Need::Module(module.to_owned()))),
+                // A module of this name in the project comes before the one that is meant.
+                found.push(Unwrapped::Need(Need::Module((*module).to_owned())));
+                if ["pytest", "tox", "nox", "coverage"].contains(module) {
+                    program_needs(module, &behind, found);
                 }
                 return;
             }
-            "-c" => return,
+            "-c" => {
+                if let Some(text) = words.next() {
+                    named_in(text, found);
+                }
+                return;
+            }
+            "-" => return found.push(Unwrapped::Reads),
             "-W" | "-X" | "--source" | "--rcfile" => drop(words.next()),
             word if word.starts_with('-') || word == "run" => {}
             script => return found.push(Unwrapped::Need(Need::Script(script.to_owned()))),
         }
+    }
+    if rest.is_empty() {
+        found.push(Unwrapped::Reads);
     }
 }
 
@@ -327,7 +612,7 @@ fn value(rest: &[&str], names: &[&str]) -> Option<String> {
 }
 
 /// `NAME=value`.
-fn is_assignment(word: &str) -> bool {
+pub(super) fn is_assignment(word: &str) -> bool {
     let Some((name, _)) = word.split_once('=') else { return false };
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -335,6 +620,6 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// A program of the system, which is what its name says.
-fn is_system(program: &str) -> bool {
+pub(super) fn is_system(program: &str) -> bool {
     ["/bin/", "/usr/", "/sbin/", "/opt/", "/nix/"].iter().any(|directory| program.starts_with(directory))
 }

@@ -83,6 +83,8 @@ pub(crate) struct Before {
     /// Cargo named a program, and no tests followed.
     program_without_tests: bool,
     blank: bool,
+    /// Some line was seen.
+    any: bool,
 }
 
 impl Before {
@@ -92,6 +94,7 @@ impl Before {
             self.program = Some(program);
         }
         self.blank = line.trim().is_empty();
+        self.any = true;
         let indent = text::indent(line);
         if !self.blank {
             self.titles.retain(|(other, _)| *other < indent);
@@ -104,6 +107,11 @@ impl Before {
 
     pub(crate) fn titles(&self) -> &[(usize, String)] {
         &self.titles
+    }
+
+    /// Whether nothing stood there.
+    pub(crate) fn is_nothing(&self) -> bool {
+        !self.any
     }
 
     pub(crate) fn is_blank(&self) -> bool {

@@ -14,12 +14,23 @@ use crate::text;
 /// What stands for the tests of a file that could not be imported.
 const NOT_LOADED: &str = "unittest.loader._FailedTest";
 
-pub(crate) fn may_begin(line: &str, _: &Before) -> Option<Box<dyn Reader>> {
-    (is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some() || begun(line)).then(|| {
+pub(crate) fn may_begin(line: &str, before: &Before) -> Option<Box<dyn Reader>> {
+    // Somebody may have cut off all but the last three lines.
+    let cut = before.is_nothing() && ran(line).is_some();
+    (cut || is_rule(line, b'-') || is_rule(line, b'=') || case(line).is_some() || begun(line)).then(|| {
         let part = Part::new(Runner::Unittest);
-        let (section, failures) = (Section::Running, Vec::new());
+        let section = if cut { Section::Rule { captured: false } } else { Section::Running };
+        let failures = Vec::new();
         Box::new(Run { section, described: None, ran: 0, failures, told: false, part }) as _
     })
+}
+
+/// The number in `Ran 7 tests in 0.001s`.
+fn ran(line: &str) -> Option<u64> {
+    let (count, time) = line.strip_prefix("Ran ")?.split_once(" in ")?;
+    let (_, thousandths) = time.strip_suffix('s')?.split_once('.')?;
+    let (count, _) = count.split_once(" test")?;
+    text::number(count).filter(|_| thousandths.len() == 3)
 }
 
 fn is_rule(line: &str, mark: u8) -> bool {
@@ -171,15 +182,10 @@ impl Reader for Run {
             }
             Section::Captured if is_rule(line, b'-') => self.section = Section::Rule { captured: true },
             Section::Captured => {}
-            Section::Rule { captured } => {
-                let ran = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" in "));
-                let ran =
-                    ran.and_then(|(ran, _)| ran.split_once(" test")).and_then(|(ran, _)| text::number(ran));
-                match ran {
-                    Some(ran) => (self.ran, self.section) = (ran, Section::Ran),
-                    None => self.section = if captured { Section::Captured } else { Section::Running },
-                }
-            }
+            Section::Rule { captured } => match ran(line) {
+                Some(ran) => (self.ran, self.section) = (ran, Section::Ran),
+                None => self.section = if captured { Section::Captured } else { Section::Running },
+            },
             Section::Ran if line.is_empty() => {}
             Section::Ran => {
                 if !self.result(line) {

@@ -385,3 +385,14 @@ fn a_go_result_behind_what_its_test_printed() {
     let report = ended(&format!("{said}FAIL\nFAIL\tx/y\t0.01s\n"), 1);
     assert_eq!(counts(&report), [0, 1, 0]);
 }
+
+/// Of a run of unittest somebody may show the last three lines alone.
+#[test]
+fn the_end_of_unittest_alone() {
+    let failed = ended("Ran 2 tests in 0.001s\n\nFAILED (failures=1)\n", 0);
+    assert_eq!((counts(&failed), failed.verdict(), failed.named), ([1, 1, 0], Verdict::Failed, false));
+    let passed = ended("Ran 2 tests in 0.001s\n\nOK\n", 0);
+    assert_eq!((counts(&passed), passed.verdict()), ([2, 0, 0], Verdict::Passed));
+    // Not where something stood before it: then it was printed by what ran.
+    assert_eq!(ended("hello\nRan 2 tests in 0.001s\n\nOK\n", 0).runner, Runner::ExitStatus);
+}
