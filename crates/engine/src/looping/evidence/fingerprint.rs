@@ -1,7 +1,7 @@
 //! What a command that measures the work is made of, as hashes: an easier test is not progress.
 //!
-//! Which files a command reads cannot be listed in general. Followed are the scripts that its text names, through the
-//! programs that only run others, what those scripts name in turn, targets of a Makefile, scripts of a package, and the
+//! Which files a command reads cannot be listed in general. Followed are the scripts that its text names, wherever they
+//! lie, through the programs that only run others, what those scripts name in turn, targets of a Makefile, scripts of a package, and the
 //! settings of the test runner. Whatever else matters is protected by name: see [`super::protect`].
 
 use std::collections::BTreeMap;
@@ -24,6 +24,13 @@ const DEEPEST: usize = 6;
 const LARGEST_TEXT: u64 = 1024 * 1024;
 /// How many entries of directories are looked at for settings.
 const LOOKED_AT: usize = 20_000;
+/// How far directories are looked through for settings.
+const DEEP: usize = 8;
+/// Directories that hold what others made.
+const APART: &[&str] = &["node_modules", "target", "venv", "__pycache__", "build", "dist", "site-packages"];
+/// Where what belongs to the system lies.
+const SYSTEM: &[&str] =
+    &["/bin", "/sbin", "/usr", "/lib", "/lib64", "/opt", "/nix", "/etc", "/dev", "/proc", "/sys"];
 /// Marks the settings of a test runner among the files of a command.
 const SETTINGS: &str = "settings:";
 
@@ -112,6 +119,8 @@ impl Found<'_> {
             match need {
                 Need::ShellScript(file) => self.script(&file, &dirs, true, depth),
                 Need::Script(file) => self.script(&file, &dirs, false, depth),
+                Need::Given(file) => self.given(&file, &dirs, depth),
+                Need::Perhaps(word) => self.perhaps(&word, &dirs, depth),
                 Need::Module(name) => self.module(&name, &dirs),
                 Need::Make { file, targets } => self.make(file.as_deref(), &targets, &dirs, depth),
                 Need::Just { file } => self.just(file.as_deref(), &dirs, depth),
@@ -127,25 +136,29 @@ impl Found<'_> {
             "" => Some(dirs.runs_in.clone()),
             directory if directory.contains('$') => {
                 let behind = behind_variable(directory).unwrap_or_default();
-                self.inside(&dirs.lies_in.join(behind)).or_else(|| Some(dirs.lies_in.clone()))
+                self.place(&dirs.lies_in.join(behind)).or_else(|| Some(dirs.lies_in.clone()))
             }
-            directory => self.inside(&dirs.runs_in.join(directory)),
+            directory => self.place(&dirs.runs_in.join(directory)),
         }
     }
 
-    /// A path from the root on, if it is in the project.
-    fn inside(&self, path: &Path) -> Option<PathBuf> {
-        let path = path.strip_prefix(self.root).unwrap_or(path);
+    /// A path from the root on; one that leads out of the project stays whole. What belongs to the system is what its name
+    /// says.
+    fn place(&self, path: &Path) -> Option<PathBuf> {
         let mut plain = PathBuf::new();
-        for part in path.components() {
+        for part in self.root.join(path).components() {
             match part {
                 Component::CurDir => {}
-                Component::ParentDir => plain.pop().then_some(())?,
-                Component::Normal(name) => plain.push(name),
-                Component::RootDir | Component::Prefix(_) => return None,
+                Component::ParentDir => {
+                    plain.pop();
+                }
+                part => plain.push(part),
             }
         }
-        Some(plain)
+        match plain.strip_prefix(self.root) {
+            Ok(inside) => Some(inside.to_owned()),
+            Err(_) => Some(plain).filter(|path| !SYSTEM.iter().any(|place| path.starts_with(place))),
+        }
     }
 
     fn read(&self, path: &Path) -> Option<String> {
@@ -165,8 +178,47 @@ impl Found<'_> {
         true
     }
 
+    /// What a shell or an interpreter gets to read, if it is there.
+    fn given(&mut self, file: &str, dirs: &Directories, depth: usize) {
+        let there = self.matching(file, dirs).into_iter().find(|path| self.root.join(path).is_file());
+        if let Some(path) =
+            there.or_else(|| self.find(file, dirs).filter(|path| self.root.join(path).is_file()))
+        {
+            self.script_at(&path, dirs, true, depth);
+        }
+    }
+
+    /// A word of a program that nobody knows, if it names a script.
+    fn perhaps(&mut self, word: &str, dirs: &Directories, depth: usize) {
+        let found = self.find(word, dirs).filter(|path| self.root.join(path).is_file());
+        let Some(path) = found else { return };
+        let ending = path.extension().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
+        let says_so = || self.read(&path).is_some_and(|text| text.starts_with("#!"));
+        if ["sh", "bash", "zsh", "ksh"].contains(&ending) || says_so() {
+            self.script_at(&path, dirs, true, depth);
+        }
+    }
+
+    /// The files that a pattern means, in their order; none if it is no pattern.
+    fn matching(&self, file: &str, dirs: &Directories) -> Vec<PathBuf> {
+        if !file.contains(['*', '?']) {
+            return Vec::new();
+        }
+        let pattern = self.place(&dirs.runs_in.join(file)).filter(|path| path.is_relative());
+        let pattern = pattern.map(|path| path.display().to_string());
+        let mark = pattern.and_then(|pattern| super::protect::protected(&[pattern], self.root));
+        mark.map(|mark| mark.files.into_keys().map(PathBuf::from).collect()).unwrap_or_default()
+    }
+
     fn script(&mut self, file: &str, dirs: &Directories, shell: bool, depth: usize) {
-        let Some(path) = self.find(file, dirs) else { return };
+        // Of several that a pattern means the first one is run, and gets the others.
+        let first = self.matching(file, dirs).into_iter().next();
+        let Some(path) = first.or_else(|| self.find(file, dirs)) else { return };
+        self.script_at(&path, dirs, shell, depth);
+    }
+
+    fn script_at(&mut self, path: &Path, dirs: &Directories, shell: bool, depth: usize) {
+        let path = path.to_owned();
         if !self.take(&path) || !shell {
             return;
         }
@@ -181,18 +233,23 @@ impl Found<'_> {
             let name = behind_variable(file)?;
             let both = [&dirs.lies_in, &dirs.runs_in].into_iter();
             return both
-                .filter_map(|from| self.inside(&from.join(&name)))
+                .filter_map(|from| self.place(&from.join(&name)))
                 .find(|path| self.root.join(path).is_file());
         }
-        let path = self.inside(&dirs.runs_in.join(file))?;
-        let beside = self.inside(&dirs.lies_in.join(file));
+        let path = self.place(&dirs.runs_in.join(file))?;
+        let beside = self.place(&dirs.lies_in.join(file));
         let there = |path: &PathBuf| self.root.join(path).is_file();
         Some(if there(&path) { path } else { beside.filter(there).unwrap_or(path) })
     }
 
     fn module(&mut self, name: &str, dirs: &Directories) {
         let name = name.replace('.', "/");
-        for file in [format!("{name}.py"), format!("{name}/__main__.py"), format!("src/{name}/__main__.py")] {
+        for file in [
+            format!("{name}.py"),
+            format!("{name}/__init__.py"),
+            format!("{name}/__main__.py"),
+            format!("src/{name}/__main__.py"),
+        ] {
             let path = dirs.runs_in.join(file);
             if self.root.join(&path).is_file() {
                 self.take(&path);
@@ -202,7 +259,7 @@ impl Found<'_> {
 
     fn first(&self, dirs: &Directories, named: Option<&str>, usual: &[&str]) -> Option<PathBuf> {
         match named {
-            Some(named) => self.inside(&dirs.runs_in.join(named)),
+            Some(named) => self.place(&dirs.runs_in.join(named)),
             None => {
                 usual.iter().map(|name| dirs.runs_in.join(name)).find(|path| self.root.join(path).is_file())
             }
@@ -215,8 +272,12 @@ impl Found<'_> {
         let Some(text) = self.read(&path) else { return };
         let (commands, includes) = segno_evidence::make_recipes(&text, targets);
         for include in includes {
-            if let Some(path) = self.inside(&dirs.runs_in.join(include)) {
-                self.take(&path);
+            let mut files = self.matching(&include, dirs);
+            if files.is_empty() {
+                files.extend(self.place(&dirs.runs_in.join(include)));
+            }
+            for path in &files {
+                self.take(path);
             }
         }
         self.follow(&commands, dirs, depth + 1);
@@ -232,7 +293,7 @@ impl Found<'_> {
 
     /// What a package needs may change; what its scripts do may not.
     fn package(&mut self, name: &str, dirs: &Directories, depth: usize) {
-        let Some(path) = self.inside(&dirs.runs_in.join("package.json")) else { return };
+        let Some(path) = self.place(&dirs.runs_in.join("package.json")) else { return };
         let text = self.read(&path).unwrap_or_default();
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         let shown = path.display().to_string();
@@ -246,6 +307,12 @@ impl Found<'_> {
     }
 
     fn settings_of(&mut self, toolkit: Toolkit, dirs: &Path) {
+        // A place that a runner is pointed to may be a file, or nothing at all.
+        let full = self.root.join(dirs);
+        let dirs = if full.is_file() { dirs.parent().unwrap_or(dirs) } else { dirs };
+        if !self.root.join(dirs).is_dir() {
+            return;
+        }
         self.toolkit = true;
         let (files, part): (&[&str], Option<(&str, &str)>) = match toolkit {
             Toolkit::Pytest => (&["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"], None),
@@ -256,6 +323,8 @@ impl Found<'_> {
                     "jest.config.ts",
                     "jest.config.cjs",
                     "jest.config.mjs",
+                    "jest.config.mts",
+                    "jest.config.cts",
                     "jest.config.json",
                     "jest.setup.js",
                     "jest.setup.ts",
@@ -268,8 +337,14 @@ impl Found<'_> {
                     "vitest.config.js",
                     "vitest.config.mts",
                     "vitest.config.mjs",
+                    "vitest.config.cts",
+                    "vitest.config.cjs",
                     "vite.config.ts",
                     "vite.config.js",
+                    "vite.config.mts",
+                    "vite.config.mjs",
+                    "vite.config.cts",
+                    "vite.config.cjs",
                     "vitest.workspace.ts",
                     "vitest.workspace.js",
                     "vitest.workspace.json",
@@ -282,6 +357,7 @@ impl Found<'_> {
                 &[
                     ".mocharc.js",
                     ".mocharc.cjs",
+                    ".mocharc.mjs",
                     ".mocharc.json",
                     ".mocharc.jsonc",
                     ".mocharc.yml",
@@ -313,14 +389,11 @@ impl Found<'_> {
             self.text_setting(&dirs.join(file), &parsed[member].to_string(), parsed[member].is_null());
         }
         if toolkit == Toolkit::Cargo {
-            // Whether tests are run at all; the rest of the file is everyday work.
-            let text = self.read(&dirs.join("Cargo.toml")).unwrap_or_default();
-            let says = |line: &&str| {
-                let name = line.split('=').next().unwrap_or_default().trim();
-                line.contains('=') && ["harness", "test", "autotests", "doctest"].contains(&name)
-            };
-            let kept: Vec<&str> = text.lines().filter(says).collect();
-            self.text_setting(&dirs.join("Cargo.toml"), &kept.join("\n"), kept.is_empty());
+            // Whether tests are run at all, in each package; the rest of these files is everyday work.
+            for path in self.files_below(dirs, &|name| name == "Cargo.toml") {
+                let kept = says_of_tests(&self.read(&path).unwrap_or_default());
+                self.text_setting(&path, &kept, kept.is_empty());
+            }
         }
         if matches!(toolkit, Toolkit::Pytest | Toolkit::Tox) {
             for (file, names) in [
@@ -332,8 +405,23 @@ impl Found<'_> {
                 let kept = segno_evidence::sections(&text, names);
                 self.text_setting(&dirs.join(file), &kept, kept.is_empty());
             }
-            let mut left = LOOKED_AT;
-            self.conftests(dirs, 0, &mut left);
+            // Every `conftest.py`, which pytest takes in by itself, those above the directory among them.
+            let mut conftests = self.files_below(dirs, &|name| name == "conftest.py");
+            conftests.extend(dirs.ancestors().skip(1).map(|above| above.join("conftest.py")));
+            conftests.iter().for_each(|path| self.setting(path));
+            self.plugins(dirs);
+        }
+    }
+
+    /// Plug-ins of pytest that packages in a directory announce: it is on Python's path.
+    fn plugins(&mut self, dirs: &Path) {
+        let entries = std::fs::read_dir(self.root.join(dirs)).into_iter().flatten().flatten();
+        for name in entries.take(LOOKED_AT).filter_map(|entry| entry.file_name().into_string().ok()) {
+            if [".dist-info", ".egg-info"].iter().any(|ending| name.ends_with(ending)) {
+                let path = dirs.join(name).join("entry_points.txt");
+                let kept = segno_evidence::sections(&self.read(&path).unwrap_or_default(), &["[pytest11"]);
+                self.text_setting(&path, &kept, kept.is_empty());
+            }
         }
     }
 
@@ -349,27 +437,55 @@ impl Found<'_> {
         }
     }
 
-    /// Every `conftest.py`, which pytest takes in by itself.
-    fn conftests(&mut self, dirs: &Path, depth: usize, left: &mut usize) {
-        const APART: &[&str] =
-            &["node_modules", "target", "venv", "__pycache__", "build", "dist", "site-packages"];
-        if depth > 8 {
-            return;
-        }
-        let entries = std::fs::read_dir(self.root.join(dirs)).into_iter().flatten().flatten();
-        for entry in entries {
-            *left = left.saturating_sub(1);
-            let (name, kind) = (entry.file_name(), entry.file_type());
-            let Some(name) = name.to_str().filter(|_| *left > 0) else { continue };
-            match kind {
-                Ok(kind) if kind.is_dir() && !name.starts_with('.') && !APART.contains(&name) => {
-                    self.conftests(&dirs.join(name), depth + 1, left);
-                }
-                Ok(kind) if !kind.is_dir() && name == "conftest.py" => self.setting(&dirs.join(name)),
-                _ => {}
+    /// Files of a kind below a directory, not those that others made.
+    fn files_below(&self, dirs: &Path, wanted: &dyn Fn(&str) -> bool) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        files_below(&self.root.join(dirs), DEEP, &mut LOOKED_AT.clone(), &mut |path| {
+            let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+            if name.is_some_and(wanted) {
+                found.extend(path.strip_prefix(self.root).ok().map(Path::to_owned));
             }
+        });
+        found
+    }
+}
+
+/// Tells of every file below a directory, but for those that others made. A link is no directory.
+pub(crate) fn files_below(directory: &Path, deep: usize, left: &mut usize, tell: &mut dyn FnMut(&Path)) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        *left = left.saturating_sub(1);
+        let (name, kind) = (entry.file_name(), entry.file_type());
+        let Some(name) = name.to_str().filter(|_| *left > 0) else { continue };
+        match kind {
+            Ok(kind) if kind.is_dir() => {
+                if deep > 0 && !name.starts_with('.') && !APART.contains(&name) {
+                    files_below(&entry.path(), deep - 1, left, tell);
+                }
+            }
+            Ok(_) => tell(&entry.path()),
+            Err(_) => {}
         }
     }
+}
+
+/// The lines of a `Cargo.toml` that say whether tests are run, and by whom. What it says of benchmarks is about none.
+fn says_of_tests(text: &str) -> String {
+    let mut section = String::new();
+    let mut kept = String::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            line.clone_into(&mut section);
+        }
+        let name = line.split('=').next().unwrap_or_default().trim();
+        if line.contains('=')
+            && ["harness", "test", "autotests", "doctest"].contains(&name)
+            && !section.starts_with("[[bench]]")
+        {
+            kept.push_str(&format!("{section} {line}\n"));
+        }
+    }
+    kept
 }
 
 /// What stands behind the variable or the command that a path begins with, such as `lib.sh` in `"$(dirname "$0")/lib.sh"`.

@@ -50,6 +50,20 @@ impl Yard {
 #[case("npm test", "ci/check.sh", &[("package.json", r#"{"scripts":{"pretest":"sh ci/check.sh","test":"jest"}}"#)])]
 #[case("yarn unit", "run.js", &[("package.json", r#"{"scripts":{"unit":"node run.js"}}"#)])]
 #[case("just check", "check.sh", &[("justfile", "check:\n    ./check.sh\n")])]
+// Given to a shell, found by a variable, a pattern, or another program.
+#[case("sh < sub/check.sh", "sub/check.sh", &[])]
+#[case("cat sub/check | sh", "sub/check", &[])]
+#[case("S=sub; sh $S/check.sh", "sub/check.sh", &[])]
+#[case("sh sub/ch*.sh", "sub/check.sh", &[])]
+#[case("env -C sub sh -c ../sub/check.sh", "sub/check.sh", &[])]
+#[case("taskset 1 sub/check.sh", "sub/check.sh", &[])]
+#[case("newtool --fast sub/check.sh", "sub/check.sh", &[])]
+#[case("find sub -name check.sh -exec {} \\;", "sub/deep/check.sh", &[])]
+#[case("for f in sub/check.sh; do sh $f; done", "sub/check.sh", &[])]
+#[case("PATH=sub:$PATH check.sh", "sub/check.sh", &[])]
+#[case("python3 -c 'import os; os.execv(\"sub/check.sh\", [])'", "sub/check.sh", &[])]
+#[case("make test", "z.mk", &[("Makefile", "include *.mk\ntest:\n\ttrue\n")])]
+#[case("python3 -m pytest", "pytest.py", &[])]
 // Other languages.
 #[case("python3 tools/check.py", "tools/check.py", &[])]
 #[case("python -m tools.check", "tools/check.py", &[])]
@@ -81,8 +95,14 @@ fn a_rewritten_script_is_another_command(
 #[case("cargo test", ".cargo/config.toml")]
 #[case("cargo nextest run", ".config/nextest.toml")]
 #[case("make test", "conftest.py")]
+#[case("pytest build/t", "build/t/conftest.py")]
+#[case("pytest build/t/test_a.py", "build/conftest.py")]
+#[case(".venv/bin/pytest", "conftest.py")]
+#[case("vitest run", "vite.config.mjs")]
+#[case("vitest run", "vitest.config.cts")]
 fn settings_of_a_test_runner_are_told_apart_from_scripts(#[case] command: &str, #[case] rewritten: &str) {
     let yard = Yard::new(&[("Makefile", "test:\n\tpytest\n"), ("tests/test_a.py", "def test_a(): pass\n")]);
+    yard.write("build/t/test_a.py", "def test_a(): pass\n");
     let before = yard.print(command);
     yard.write("tests/test_a.py", "def test_a(): assert False\n");
     assert_eq!(yard.print(command), before, "tests are compared by name");
@@ -114,9 +134,76 @@ fn what_does_not_matter_may_change() {
     assert_ne!(yard.print("pytest").settings, before[1].settings);
 }
 
+/// The part of a file that says whether tests are run, and by whom.
+#[rstest]
+#[case("cargo test", "m/Cargo.toml", "[[test]]\nname=\"a\"\nharness=false\n", true)]
+#[case("cargo test", "m/Cargo.toml", "[[bench]]\nname=\"a\"\nharness=false\n", false)]
+#[case("cargo test", "m/Cargo.toml", "[dependencies]\ntime = \"1\"\n", false)]
+#[case("python3 -m pytest", "evil-1.dist-info/entry_points.txt", "[pytest11]\nevil = evilplug\n", true)]
+#[case("pytest", "mine.egg-info/entry_points.txt", "[console_scripts]\nmine = mine:main\n", false)]
+fn parts_of_files_that_decide_what_tests_are_worth(
+    #[case] command: &str,
+    #[case] file: &str,
+    #[case] text: &str,
+    #[case] differs: bool,
+) {
+    let yard =
+        Yard::new(&[("Cargo.toml", "[workspace]\nmembers=[\"m\"]\n"), ("m/Cargo.toml", "[package]\n")]);
+    let before = yard.print(command);
+    yard.write(file, text);
+    let after = yard.print(command);
+    assert_eq!(after.command, before.command);
+    assert_eq!(after.settings != before.settings, differs);
+}
+
+/// Files that a command only looks at are the work: they may change, scripts or not.
+#[rstest]
+#[case("grep -q upper check.sh")]
+#[case("cmp expected.txt out.txt")]
+#[case("shellcheck check.sh && sh -c 'test -x check.sh'")]
+#[case("for t in tests/*.sh; do sh \"$t\" || exit 1; done")]
+#[case("newtool words.py out.txt")]
+#[case("bats tests/a.sh")]
+#[case("python3 -c 'import words; open(\"out.txt\")'")]
+fn what_a_command_only_looks_at_may_change(#[case] command: &str) {
+    let files = ["check.sh", "words.py", "out.txt", "expected.txt", "tests/a.sh"];
+    let yard = Yard::new(&files.map(|name| (name, "one\n")));
+    let before = yard.print(command);
+    files.iter().for_each(|name| yard.write(name, "two\n"));
+    yard.write("tests/b.sh", "new\n");
+    assert_eq!(yard.print(command), before);
+}
+
+/// A script may lie anywhere; what belongs to the system is what its name says.
 #[test]
-fn nothing_outside_the_project_is_read_and_circles_end() {
-    let yard = Yard::new(&[("a.sh", "./b.sh; ../../etc/x.sh; /etc/passwd\n"), ("b.sh", "./a.sh\n")]);
+fn scripts_outside_the_project_are_followed() {
+    let outside = Yard::new(&[("check.sh", "exit 1\n"), ("lib.sh", "true\n")]);
+    let there = outside.0.path().display().to_string();
+    let yard = Yard::new(&[("a.sh", "true\n")]);
+    std::os::unix::fs::symlink(yard.0.path(), outside.0.path().join("link")).unwrap();
+    let up = format!("../{}/check.sh", outside.0.path().file_name().unwrap().to_str().unwrap());
+    for (command, file) in [
+        (format!("{there}/check.sh"), "check.sh"),
+        (format!("sh {there}/check.sh"), "lib.sh"),
+        (up, "check.sh"),
+    ] {
+        outside.write("check.sh", &format!(". {there}/lib.sh\n"));
+        outside.write("lib.sh", "one\n");
+        let before = yard.print(&command);
+        outside.write(file, "exit 0\n");
+        let after = yard.print(&command);
+        assert_ne!(after.command, before.command, "{command}");
+        assert_eq!(changed(&before.files, &after.files).0[0], format!("{there}/{file}"));
+    }
+    let through = format!("{there}/link/a.sh");
+    let before = yard.print(&through);
+    yard.write("a.sh", "exit 0\n");
+    assert_ne!(yard.print(&through).command, before.command);
+}
+
+#[test]
+fn what_belongs_to_the_system_is_not_read_and_circles_end() {
+    let yard = Yard::new(&[("a.sh", "./b.sh; /usr/bin/x.sh; sh /etc/passwd\n"), ("b.sh", "./a.sh\n")]);
     let files: Vec<String> = yard.print("./a.sh").files.into_keys().collect();
     assert_eq!(files, ["a.sh", "b.sh"]);
     // A script that is not there yet is noted: when somebody writes it, it is another one.
