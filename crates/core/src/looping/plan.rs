@@ -425,7 +425,8 @@ impl PhasePlan {
             GateRule::Until | GateRule::Red { .. } | GateRule::Green { .. } | GateRule::Refactor { .. }
                 if self.evidence.is_empty() =>
             {
-                Err(Refusal::bad("gate", format!("phase {} has no command that measures it", self.name)))
+                let why = "has no command that measures it: give it `evidence`, or name one with --until";
+                Err(Refusal::bad("gate", format!("phase {} {why}", self.name)))
             }
             GateRule::Metrics(rules) if rules.is_empty() => {
                 Err(Refusal::bad("gate", format!("phase {} names no number", self.name)))

@@ -176,7 +176,10 @@ fn plans_that_cannot_be_followed_are_refused() {
     assert_eq!(refused(plan(vec![])), "bad workflow: it has no phases");
     assert_eq!(refused(plan(vec![bare(), bare()])), "bad workflow: it lists phase work twice");
     let blind = PhasePlan { evidence: vec![], ..bare() };
-    assert_eq!(refused(plan(vec![blind])), "bad gate: phase work has no command that measures it");
+    assert_eq!(
+        refused(plan(vec![blind])),
+        "bad gate: phase work has no command that measures it: give it `evidence`, or name one with --until"
+    );
     let endless = PhasePlan { thresholds: Thresholds::of(0, 5), ..bare() };
     assert_eq!(
         refused(plan(vec![endless])),

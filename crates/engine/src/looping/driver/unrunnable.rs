@@ -25,15 +25,19 @@ pub(crate) struct Unrunnable {
 /// The first of these commands that could not be run, if one could not. `told` is what the failing ones printed.
 pub(crate) fn unrunnable(plans: &[EvidencePlan], marks: &[EvidenceMark], told: &str) -> Option<Unrunnable> {
     plans.iter().zip(marks).find_map(|(plan, mark)| {
-        let exit = mark.exit.filter(|exit| [DENIED, MISSING].contains(exit))?;
+        let exit = mark.exit.filter(|exit| *exit != 0)?;
         let said = said_by(&plan.command, told);
+        let interpreted = said.lines().filter_map(not_opened).any(|name| is_named(&plan.command, name));
+        if !interpreted && ![DENIED, MISSING].contains(&exit) {
+            return None;
+        }
         let end = last_lines(&said).join("; ");
         let words = if end.is_empty() { format!("exit {exit}") } else { format!("exit {exit}: {end}") };
         // What the command itself names would be another measurement if the work brought it. What a program that it runs
         // misses may well be the work.
         let own =
             said.lines().filter_map(missed).any(|name| words_of(&plan.command).any(|word| word == name));
-        let may_come = exit == MISSING && !own;
+        let may_come = exit == MISSING && !own && !interpreted;
         Some(Unrunnable { command: plan.command.clone(), words, may_come })
     })
 }
@@ -62,6 +66,38 @@ fn missed(line: &str) -> Option<&str> {
     before.trim_end().trim_end_matches(':').rsplit([' ', ':']).next()
 }
 
+/// The script that an interpreter says it cannot open: then it has run nothing, whatever its exit status is.
+fn not_opened(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let quoted = |rest: &'static str, close: char| {
+        let (_, rest) = line.split_once(rest)?;
+        rest.split_once(close).map(|(name, _)| name)
+    };
+    if line.contains(": can't open file '") {
+        return quoted(": can't open file '", '\'');
+    }
+    if line.starts_with("Error: Cannot find module '") {
+        return quoted("Cannot find module '", '\'');
+    }
+    if line.starts_with("Can't open perl script \"") {
+        return quoted("Can't open perl script \"", '"');
+    }
+    if let Some((_, rest)) = line.split_once("No such file or directory -- ") {
+        return rest.split_whitespace().next();
+    }
+    // A shell: `sh: 0: cannot open check.sh: No such file`.
+    let (_, rest) = line.split_once(": cannot open ").or_else(|| line.split_once(": Can't open "))?;
+    Some(rest.split(": ").next().unwrap_or(rest).trim_end())
+}
+
+/// Whether a command names a file, of which this is the path.
+fn is_named(command: &str, path: &str) -> bool {
+    words_of(command).any(|word| {
+        let word = word.trim_start_matches("./");
+        path == word || path.strip_suffix(word).is_some_and(|before| before.ends_with('/'))
+    })
+}
+
 /// The words of a command, without what the shell reads between them.
 fn words_of(command: &str) -> impl Iterator<Item = &str> {
     let between = |c: char| c.is_whitespace() || "&|;()<>\"'=".contains(c);
@@ -83,6 +119,25 @@ mod tests {
     #[case::within("npm test", 127, "> jest\nsh: 1: jest: not found", Some(true))]
     #[case::within_a_script("sh a.sh", 127, "a.sh: 1: exec: ./made: not found", Some(true))]
     #[case::denied("./made", 126, "sh: 1: ./made: Permission denied", Some(false))]
+    #[case::python(
+        "python3 nosuch.py",
+        2,
+        "python3: can't open file '/home/p/nosuch.py': [Errno 2] No such file or directory",
+        Some(false)
+    )]
+    #[case::node("node ./nosuch.js", 1, "Error: Cannot find module '/home/p/nosuch.js'", Some(false))]
+    #[case::perl("perl no.pl", 2, "Can't open perl script \"no.pl\": No such file or directory", Some(false))]
+    #[case::ruby("ruby no.rb", 1, "ruby: No such file or directory -- no.rb (LoadError)", Some(false))]
+    #[case::a_shell("sh nosuch.sh", 2, "sh: 0: cannot open nosuch.sh: No such file", Some(false))]
+    // What a script misses may be the work.
+    #[case::required("node a.js", 1, "Error: Cannot find module './feature'", None)]
+    #[case::opened(
+        "python3 a.py",
+        1,
+        "FileNotFoundError: [Errno 2] No such file or directory: 'data.txt'",
+        None
+    )]
+    #[case::module("python3 -m feature", 1, "/usr/bin/python3: No module named feature", None)]
     #[case::red("make test", 2, "make: *** [test] Error 1", None)]
     fn what_cannot_be_run(
         #[case] command: &str,
