@@ -48,7 +48,7 @@ pub(crate) use progress::percent_done;
 pub(crate) use progress::weighted;
 
 /// The version of this fold. A stored state of another version is folded anew from the journal.
-pub const FOLD_VERSION: u32 = 23;
+pub const FOLD_VERSION: u32 = 24;
 
 /// The present values, counters and open calls of a session. Long lists are kept elsewhere ([`mod@crate::project`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

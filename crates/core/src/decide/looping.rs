@@ -165,6 +165,9 @@ fn baseline(looping: &LoopState, mut taken: ev::LoopBaselineTaken) -> Result<Vec
     if taken.names.len() > limits::BASELINE_TESTS {
         taken.names.clear();
     }
+    while taken.unloaded.len() > limits::BASELINE_TESTS {
+        taken.unloaded.pop_last();
+    }
     taken.evidence.truncate(limits::EVIDENCE);
     if let Some(protected) = &mut taken.protected
         && protected.files.len() > limits::BASELINE_TESTS

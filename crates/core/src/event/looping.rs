@@ -22,6 +22,7 @@ use crate::looping::ProtectedMark;
 use crate::looping::Receipt;
 use crate::looping::TestCounts;
 use crate::looping::TestEnd;
+use crate::looping::UnloadedTests;
 use crate::text::Text;
 use crate::time::Timestamp;
 
@@ -55,6 +56,9 @@ pub struct LoopBaselineTaken {
     /// The files that the phase protects, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<ProtectedMark>,
+    /// Files of tests and how many are written in each, if what measures them was broken: nobody would miss them otherwise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unloaded: BTreeMap<String, UnloadedTests>,
 }
 
 /// An iteration ended: what it showed, and what follows.
@@ -107,7 +111,8 @@ pub struct GateMeasured {
     pub by_hand: bool,
 }
 
-/// A person accepts that conditions do not hold, on this tree and for the next measurement only.
+/// A person accepts that conditions do not hold: on this tree for the next measurement, and in the phase for as long as
+/// exactly the same is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateAccepted {
     /// The phase.

@@ -129,6 +129,7 @@ pub(crate) fn observation() -> Observation {
         measured: 1,
         flaky: false,
         restless: vec!["tests/snapshot.txt".into()],
+        lost: Named { count: 1, names: vec!["test_new.py".into()] },
         evidence: vec![evidence()],
         protected: None,
         metrics: BTreeMap::from([("coverage".into(), 81.5)]),
@@ -278,6 +279,7 @@ pub(crate) fn looping() -> Vec<Event> {
             names,
             evidence: vec![evidence()],
             protected: None,
+            unloaded: [("test_new.py".to_owned(), UnloadedTests { written: 2, told: true })].into(),
         }
         .into(),
         LoopBaselineTaken { phase: "red".into(), ..LoopBaselineTaken::default() }.into(),

@@ -86,6 +86,7 @@ pub fn evaluate(state: &LoopState, seen: &Observation, iteration: u64) -> GateRe
     }
     if !matches!(phase.gate, GateRule::Signal) {
         checks.runners_speak();
+        checks.nothing_lost();
     }
     checks.at_rest();
     checks.whole();
@@ -117,9 +118,12 @@ impl Checks<'_> {
 
     /// A condition that a person may accept.
     fn put_acceptable(&mut self, name: &str, wanted: &str, value: String, holds: bool) {
+        // What is too long to be told whole is accepted on one tree only.
+        let whole = !value.ends_with(MORE) && value.len() <= limits::NAME;
+        let mark = (!holds && whole).then(|| value.clone());
         self.put(name, wanted, value, holds);
         if let Some(last) = self.conditions.last_mut() {
-            last.acceptable = true;
+            (last.acceptable, last.mark) = (true, mark);
         }
     }
 
@@ -362,7 +366,9 @@ impl Checks<'_> {
         let (removed, skipped) = (&self.seen.changes.removed, &self.seen.changes.newly_skipped);
         let measured = self.seen.tests.as_ref().filter(|tests| !tests.build_failed);
         if let (Some(tests), Some(before)) = (measured, self.state.reference()) {
-            if before.named && !self.seen.by_number {
+            if before.tests.build_failed && !before.named {
+                // How many there were nobody knows; which files they were in is looked at apart from this.
+            } else if before.named && !self.seen.by_number {
                 self.put_acceptable("removed tests", "0", list(removed), removed.is_empty());
                 self.put_acceptable("newly skipped tests", "0", list(skipped), skipped.is_empty());
             } else {
@@ -376,6 +382,20 @@ impl Checks<'_> {
             if self.seen.by_number && (before.named || !until) {
                 self.put_acceptable(BY_NAME, "each with its name", "only their numbers".to_owned(), false);
             }
+        }
+    }
+
+    /// Tests that nobody could load when the phase began are loaded, or at least still there: their names are not known, so
+    /// nobody would miss them.
+    fn nothing_lost(&mut self) {
+        let lost = &self.seen.lost;
+        if !lost.is_empty() {
+            self.put_acceptable(
+                "tests that could not be loaded",
+                "loaded, or still there",
+                list(lost),
+                false,
+            );
         }
     }
 
@@ -424,17 +444,27 @@ impl Checks<'_> {
         }
     }
 
-    /// What a person accepted holds, on the tree that they looked at.
+    /// What a person accepted holds: on the tree that they looked at, and wherever exactly the same is missing.
     fn accept(&mut self) {
         let Some(accepted) = &self.state.accepted else { return };
-        if accepted.tree.as_ref() != self.seen.bound_to() {
-            return;
+        let same_tree = accepted.tree.as_ref() == self.seen.bound_to();
+        for condition in self.conditions.iter_mut().filter(|one| !one.holds && one.acceptable) {
+            let here = same_tree && accepted.conditions.contains(&condition.name);
+            let same =
+                condition.mark.is_some() && accepted.marks.get(&condition.name) == condition.mark.as_ref();
+            if here || same {
+                condition.accept(&accepted.because);
+            }
         }
-        let open = self.conditions.iter_mut().filter(|one| !one.holds && one.acceptable);
-        for condition in open.filter(|one| accepted.conditions.contains(&one.name)) {
-            condition.holds = true;
-            condition.value = format!("{} (accepted: {})", condition.value, accepted.because);
-        }
+    }
+}
+
+impl Condition {
+    /// A person accepts that it does not hold.
+    pub(crate) fn accept(&mut self, because: &str) {
+        self.holds = true;
+        self.value = format!("{} (accepted: {because})", self.value);
+        line(&mut self.value);
     }
 }
 
@@ -454,6 +484,9 @@ pub(crate) const PROTECTED: &str = "protected files";
 /// The condition that tests are compared one by one.
 pub(crate) const BY_NAME: &str = "tests by name";
 
+/// What stands behind names that are not all.
+const MORE: &str = " and more";
+
 /// What stands where a value should be that nobody has.
 const NOT_MEASURED: &str = "not measured";
 
@@ -462,7 +495,8 @@ fn list(named: &Named) -> String {
     if named.names.is_empty() {
         return named.count.to_string();
     }
-    format!("{}: {}", named.count, named.names.join(", "))
+    let more = if (named.names.len() as u64) < named.count { MORE } else { "" };
+    format!("{}: {}{more}", named.count, named.names.join(", "))
 }
 
 fn warnings(seen: &Observation, gate_1: bool) -> Vec<String> {

@@ -43,6 +43,17 @@ pub struct EvidenceMark {
     pub changed_settings: Vec<String>,
 }
 
+/// A file of tests, when nobody could tell which tests there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UnloadedTests {
+    /// How many are written in it.
+    pub written: u64,
+    /// Whether the runner said that it could not load this file: once it can, it names a test of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
+}
+
 /// The files that a phase protects, as they were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

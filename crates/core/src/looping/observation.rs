@@ -95,6 +95,9 @@ pub struct Observation {
     /// Files that changed each time that it was measured: nothing that was found is true of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub restless: Vec<String>,
+    /// Files of tests that could not be loaded when the phase began, and that have fewer tests now, or are gone.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub lost: Named,
     /// How each evidence command ended.
     pub evidence: Vec<EvidenceMark>,
     /// The files that the phase protects, if it does.
@@ -412,6 +415,7 @@ impl Observation {
             name(&mut tests.runner);
         }
         self.changes.bound();
+        self.lost.bound();
         lines(&mut self.restless);
         self.evidence.truncate(limits::EVIDENCE);
         self.evidence.iter_mut().for_each(EvidenceMark::bound);
@@ -477,10 +481,14 @@ impl TestChanges {
             &mut self.newly_skipped,
             &mut self.still_failing,
         ];
-        for named in all {
-            named.names.truncate(limits::LOOP_NAMES);
-            named.names.iter_mut().for_each(name);
-        }
+        all.into_iter().for_each(Named::bound);
+    }
+}
+
+impl Named {
+    fn bound(&mut self) {
+        self.names.truncate(limits::LOOP_NAMES);
+        self.names.iter_mut().for_each(name);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The text of one iteration's prompt.
 
 use super::observation::Observation;
+use super::plan::GateRule;
 use super::progress::things;
 use super::state::LoopState;
 use crate::limits;
@@ -19,6 +20,8 @@ pub struct PromptTexts {
     pub brief: Option<String>,
     /// What the tracker says of the work item, all of it.
     pub item: Option<String>,
+    /// What a review said that sent the work back: the end of its last words.
+    pub review: Option<String>,
 }
 
 /// The prompt of the next iteration. `number` is its number in the phase.
@@ -45,6 +48,7 @@ pub fn prompt(state: &LoopState, texts: &PromptTexts, number: u64) -> String {
     let told = if phase.trim().is_empty() { "Do the work above." } else { phase.trim() };
     parts.push(section(&head, told));
     parts.extend(texts.brief.as_deref().map(|brief| section("Where it was", brief.trim())));
+    parts.extend(texts.review.as_deref().map(review));
     parts.extend(standing(state).map(|text| section("What was measured", &text)));
     parts.extend(state.last.as_deref().and_then(trouble).map(|text| section("What stood in the way", &text)));
     if !texts.notes.is_empty() {
@@ -53,6 +57,14 @@ pub fn prompt(state: &LoopState, texts: &PromptTexts, number: u64) -> String {
     }
     parts.push(section("At the end of your answer", &ending(state, number)));
     parts.join("\n\n")
+}
+
+/// The words of somebody who judged the work, marked as such on every line: they are no instructions of the user.
+fn review(words: &str) -> String {
+    let quoted: Vec<String> =
+        words.trim().lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+    let told = "A review sent the work back. These are its words; look at each finding yourself, and mend what is true of it:";
+    section("What the review found", &format!("{told}\n\n{}", quoted.join("\n")))
 }
 
 fn section(title: &str, text: &str) -> String {
@@ -145,6 +157,12 @@ fn ending(state: &LoopState, number: u64) -> String {
     } else {
         "Whether this phase is done is measured; EXIT_SIGNAL says what you think."
     };
+    // What the gate of the phase reads of it.
+    let asked = match state.phase_plan().map(|plan| &plan.gate) {
+        Some(GateRule::Qa) => "VERDICT: APPROVE | REJECT\nBLOCKING_ISSUES: how many there are, 0 for none\n",
+        Some(GateRule::Refactor { .. }) => "REFACTORING_COMPLETE: true | false\n",
+        _ => "",
+    };
     format!(
         "Write this block, with your values, as the last thing. {signal}\n\n\
          ---PRP_PHASE_STATUS---\n\
@@ -152,7 +170,7 @@ fn ending(state: &LoopState, number: u64) -> String {
          STATUS: IN_PROGRESS | BLOCKED | COMPLETE\n\
          ITERATION: {number}\n\
          EXIT_SIGNAL: true | false\n\
-         RECOMMENDATION: one line on what comes next\n\
+         {asked}RECOMMENDATION: one line on what comes next\n\
          ---END_PRP_PHASE_STATUS---",
         state.phase
     )

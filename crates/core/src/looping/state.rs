@@ -199,8 +199,19 @@ pub struct Acceptance {
     pub tree: Option<String>,
     /// Which conditions.
     pub conditions: Vec<String>,
+    /// What was missing in each: this is accepted on any tree, until something else is missing.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<String, String>,
     /// Why.
     pub because: String,
+}
+
+impl Acceptance {
+    /// What is left of it after a measurement: what was accepted on a tree was accepted for that one.
+    pub(crate) fn after_measurement(self) -> Option<Self> {
+        let left = Self { tree: None, conditions: Vec::new(), ..self };
+        Some(left).filter(|left| !left.marks.is_empty())
+    }
 }
 
 /// Where a work item stands.
@@ -365,7 +376,7 @@ pub struct LoopState {
     /// What there was when the loop began.
     #[serde(default)]
     pub first: Option<BaselineMark>,
-    /// What a person accepted, for the next measurement.
+    /// What a person accepted in the present phase.
     #[serde(default)]
     pub accepted: Option<Acceptance>,
     /// Whether the present phase is to be left without its gate.

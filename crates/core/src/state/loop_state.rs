@@ -4,6 +4,7 @@ use super::apply::Mark;
 use super::apply::count;
 use crate::event as ev;
 use crate::limits;
+use crate::looping::Acceptance;
 use crate::looping::Breaker;
 use crate::looping::BreakerChange;
 use crate::looping::BreakerState;
@@ -133,7 +134,7 @@ impl LoopState {
         let seen = (*e.observation).clone().bounded();
         let counts = seen.end.counts();
         self.open = false;
-        self.accepted = None;
+        self.accepted = self.accepted.take().and_then(Acceptance::after_measurement);
         self.tries = None;
         self.spent(&e.phase, &seen);
         if counts {

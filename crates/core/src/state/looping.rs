@@ -155,9 +155,9 @@ impl State {
                 result.can_exit = result.gate_1 && result.gate_2.unwrap_or(true);
             }
             state.gate = Some(result);
-            // What was accepted holds for one measurement. One by hand is only a look.
+            // A measurement by hand is only a look.
             if !e.by_hand {
-                state.accepted = None;
+                state.accepted = state.accepted.take().and_then(Acceptance::after_measurement);
             }
         }
     }
@@ -166,10 +166,21 @@ impl State {
         let Some(state) = &mut self.looping else { return };
         if state.phase == e.phase {
             state.accept_changes(&e.conditions);
+            let because = e.because.short(limits::LOOP_TEXT);
+            let mut marks = state.accepted.take().map(|before| before.marks).unwrap_or_default();
+            if let Some(gate) = &mut state.gate {
+                let open = gate.conditions.iter_mut().filter(|one| !one.holds && one.acceptable);
+                for condition in open.filter(|one| e.conditions.contains(&one.name)) {
+                    marks.extend(condition.mark.clone().map(|mark| (condition.name.clone(), mark)));
+                    condition.accept(&because);
+                }
+                gate.gate_1 = gate.conditions.iter().all(|one| one.holds);
+            }
             state.accepted = Some(Acceptance {
                 tree: e.tree.clone(),
                 conditions: e.conditions.iter().take(limits::CONDITIONS).cloned().collect(),
-                because: e.because.short(limits::LOOP_TEXT),
+                marks,
+                because,
             });
         }
     }

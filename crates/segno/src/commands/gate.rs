@@ -100,9 +100,23 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
                 tree: None,
             };
             let acted = ctx.act(id, vec![loop_command(accept)])?;
-            ctx.report(&acted, format!("accepted for {}, for the tree as it is", short(id)))
+            ctx.report(&acted, format!("accepted for {}: {}", short(id), accepted(&acted.state)))
         }
     }
+}
+
+/// What a person has just accepted, each with what is missing.
+fn accepted(state: &segno_core::State) -> String {
+    let Some(looping) = state.looping.as_deref() else { return String::new() };
+    let wanted = looping.accepted.iter().flat_map(|accepted| &accepted.conditions);
+    let gate = looping.gate.iter().flat_map(|gate| &gate.conditions);
+    let one = |name: &String| {
+        let mut found = gate.clone().filter(|condition| condition.name == *name);
+        let value =
+            found.next().map(|condition| condition.value.split(" (accepted: ").next().unwrap_or_default());
+        format!("{name} ({})", value.unwrap_or_default())
+    };
+    wanted.map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Measures on the files as they are.

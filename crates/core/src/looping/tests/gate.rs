@@ -165,12 +165,76 @@ fn weaker_tests_block_and_only_a_person_accepts_them() {
     ));
     story.ok(accept(Vec::new()));
     assert!(gate(&story, &seen).can_exit);
-    // Not on another tree.
+    let shown: Vec<_> =
+        looping(&story).gate.as_ref().unwrap().conditions.iter().filter(|one| one.holds).collect();
+    assert!(shown.iter().any(|one| one.value == "1: a (accepted: they were wrong)"), "{shown:?}");
+    // Wherever else something changes, and in later iterations; not if another test is missing.
     let later = Observation { tree_after: Some("t2".into()), ..seen.clone() };
-    assert!(!gate(&story, &later).can_exit);
-    // And only once.
+    assert!(gate(&story, &later).can_exit);
+    let fails = Observation { tests: Some(counts(8, 1)), ..later.clone() };
+    iterate(&mut story, fails);
+    assert!(gate(&story, &later).can_exit);
+    let other = changed(later.clone(), |c| c.removed = Named { count: 1, names: vec!["b".into()] });
+    assert_eq!(open(&gate(&story, &other)), ["removed tests"]);
+    // A phase that begins anew has accepted nothing.
+    story.ok(say(LoopCommand::SkipPhase { by: "test".into() }));
+    story.ok(say(LoopCommand::Advance));
+    assert_eq!(looping(&story).accepted, None);
+}
+
+/// Names that are not all told could hide others: what is accepted is one tree then.
+#[test]
+fn what_cannot_be_told_whole_is_accepted_for_one_measurement() {
+    let mut story = at_phase("GREEN");
+    let many = Named { count: 12, ..named(10) };
+    let seen = changed(Observation { measured: 2, ..tests(9, 0) }, |c| c.removed = many);
+    iterate(&mut story, seen.clone());
+    story.ok(say(LoopCommand::AcceptGate { because: "old".into(), conditions: vec![], tree: None }));
+    assert!(gate(&story, &seen).can_exit);
+    let later = Observation { tree_after: Some("t2".into()), ..seen.clone() };
+    assert_eq!(open(&gate(&story, &later)), ["removed tests"]);
     iterate(&mut story, Observation { tests: None, ..later });
-    assert!(!gate(&story, &seen).can_exit);
+    assert_eq!(open(&gate(&story, &seen)), ["removed tests"]);
+}
+
+/// What could not be loaded when the phase began is not missed by its tests' names; it has to be there all the same.
+#[rstest]
+#[case("RED")]
+#[case("GREEN")]
+#[case("REFACTOR")]
+#[case("DOCUMENT")]
+#[case("QA")]
+fn tests_that_could_not_be_loaded_may_not_go(#[case] phase: &str) {
+    let mut story = at_phase(phase);
+    let failed = if phase == "RED" { 2 } else { 0 };
+    let mut seen =
+        changed(Observation { measured: 2, ..tests(10, failed) }, |c| c.new_failing = named(failed));
+    seen.claims.metrics =
+        [("refactoring_complete", 1.0), ("blocking_issues", 0.0)].map(|(n, v)| (n.to_owned(), v)).into();
+    seen.claims.verdict = Some("APPROVE".into());
+    seen.metrics = [("docs_generated", 9.0), ("has_adr", 1.0)].map(|(n, v)| (n.to_owned(), v)).into();
+    assert_eq!(open(&gate(&story, &seen)), [""; 0]);
+    seen.lost = Named { count: 1, names: vec!["test_new.py".into()] };
+    let result = gate(&story, &seen);
+    assert_eq!(open(&result), ["tests that could not be loaded"]);
+    assert_eq!(result.conditions.iter().find(|one| !one.holds).unwrap().value, "1: test_new.py");
+    iterate(&mut story, seen.clone());
+    story.ok(say(LoopCommand::AcceptGate { because: "it was wrong".into(), conditions: vec![], tree: None }));
+    assert!(gate(&story, &seen).can_exit);
+}
+
+/// A baseline that could not be built has no names to compare with: what names its tests now passes.
+#[test]
+fn names_are_not_missed_where_nothing_could_be_loaded() {
+    let build = TestCounts { build_failed: true, ..counts(0, 3) };
+    for gate_rule in [GateRule::Green { runs: 2 }, GateRule::Until] {
+        let story = begun_with(plan(vec![phase("work", gate_rule)]), build.clone());
+        let seen = Observation { measured: 2, ..tests(2, 0) };
+        assert_eq!(open(&gate(&story, &seen)), [""; 0]);
+        let by_number = Observation { by_number: true, ..seen };
+        let green = matches!(looping(&story).phase_plan().unwrap().gate, GateRule::Green { .. });
+        assert_eq!(open(&gate(&story, &by_number)), if green { vec!["tests by name"] } else { vec![] });
+    }
 }
 
 #[test]

@@ -87,6 +87,7 @@ pub(super) fn baseline(story: &mut Story, tests: TestCounts, names: &[(&str, Tes
         names: names.iter().map(|(name, end)| ((*name).to_owned(), *end)).collect(),
         evidence: vec![evidence(true)],
         protected: None,
+        unloaded: Default::default(),
     };
     story.ok(say(LoopCommand::TakeBaseline(taken)));
 }

@@ -45,6 +45,7 @@ use crate::launch::Who;
 use crate::looping::evidence::command::EvidenceCommand;
 use crate::looping::evidence::command::run_evidence;
 use crate::looping::evidence::gather::Measured;
+use crate::looping::evidence::unloaded::unloaded;
 use crate::looping::limits::account::account_of;
 use crate::looping::limits::park::wait_until;
 use crate::run::Heartbeat;
@@ -152,9 +153,7 @@ impl Turning<'_> {
     /// Measures what there is before the first iteration of a phase, unless somebody wants it to stop.
     fn begin_phase(&mut self, state: &State, phase: &PhasePlan) -> Result<(), Error> {
         let looping = the_loop(state)?;
-        let number = looping.plan.phases.iter().position(|it| it.name == phase.name).map_or(1, |at| at + 1);
-        let of = looping.plan.phases.len();
-        self.host.listener.hear(&LoopNews::PhaseBegan { phase: phase.name.clone(), number, of });
+        self.say_phase(looping, &phase.name);
         self.hooks(state, &phase.on_start);
         let measured = self.gather(state, phase)?;
         if measured.stopped {
@@ -163,7 +162,9 @@ impl Turning<'_> {
         if let Some(missing) = unrunnable(&phase.evidence, &measured.evidence, &measured.failing) {
             self.miss(looping, phase, missing)?;
         }
+        self.warn_of_masked(looping);
         self.failing.clone_from(&measured.failing);
+        let unloaded = unloaded(&phase.evidence, &measured, Path::new(&state.project.path));
         let tree = match phase.evidence.is_empty() {
             true => self.engine.present_tree(state)?,
             false => measured.tree,
@@ -175,8 +176,32 @@ impl Turning<'_> {
             names: measured.names,
             evidence: measured.evidence,
             protected: measured.protected,
+            unloaded,
         };
         self.act(LoopCommand::TakeBaseline(taken)).map(drop)
+    }
+
+    fn say_phase(&self, looping: &LoopState, phase: &str) {
+        let number = looping.plan.phases.iter().position(|it| it.name == phase).map_or(1, |at| at + 1);
+        let of = looping.plan.phases.len();
+        self.host.listener.hear(&LoopNews::PhaseBegan { phase: phase.to_owned(), number, of });
+    }
+
+    /// Says once, at the start, which commands hide the exit status of their tests.
+    fn warn_of_masked(&self, looping: &LoopState) {
+        if looping.first.is_some() {
+            return;
+        }
+        let mut told = BTreeSet::new();
+        for plan in looping.plan.phases.iter().flat_map(|phase| &phase.evidence) {
+            let masked = segno_evidence::masked_runner(&plan.command).filter(|_| told.insert(&plan.command));
+            let Some(masked) = masked else { continue };
+            let (runner, by) = (masked.runner.name(), masked.by);
+            self.host.listener.hear(&LoopNews::Problem(format!(
+                "{}: the exit status of {runner} is lost by `{by}`: only what is printed tells how its tests came out",
+                plan.command
+            )));
+        }
     }
 
     /// What measures the work cannot be run: no agent works before that is mended, unless the work itself may bring it.
@@ -479,8 +504,14 @@ impl Turning<'_> {
             LoopVerdict::Cap { .. } | LoopVerdict::Halt { .. } | LoopVerdict::NeedsPerson { .. } => {
                 self.hooks(state, &phase.on_error);
             }
+            // What it is measured by was measured when it began the first time.
+            LoopVerdict::BackTo { phase: to, .. } => {
+                let looping = the_loop(state)?;
+                if looping.baseline.is_some() {
+                    self.say_phase(looping, to);
+                }
+            }
             LoopVerdict::Continue { .. }
-            | LoopVerdict::BackTo { .. }
             | LoopVerdict::Stopped { .. }
             | LoopVerdict::Park { .. }
             | LoopVerdict::BackOff { .. }

@@ -153,9 +153,7 @@ impl Measured {
                         Some(report) => Some(format!("{report}, as this run wrote it")),
                         // What was left out of a long output may be what it said of its tests.
                         None if shown.left_out > 0 => None,
-                        None => {
-                            segno_evidence::named_runner(&plan.command).map(|runner| runner.name().to_owned())
-                        }
+                        None => heard_of(&plan.command).map(|runner| runner.name().to_owned()),
                     };
                 }
                 self.count_tests(told);
@@ -179,6 +177,13 @@ impl Measured {
             sum.runner.push_str(&format!("{both}{}", counts.runner));
         }
     }
+}
+
+/// The test runner of which something should be seen where a command ends well: one that it names and whose words are its
+/// own, or one whose exit status is lost to something that always succeeds.
+fn heard_of(command: &str) -> Option<segno_evidence::Runner> {
+    let masked = || segno_evidence::masked_runner(command).filter(|masked| masked.always);
+    segno_evidence::named_runner(command).or_else(|| masked().map(|masked| masked.runner))
 }
 
 /// What went wrong, as far as a failing command says so: equal for the same failures, whatever else is printed.

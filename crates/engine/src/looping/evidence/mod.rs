@@ -6,3 +6,4 @@ pub(super) mod gather;
 pub(super) mod protect;
 pub(super) mod receipt;
 pub(super) mod tests_read;
+pub(crate) mod unloaded;

@@ -1,6 +1,7 @@
 //! What one iteration showed, read from the record: so it is the same for whoever finishes it after a crash.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use segno_agents::Outcome;
 use segno_core::List;
@@ -203,6 +204,8 @@ impl Engine {
             looping.baseline.as_ref().map(|mark| self.baseline_event(state, mark)).transpose()?.flatten();
         if let Some(taken) = &taken {
             name_changes(seen, taken);
+            let root = Path::new(&state.project.path);
+            seen.lost = crate::looping::evidence::unloaded::lost(&taken.unloaded, &measured.names, root);
         }
         let Some(counts) = &measured.tests else { return Ok(()) };
         let now = &measured.names;
@@ -211,8 +214,10 @@ impl Engine {
         if let Some(baseline) = looping.reference() {
             // What is damaged is compared by its numbers.
             let before = self.baseline_event(state, baseline)?.map(|taken| taken.names).unwrap_or_default();
-            // Where one side names no tests, only their numbers are known, and the gate says so.
-            seen.by_number = unnamed(&baseline.tests, &before) || unnamed(counts, now);
+            // Where one side names no tests, only their numbers are known, and the gate says so. Of tests that could not be
+            // loaded there are no names to be lost.
+            let lost = !baseline.tests.build_failed && unnamed(&baseline.tests, &before);
+            seen.by_number = lost || unnamed(counts, now);
             if !seen.by_number {
                 seen.changes = segno_core::looping::changes(&before, now);
             }

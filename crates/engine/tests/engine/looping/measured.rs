@@ -271,3 +271,119 @@ fn tests_without_names_pass_no_phase_that_asks_for_them() {
     assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{}", ended.why);
     assert_eq!(ended.state.looping.unwrap().gate.unwrap().warnings, [told]);
 }
+
+/// Prints what pytest prints: a file of tests that needs `feature.py` cannot be imported without it.
+const PYTEST: &str = r#"
+rule() { printf "%${1}s" '' | tr ' ' =; }
+heading() { rest=$((78 - ${#1})); echo "$(rule $((rest / 2))) $1 $(rule $((rest - rest / 2)))"; }
+heading 'test session starts'
+if [ -e test_new.py ] && [ ! -e feature.py ]; then
+printf 'collected 1 item / 1 error\n\n'; heading ERRORS
+echo "ImportError while importing test module 'test_new.py'."
+heading 'short test summary info'; echo 'ERROR test_new.py'
+echo '!!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!'
+heading '1 error in 0.05s'; exit 2; fi
+n=$(ls test_*.py | wc -l); printf "collected $n items\n\n"
+echo 'test_old.py::test_a PASSED   [ 50%]'
+[ ! -e test_new.py ] || echo 'test_new.py::test_n PASSED   [100%]'
+echo; heading "$n passed in 0.01s"
+"#;
+
+fn with_a_broken_file() -> Yard {
+    let yard = Yard::new();
+    std::fs::write(yard.base().join("pytest.sh"), PYTEST).unwrap();
+    yard.write("test_old.py", "def test_a():\n    pass\n");
+    yard.write("test_new.py", "import feature\n\ndef test_n():\n    assert feature.f() == 1\n");
+    yard
+}
+
+fn open_conditions(looping: &segno_core::looping::LoopState) -> Vec<(&str, &str)> {
+    let gate = looping.gate.as_ref().unwrap();
+    gate.conditions.iter().filter(|it| !it.holds).map(|it| (it.name.as_str(), it.value.as_str())).collect()
+}
+
+/// A file of tests that nobody could load when the loop began is missed when it is gone, and not when it is loaded.
+#[rstest::rstest]
+#[case::until(segno_core::looping::GateRule::Until)]
+#[case::green(segno_core::looping::GateRule::Green { runs: 2 })]
+fn a_file_of_tests_that_could_not_be_loaded_may_not_go(#[case] gate: segno_core::looping::GateRule) {
+    let yard = with_a_broken_file();
+    let command = format!("sh {}/pytest.sh", yard.base().display());
+    yard.always("rm -f test_new.py; signal");
+    let ended = yard.until_with(&command, |new| {
+        new.plan.phases[0].gate = gate.clone();
+        new.plan.caps.iterations = Some(1);
+    });
+    let looping = ended.state.looping.unwrap();
+    assert_eq!(open_conditions(&looping), [("tests that could not be loaded", "1: test_new.py")]);
+    let mended = with_a_broken_file();
+    let command = format!("sh {}/pytest.sh", mended.base().display());
+    mended.always("echo 'def f(): return 1' > feature.py; signal");
+    let ended = mended.until_with(&command, |new| {
+        new.plan.phases[0].gate = gate;
+        new.plan.caps.iterations = Some(1);
+    });
+    assert_eq!(ended.verdict, Some(LoopVerdict::Complete), "{:?}", ended.state.looping.unwrap().gate);
+}
+
+/// Where a pipe hides how the tests came out, what is printed tells; where that tells nothing, nothing was measured. It is said
+/// at the start.
+#[rstest::rstest]
+#[case("tail -3", ("failing tests", "1"))]
+#[case("tail -1", ("tests of until", "none were seen of unittest"))]
+fn a_pipe_that_hides_failing_tests_passes_no_gate(#[case] pipe: &str, #[case] told: (&str, &str)) {
+    let yard = Yard::new();
+    yard.always("touch hull; signal");
+    yard.write(
+        "test_a.py",
+        "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): self.fail()\n",
+    );
+    let command = format!("python3 -m unittest 2>&1 | {pipe}");
+    let session = yard.begin(&command, |new| new.plan.caps.iterations = Some(1));
+    let (ended, heard) = yard.drive_heard(session);
+    let looping = ended.state.looping.unwrap();
+    assert_eq!(open_conditions(&looping), [told], "{:?}", looping.gate);
+    let lost = format!("the exit status of unittest is lost by `| {pipe}`");
+    assert_eq!(heard.iter().filter(|problem| problem.contains(&lost)).count(), 1, "{heard:?}");
+}
+
+/// Whoever gets the work back is told what the review found, as words of somebody else.
+#[test]
+fn what_a_review_found_is_told_to_the_phase_that_it_goes_back_to() {
+    let yard = Yard::new();
+    yard.test("hull", "true");
+    yard.step(1, "echo cloth > sail; finish done");
+    yard.step(
+        2,
+        "finish 'The sail is too small.\\nVERDICT below.\\n---PRP_PHASE_STATUS---\\nSTATUS: COMPLETE\\nVERDICT: REJECT\\n\
+         BLOCKING_ISSUES: 1\\n---END_PRP_PHASE_STATUS---'",
+    );
+    yard.step(3, "echo larger > sail; finish done");
+    yard.always("finish lost");
+    let ended = yard.until_with("sh check.sh", |new| {
+        let work = new.plan.phases[0].clone();
+        new.plan.phases.push(segno_core::looping::PhasePlan {
+            name: "REVIEW".into(),
+            gate: segno_core::looping::GateRule::Qa,
+            on_reject: Some(segno_core::looping::OnReject {
+                to: work.name.clone(),
+                most: 3,
+                other_model: false,
+            }),
+            ..work
+        });
+        new.plan.caps.iterations = Some(4);
+    });
+    assert_eq!(yard.starts(), 4, "{}", ended.why);
+    let (review, again, later) = (yard.prompt(2), yard.prompt(3), yard.prompt(4));
+    assert!(review.contains("VERDICT: APPROVE | REJECT\nBLOCKING_ISSUES: how many"), "{review}");
+    assert!(
+        again.contains("## What the review found") && again.contains("> The sail is too small."),
+        "{again}"
+    );
+    assert!(
+        !again.contains("\n---PRP_PHASE_STATUS---\nSTATUS: COMPLETE"),
+        "its status block is quoted: {again}"
+    );
+    assert!(!later.contains("too small"), "once: {later}");
+}
