@@ -13,37 +13,54 @@ pub const MOST_FILES: usize = 2_000;
 
 /// Files by their names relative to the folder of their family, with `/` between the parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FileSet(BTreeMap<String, Vec<u8>>);
+pub struct FileSet {
+    files: BTreeMap<String, Vec<u8>>,
+    /// The hashes of those that are other on the disk.
+    other: BTreeMap<String, String>,
+}
 
 impl FileSet {
     /// Adds a file.
     pub fn insert(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
-        self.0.insert(name.into(), bytes.into());
+        self.files.insert(name.into(), bytes.into());
+    }
+
+    /// Adds a file that something was taken out of; `on_disk` is what it really is.
+    pub fn insert_for(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>, on_disk: &[u8]) {
+        let name = name.into();
+        self.other.insert(name.clone(), crate::packed::sha256(on_disk));
+        self.insert(name, bytes);
+    }
+
+    /// The hash of a file as it is on the disk.
+    pub(crate) fn hash(&self, name: &str) -> Option<String> {
+        let here = || self.get(name).map(crate::packed::sha256);
+        self.other.get(name).cloned().or_else(here)
     }
 
     /// The content of a file.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.0.get(name).map(Vec::as_slice)
+        self.files.get(name).map(Vec::as_slice)
     }
 
     /// Takes a file out.
     pub fn remove(&mut self, name: &str) -> Option<Vec<u8>> {
-        self.0.remove(name)
+        self.files.remove(name)
     }
 
     /// The names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.files.keys().map(String::as_str)
     }
 
     /// Names and contents, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.0.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
+        self.files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()))
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.files.is_empty()
     }
 
     /// A file that is a JSON object; none if it is not there.
@@ -55,7 +72,10 @@ impl FileSet {
 
 impl<N: Into<String>, B: Into<Vec<u8>>> FromIterator<(N, B)> for FileSet {
     fn from_iter<I: IntoIterator<Item = (N, B)>>(files: I) -> Self {
-        Self(files.into_iter().map(|(name, bytes)| (name.into(), bytes.into())).collect())
+        Self {
+            files: files.into_iter().map(|(name, bytes)| (name.into(), bytes.into())).collect(),
+            other: BTreeMap::new(),
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use sha2::Sha256;
 use crate::EXTENSION;
 use crate::agentforge;
 use crate::family::Family;
+use crate::fields::moment;
+use crate::go_team;
 use crate::node::Node;
 use crate::node::write_text;
 use crate::packed::hex;
@@ -101,7 +103,30 @@ fn hashes(obeyed: &[&str], node: &Node) -> (String, String) {
 
 /// Puts the hashes into a main file.
 pub(crate) fn seal(family: Family, node: &mut Node) {
-    seal_with(obeyed(family), node);
+    match family {
+        Family::AgentForge => {
+            let mut alike = spelled_alike(node.clone());
+            seal_with(obeyed(family), &mut alike);
+            let sealed = alike.member(EXTENSION).and_then(|own| own.member(SEAL)).cloned();
+            put_seal(node, sealed);
+        }
+        _ => seal_with(obeyed(family), node),
+    }
+}
+
+/// Moments in the one spelling: a program that reads and writes YAML may make dates of them, which come back in its own.
+fn spelled_alike(node: Node) -> Node {
+    match node {
+        Node::Text(text) => Node::Text(match moment(&text) {
+            Some(at) => at.to_string(),
+            None => text,
+        }),
+        Node::List(items) => Node::List(items.into_iter().map(spelled_alike).collect()),
+        Node::Map(members) => {
+            Node::Map(members.into_iter().map(|(name, member)| (name, spelled_alike(member))).collect())
+        }
+        other => other,
+    }
 }
 
 /// The same for an entry of a registry.
@@ -150,7 +175,9 @@ impl Facts {
         };
         let is_yaml = name.ends_with(".yaml");
         let node = bytes.and_then(|bytes| match is_yaml {
-            true => agentforge::parse_node(bytes).filter(|node| matches!(node, Node::Map(_))),
+            true => {
+                agentforge::parse_node(bytes).filter(|node| matches!(node, Node::Map(_))).map(spelled_alike)
+            }
             false => Node::read_json(bytes).ok(),
         });
         let Some((bytes, node)) = bytes.zip(node) else { return Self::unreadable() };
@@ -208,20 +235,87 @@ fn is_cut(wanted: &[u8], present: &[u8]) -> bool {
 
 fn seal_with(obeyed: &[&str], node: &mut Node) {
     let (whole, rest) = hashes(obeyed, node);
+    let seal = [("whole".to_owned(), Node::Text(whole)), ("rest".to_owned(), Node::Text(rest))];
+    put_seal(node, Some(Node::Map(seal.into())));
+}
+
+fn put_seal(node: &mut Node, seal: Option<Node>) {
     let Node::Map(members) = node else { return };
     let Some((_, Node::Map(own))) = members.iter_mut().find(|(name, _)| name == EXTENSION) else { return };
     own.retain(|(name, _)| name != SEAL);
-    let seal = [("whole".to_owned(), Node::Text(whole)), ("rest".to_owned(), Node::Text(rest))];
-    own.push((SEAL.to_owned(), Node::Map(seal.into())));
+    own.extend(seal.map(|seal| (SEAL.to_owned(), seal)));
 }
 
 /// Who wrote the entry of a session in a registry of go-team; none if it is not there, or has nothing of ours in it.
 pub fn look_entry(registry: &[u8], id: &str) -> Option<ForeignEdit> {
     let registry = Node::read_json(registry).ok()?;
-    let Some(Node::List(entries)) = registry.member("sessions") else { return None };
-    let entry = entries.iter().find(|entry| text(entry.member("id")).as_deref() == Some(id))?;
+    let entry = go_team::entry_in(&registry, id)?;
     entry.member(EXTENSION)?;
     Some(edit(OBEYED_IN_ENTRY, entry))
+}
+
+/// What another program changed in a main file that it wrote without our member: a program may write only the members that
+/// it knows itself. What it leaves out is no change; `ours` is what we would write. None if it cannot be read.
+pub fn look_bare(
+    family: Family,
+    (name, theirs): (&str, &[u8]),
+    ours: &[u8],
+    session: SessionId,
+    changed: u32,
+) -> Option<Looked> {
+    let read = |bytes: &[u8]| match name.ends_with(".yaml") {
+        true => agentforge::parse_node(bytes),
+        false => Node::read_json(bytes).ok(),
+    };
+    let (theirs, ours) = (read(theirs)?, read(ours)?);
+    let edit = bare_edit(obeyed(family), &theirs, &ours);
+    let word = obeyed(family).first().and_then(|name| text(theirs.member(name)));
+    let status = word.and_then(|word| crate::status_of(family, &word));
+    let status = status.map(|status| status.as_str().to_owned());
+    Some(Looked { session_id: session.to_string(), changed, edit, status })
+}
+
+/// The same for the entry of a session in a registry; none if it is not there, or has something of ours in it.
+pub fn look_bare_entry(theirs: &[u8], ours: &[u8], id: &str) -> Option<ForeignEdit> {
+    let (theirs, ours) = (Node::read_json(theirs).ok()?, Node::read_json(ours).ok()?);
+    let theirs = go_team::entry_in(&theirs, id).filter(|entry| entry.member(EXTENSION).is_none())?;
+    Some(bare_edit(OBEYED_IN_ENTRY, theirs, go_team::entry_in(&ours, id)?))
+}
+
+fn bare_edit(obeyed: &[&str], theirs: &Node, ours: &Node) -> ForeignEdit {
+    let Node::Map(members) = theirs else { return ForeignEdit::Other };
+    let mut members = members.iter().filter(|(name, _)| !obeyed.contains(&name.as_str()));
+    if !members.all(|(name, member)| says_the_same(member, ours.member(name))) {
+        return ForeignEdit::Other;
+    }
+    let word = |node: &Node| obeyed.first().and_then(|name| text(node.member(name)));
+    match word(theirs) {
+        Some(said) if Some(&said) != word(ours).as_ref() => ForeignEdit::Status(said),
+        _ => ForeignEdit::None,
+    }
+}
+
+/// Whether a value says nothing that ours does not. Nothing is the same as a member that is not there, and a moment is the
+/// same however it is spelled.
+fn says_the_same(theirs: &Node, ours: Option<&Node>) -> bool {
+    match (theirs, ours) {
+        (Node::Null, None | Some(Node::Null)) => true,
+        (Node::Map(members), Some(ours @ Node::Map(_))) => {
+            members.iter().all(|(name, member)| says_the_same(member, ours.member(name)))
+        }
+        (Node::List(theirs), Some(Node::List(ours))) => {
+            theirs.len() == ours.len()
+                && theirs.iter().zip(ours).all(|(theirs, ours)| says_the_same(theirs, Some(ours)))
+        }
+        (Node::Text(theirs), Some(Node::Text(ours))) => {
+            theirs == ours || moment(theirs).is_some_and(|at| Some(at) == moment(ours))
+        }
+        (Node::Number(theirs), Some(Node::Number(ours))) => {
+            theirs == ours || theirs.parse::<f64>().is_ok_and(|number| ours.parse() == Ok(number))
+        }
+        (theirs, Some(ours)) => theirs == ours,
+        (_, None) => false,
+    }
 }
 
 /// Who wrote a document, by the hashes in it. The first of the obeyed members says where the session stands.

@@ -7,6 +7,7 @@
 
 pub mod agentforge;
 pub mod atari;
+mod came;
 mod family;
 mod fields;
 mod files;
@@ -21,6 +22,8 @@ mod snapshot;
 pub mod ultra_create;
 pub mod yaml;
 
+pub use came::Came;
+pub use came::came;
 pub use family::Family;
 pub use family::recognise;
 pub use files::Damage;
@@ -31,6 +34,8 @@ pub use foreign_edit::Facts;
 pub use foreign_edit::ForeignEdit;
 pub use foreign_edit::Looked;
 pub use foreign_edit::is_log_touched;
+pub use foreign_edit::look_bare;
+pub use foreign_edit::look_bare_entry;
 pub use foreign_edit::look_entry;
 pub use found::Claimed;
 pub use found::Imported;
@@ -52,14 +57,18 @@ pub const EXTENSION: &str = "segno";
 /// # Errors
 /// If a file that the session cannot do without is not what it should be.
 pub fn read(family: Family, files: &FileSet, now: Timestamp) -> Result<Imported, Damage> {
-    match family {
+    let mut imported = match family {
         Family::Prp => prp::read(files, now),
         Family::AgentForge => agentforge::read(files, now),
         Family::GoTeam => go_team::read(files, now),
         Family::UltraCreate => ultra_create::read(files, now),
         Family::Ralph => ralph::read(files, now),
         Family::Atari => atari::read(files, now),
+    }?;
+    for session in imported.sessions.iter_mut().filter(|_| family.is_written()) {
+        came::remember(family, files, session);
     }
+    Ok(imported)
 }
 
 /// The file of a family that shows where a session stands.

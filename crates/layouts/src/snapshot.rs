@@ -29,6 +29,8 @@ pub struct Snapshot<'a> {
     pub record: Option<std::sync::Arc<crate::prp::Record>>,
     /// The branch that its project is on, for files that name one before the session has any of its own.
     pub branch: Option<String>,
+    /// How it was at its checkpoints, by their numbers, where their files have to be made.
+    pub then: BTreeMap<u64, crate::go_team::Then>,
     /// How often others changed its files.
     pub changed: u32,
     /// What ultra-create is told about its files.

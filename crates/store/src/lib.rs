@@ -22,6 +22,7 @@ pub use opening::KeepWaiting;
 pub use opening::OpenOptions;
 pub use opening::Patience;
 pub use opening::Purpose;
+pub use rows::each_as_of;
 pub use rows::from_journal;
 pub use types::*;
 

@@ -2,9 +2,11 @@
 //! texts that events refer to.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use segno_core::List;
 use segno_core::SessionId;
+use segno_core::State;
 use segno_core::summary::is_form_of;
 use segno_core::text::BLOB_MEMBER;
 use serde_json::Map;
@@ -135,13 +137,8 @@ fn folded(
             if event.seq() > head {
                 break 'pages;
             }
-            let Some(Folded { state, mark, event, applied }) = fold.take(event) else { continue };
-            for change in segno_core::project(state, &mark, &event, applied) {
-                let key = (change.list, change.key);
-                if wanted(&key) {
-                    let row = rows.entry(key).or_insert(Row { seq: mark.seq, fields: Map::new() });
-                    row.fields.extend(change.fields);
-                }
+            if let Some(folded) = fold.take(event) {
+                lay(&mut rows, &folded, &wanted);
             }
         }
     }
@@ -154,4 +151,52 @@ pub fn from_journal(store: &dyn Store, session: SessionId, list: List) -> Result
     let item =
         |((_, key), row): (Key, Row)| crate::Item { key, seq: row.seq, body: Value::Object(row.fields) };
     Ok(rows.into_iter().map(item).collect())
+}
+
+/// Tells how a session was at some of its events, which is what its journal says up to each: its state, and the rows of the
+/// wanted lists in the order they began. Events that it has not are left out.
+pub fn each_as_of(
+    store: &dyn Store,
+    session: SessionId,
+    seqs: &BTreeSet<u64>,
+    lists: &[List],
+    mut take: impl FnMut(u64, &State, BTreeMap<List, Vec<Value>>),
+) -> Result<(), Error> {
+    let Some(last) = seqs.last() else { return Ok(()) };
+    let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
+    let mut fold = Fold::new(session, None, store.known(session)?);
+    loop {
+        let events = store.events(session, fold.after(), PAGE)?;
+        if events.is_empty() {
+            return Ok(());
+        }
+        for event in events {
+            if event.seq() > *last {
+                return Ok(());
+            }
+            let Some(folded) = fold.take(event) else { continue };
+            lay(&mut rows, &folded, &|key| lists.contains(&key.0));
+            if seqs.contains(&folded.mark.seq) {
+                let of = |list: &List| {
+                    let mut all: Vec<&Row> =
+                        rows.iter().filter(|((of, _), _)| of == list).map(|(_, row)| row).collect();
+                    all.sort_by_key(|row| row.seq);
+                    (*list, all.into_iter().map(|row| Value::Object(row.fields.clone())).collect())
+                };
+                take(folded.mark.seq, folded.state, lists.iter().map(of).collect());
+            }
+        }
+    }
+}
+
+/// Lays what an event says of rows over them.
+fn lay(rows: &mut BTreeMap<Key, Row>, folded: &Folded<'_>, wanted: &dyn Fn(&Key) -> bool) {
+    let Folded { state, mark, event, applied } = folded;
+    for change in segno_core::project(state, mark, event, *applied) {
+        let key = (change.list, change.key);
+        if wanted(&key) {
+            let row = rows.entry(key).or_insert(Row { seq: mark.seq, fields: Map::new() });
+            row.fields.extend(change.fields);
+        }
+    }
 }

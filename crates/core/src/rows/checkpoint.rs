@@ -84,6 +84,11 @@ impl CheckpointRow {
         if self.is_for(CheckpointReason::PhaseComplete) { Some(&self.name) } else { self.phase.as_deref() }
     }
 
+    /// Whether it came with a session from elsewhere: no event here set it, so there is nothing to go back to.
+    pub fn is_from_elsewhere(&self) -> bool {
+        self.seq == 0
+    }
+
     /// Whether it was made for this reason. Its own may be a word of a newer program.
     pub fn is_for(&self, reason: CheckpointReason) -> bool {
         self.reason == reason.as_str()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use rustix::fs::AtFlags;
 use segno_core::Timestamp;
@@ -22,6 +23,18 @@ pub(super) fn keep_beside(dir: &OwnedFd, name: &str, now: Timestamp) -> std::io:
         }
     }
     Ok(name.to_owned())
+}
+
+/// How many such copies of a file there are.
+pub(super) fn kept_beside(folder: &Path, name: &str) -> u32 {
+    let path = folder.join(name);
+    let (stem, end) = name.rsplit_once('.').unwrap_or((name, "txt"));
+    let stem = format!("{}.edited-", stem.rsplit('/').next().unwrap_or(stem));
+    let entries =
+        path.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let copies = names.filter(|name| name.starts_with(&stem) && name.ends_with(&format!(".{end}"))).count();
+    u32::try_from(copies).unwrap_or(u32::MAX)
 }
 
 /// Whether a file is in the folder of its family, or in a folder right in it.

@@ -47,7 +47,12 @@ impl Options {
     /// The folder of a family for a session: what it is below of, and the parts of the way. Only the parts are made, and
     /// none of them may be a link.
     pub(super) fn folder(&self, family: Family, state: &State) -> Result<(PathBuf, Vec<String>), String> {
-        let project = PathBuf::from(&state.project.path);
+        self.folder_in(family, Path::new(&state.project.path))
+    }
+
+    /// The same for a project.
+    pub(super) fn folder_in(&self, family: Family, project: &Path) -> Result<(PathBuf, Vec<String>), String> {
+        let project = project.to_owned();
         let parts = |path: &str| path.split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
         match family {
             Family::Prp => match &self.prp_folder {

@@ -49,10 +49,14 @@ impl Engine {
         let Some((name, looked)) =
             planned.main.as_ref().filter(|(_, looked)| looked.session_id == state.session_id.to_string())
         else {
-            // A main file of ours that is damaged is put right; theirs were told apart before.
-            let damaged = planned.damaged_main.clone().into_iter().collect::<Vec<_>>();
-            let is_damaged = !damaged.is_empty();
-            return if is_damaged { Answer::PutBack { names: damaged, changed: 0 } } else { Answer::Write };
+            // A main file of ours that is damaged is put right; theirs were told apart before. Nothing of what came is lost
+            // when it is written for the first time.
+            let damaged = planned.damaged_main.clone().into_iter();
+            let is_other = planned.main.is_some();
+            let main = planned.damaged_main.as_deref().unwrap_or_default();
+            let others = if is_other { Vec::new() } else { planned.touched(state, main) };
+            let names: Vec<String> = damaged.chain(planned.left_out.clone()).chain(others).collect();
+            return if names.is_empty() { Answer::Write } else { Answer::PutBack { names, changed: 0 } };
         };
         if family == Family::Prp && is_reset(state, looked, present) {
             let words = format!("another program closed the breaker in the files of {family}");
@@ -76,7 +80,7 @@ impl Engine {
         }
         // Anything else is nothing that the documents let other tools ask for.
         let edited = (looked.edit != ForeignEdit::None).then(|| name.clone());
-        let names: Vec<String> = edited.into_iter().chain(planned.touched(name)).collect();
+        let names: Vec<String> = edited.into_iter().chain(planned.touched(state, name)).collect();
         match looked.changed {
             _ if names.is_empty() => Answer::Write,
             _ if anew => Answer::PutBack { names, changed: 0 },
@@ -124,6 +128,7 @@ impl Engine {
             save_trigger: String::new(),
             record: None,
             branch: None,
+            then: Default::default(),
             changed: 0,
             ultra_create: Default::default(),
         };
@@ -131,7 +136,7 @@ impl Engine {
         let (session, _) = name.split_once('/').unwrap_or_default();
         let is_known = |file: &&String| match family {
             Family::Prp => BESIDE.contains(&file.as_str()),
-            Family::GoTeam => !file.contains(".edited-"),
+            Family::GoTeam => true,
             Family::UltraCreate => file.starts_with("current-session.json"),
             _ => false,
         };
@@ -147,16 +152,40 @@ impl Engine {
             let _ = present.read(&dir, name);
         }
         let main = name.clone();
-        let Some((_, looked)) = look_at(family, name, &present) else {
-            // One that cannot be read may be ours all the same.
-            return present.files.get(&main).is_some() && present.has_one_of(state);
+        let is_as_it_came = |name: &str| {
+            let bytes = present.files.get(name);
+            bytes.is_some_and(|bytes| segno_layouts::came(family, state, name, bytes).is_some())
         };
-        let mut others = present.files.names().filter(|name| *name != main && *name != REGISTRY);
+        let Some((_, looked)) = look_at(family, name.clone(), &present) else {
+            // One that cannot be read, or has nothing of ours in it any more, may be ours all the same.
+            return present.files.get(&main).is_some()
+                && !is_as_it_came(&main)
+                && (present.has_one_of(state) || is_named(family, state, &present, &main));
+        };
+        let mut others =
+            present.files.names().filter(|name| *name != main && *name != REGISTRY && !is_as_it_came(name));
+        let is_bare = family == Family::GoTeam
+            && !is_as_it_came(REGISTRY)
+            && present.files.get(REGISTRY).is_some_and(|registry| is_bare_entry(registry, session));
         looked.session_id == state.session_id.to_string()
-            && (looked.edit != ForeignEdit::None
+            && (is_bare
+                || looked.edit != ForeignEdit::None
                 || (family == Family::Prp && is_reset(state, &looked, &present.files))
                 || others.any(|name| present.facts(name).is_some_and(|it| it.edit != ForeignEdit::None)))
     }
+}
+
+/// Whether an entry of a registry has nothing of ours in it.
+fn is_bare_entry(registry: &[u8], id: &str) -> bool {
+    segno_layouts::look_bare_entry(registry, registry, id).is_some()
+}
+
+/// Whether a main file that another program wrote is about this session: by the name in it, or by where it is.
+fn is_named(family: Family, state: &State, present: &Present, main: &str) -> bool {
+    let Some(facts) = present.facts(main).filter(|facts| facts.is_readable) else { return false };
+    let own = segno_layouts::own_name(family, state.session_id, state.uid);
+    let name = segno_layouts::foreign_name(family, state).unwrap_or(&own);
+    facts.session_id.is_none() && facts.named.as_deref() == Some(name)
 }
 
 /// Looks at the file that shows where a session stands, and at its entry in the registry if it has one: whichever of both

@@ -27,7 +27,8 @@ fn is_theirs(name: &str) -> bool {
         ".exit_signals",
         ".ralph_session_history",
     ];
-    let hidden = name.starts_with('.');
+    // What was kept beside a file of ours is no file of the family.
+    let hidden = name.starts_with('.') || name.contains(".edited-");
     (!hidden && ENDS.iter().any(|end| name.ends_with(end))) || RALPH.contains(&name)
 }
 
@@ -88,7 +89,10 @@ fn take(
             )));
         }
         match segno_files::read_bounded(&path, MOST_FILE, Links::Refuse) {
-            Ok(Some(bytes)) => set.insert(format!("{prefix}{name}"), without_secrets(redactor, &name, bytes)),
+            Ok(Some(bytes)) => match without_secrets(redactor, &name, &bytes) {
+                Some(clean) => set.insert_for(format!("{prefix}{name}"), clean, &bytes),
+                None => set.insert(format!("{prefix}{name}"), bytes),
+            },
             // It went away meanwhile.
             Ok(None) => {}
             Err(why) => {
@@ -100,20 +104,21 @@ fn take(
 }
 
 /// Prose is cut into topics and tasks by who reads it, and so are names; half a secret would not be known for one
-/// afterwards. A file with a checksum over itself stays as it is: another text would look like a forged one.
-fn without_secrets(redactor: Option<&Redactor>, name: &str, bytes: Vec<u8>) -> Vec<u8> {
-    let (Some(redactor), Ok(text)) = (redactor, std::str::from_utf8(&bytes)) else { return bytes };
+/// afterwards. A file with a checksum over itself stays as it is: another text would look like a forged one. None if it
+/// stays as it is.
+fn without_secrets(redactor: Option<&Redactor>, name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    let (redactor, text) = (redactor?, std::str::from_utf8(bytes).ok()?);
     if name.ends_with(".md") {
-        return redactor.text(text).into_owned().into_bytes();
+        return Some(redactor.text(text).into_owned().into_bytes());
     }
     if name.ends_with(".json")
         && let Ok(mut value) = serde_json::from_str::<serde_json::Value>(text)
         && value.get("checksum").is_none()
         && redactor.json(&mut value)
     {
-        return value.to_string().into_bytes();
+        return Some(value.to_string().into_bytes());
     }
-    bytes
+    None
 }
 
 #[cfg(test)]
@@ -130,16 +135,13 @@ mod tests {
         // Whoever cuts the name after 200 characters would leave half of the secret.
         let long = format!("{} {secret}", "a".repeat(180));
         let text = serde_json::json!({ "phase": long, "count": 3 }).to_string();
-        let clean = without_secrets(Some(&redactor), "state.json", text.clone().into_bytes());
+        let clean = without_secrets(Some(&redactor), "state.json", text.as_bytes()).unwrap();
         let clean: serde_json::Value = serde_json::from_slice(&clean).unwrap();
         assert_eq!(clean["count"], 3);
         let phase = clean["phase"].as_str().unwrap();
         assert!(phase.starts_with(&format!("{} [redacted:github-pat:", "a".repeat(180))), "{phase}");
         let signed = serde_json::json!({ "phase": long, "checksum": "x" }).to_string();
-        assert_eq!(
-            without_secrets(Some(&redactor), "c.json", signed.clone().into_bytes()),
-            signed.as_bytes()
-        );
-        assert_eq!(without_secrets(None, "state.json", text.clone().into_bytes()), text.as_bytes());
+        assert_eq!(without_secrets(Some(&redactor), "c.json", signed.as_bytes()), None);
+        assert_eq!(without_secrets(None, "state.json", text.as_bytes()), None);
     }
 }

@@ -106,6 +106,9 @@ fn folders(path: &Path) -> Vec<(Family, PathBuf)> {
     if let Some(family) = of_folder(path) {
         return vec![(family, path.to_owned())];
     }
+    // The folder above the sessions of a family may be named, too.
+    let named = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let inner = [".agentforge", ".ultra-create"].contains(&named).then_some("sessions");
     let known = [
         prp::FOLDER,
         agentforge::FOLDER,
@@ -115,7 +118,8 @@ fn folders(path: &Path) -> Vec<(Family, PathBuf)> {
         ralph::FOLDER,
         ".atari",
     ];
-    let folders = known.iter().map(|folder| path.join(folder)).filter(|folder| folder.is_dir());
+    let folders =
+        known.iter().copied().chain(inner).map(|folder| path.join(folder)).filter(|folder| folder.is_dir());
     folders.filter_map(|folder| Some((of_folder(&folder)?, folder))).collect()
 }
 

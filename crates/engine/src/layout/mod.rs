@@ -9,6 +9,7 @@ mod gather;
 mod import;
 mod present;
 mod record;
+mod shown;
 mod write;
 
 pub use folder::Options;

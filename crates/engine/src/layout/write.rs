@@ -2,8 +2,9 @@
 //! changes. Files of somebody else are never replaced.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::path::PathBuf;
 
 use segno_core::List;
@@ -12,13 +13,14 @@ use segno_core::Status;
 use segno_core::limits;
 use segno_core::text::shorten as fit;
 use segno_files::Replaced;
+use segno_layouts::Came;
 use segno_layouts::Facts;
 use segno_layouts::Family;
 use segno_layouts::FileSet;
 use segno_layouts::ForeignEdit;
 use segno_layouts::Looked;
-use segno_layouts::MOST_FILE;
 use segno_layouts::Snapshot;
+use segno_layouts::go_team;
 use segno_layouts::go_team::REGISTRY;
 use segno_layouts::ultra_create::CURRENT;
 use segno_store::Page;
@@ -26,6 +28,7 @@ use serde_json::Value;
 
 use super::below::is_below;
 use super::below::keep_beside;
+use super::below::kept_beside;
 use super::below::read_below;
 use super::below::remove_below;
 use super::below::sweep_below;
@@ -38,11 +41,11 @@ use crate::Error;
 use crate::files;
 
 /// The file that keeps a folder out of the repository, and out of snapshots with it.
-const IGNORE: &str = ".gitignore";
-const IGNORED: &[u8] = b"# Kept current by segno for other tools.\n*\n";
+pub(super) const IGNORE: &str = ".gitignore";
+pub(super) const IGNORED: &[u8] = b"# Kept current by segno for other tools.\n*\n";
 
 /// A file that the document of AgentForge has in a folder that it makes.
-const KEEP: &str = ".gitkeep";
+pub(super) const KEEP: &str = ".gitkeep";
 
 /// How often it is tried to write beside another program that writes the same files.
 const ROUNDS: u32 = 5;
@@ -79,15 +82,16 @@ pub struct Checked {
 
 /// What is to be written, and what is there.
 pub(super) struct Planned {
+    family: Family,
     pub(super) folder: PathBuf,
-    base: PathBuf,
-    parts: Vec<String>,
     pub(super) present: Present,
     pub(super) wanted: Vec<(String, Vec<u8>)>,
     /// The main file, if it is one of ours.
     pub(super) main: Option<(String, Looked)>,
     /// The main file, if it cannot be read.
     pub(super) damaged_main: Option<String>,
+    /// Files that are as they came with the session, and from which not all was taken over.
+    pub(super) left_out: Vec<String>,
 }
 
 /// What came of writing a family.
@@ -178,10 +182,17 @@ impl Engine {
                     Answer::PutBack { names, changed: times } => {
                         for name in names {
                             let kept = keep_beside(&dir, &name, self.now()).map_err(fail)?;
-                            written.notices.push(format!(
-                                "another program changed {}; its text is kept beside it as {kept} and changes nothing",
-                                planned.folder.join(&name).display()
-                            ));
+                            let path = planned.folder.join(&name);
+                            written.notices.push(match planned.left_out.contains(&name) {
+                                true => format!(
+                                    "{} holds what was not taken over; it is kept beside it as {kept}",
+                                    path.display()
+                                ),
+                                false => format!(
+                                    "another program changed {}; its text is kept beside it as {kept} and changes nothing",
+                                    path.display()
+                                ),
+                            });
                         }
                         changed = Some(times);
                         continue;
@@ -245,37 +256,7 @@ impl Engine {
     /// # Errors
     /// If the files cannot be read or removed.
     pub fn remove_layout(&self, family: Family, state: &State) -> Result<Vec<String>, Error> {
-        let planned = match self.plan_layout(family, state, None)? {
-            Ok(planned) => planned,
-            Err(_) => return Ok(Vec::new()),
-        };
-        let fail = |why: std::io::Error| Error::file(&planned.folder, why);
-        let Some(dir) = folder::open_there(&planned.base, &planned.parts).map_err(fail)? else {
-            return Ok(Vec::new());
-        };
-        let mut removed = Vec::new();
-        for (name, _) in &planned.wanted {
-            // A registry is everybody's.
-            if planned.present.files.get(name).is_none() || (family == Family::GoTeam && !name.contains('/'))
-            {
-                continue;
-            }
-            if remove_below(&dir, name).map_err(fail)? {
-                removed.push(name.clone());
-            }
-        }
-        let made = files::read_in(&dir, IGNORE, MOST_FILE).ok().flatten().as_deref() == Some(IGNORED);
-        drop(dir);
-        let is_ours = |name: &OsStr| name == IGNORE || (made && name == KEEP);
-        let only_ours = std::fs::read_dir(&planned.folder)
-            .is_ok_and(|entries| entries.flatten().all(|entry| is_ours(&entry.file_name())));
-        if only_ours && !removed.is_empty() {
-            // One that somebody else uses has more in it, and stays.
-            let _ = std::fs::remove_file(planned.folder.join(KEEP));
-            let _ = std::fs::remove_file(planned.folder.join(IGNORE));
-            let _ = std::fs::remove_dir(&planned.folder);
-        }
-        Ok(removed)
+        self.remove_shown(family, Path::new(&state.project.path), state.session_id)
     }
 
     /// `changed` says how often others changed the files, if not as often as the files themselves say.
@@ -308,20 +289,31 @@ impl Engine {
             return Ok(Err(Standing::NotOurs(whose)));
         }
         let name = segno_layouts::main_file(family, &snapshot);
-        let main = super::foreign_edits::look_at(family, name.clone(), &present);
+        let mut main = super::foreign_edits::look_at(family, name.clone(), &present);
         let is_damaged = main.is_none() && present.facts(&name).is_some_and(|facts| !facts.is_readable);
-        let damaged_main = is_damaged.then_some(name);
+        let damaged_main = is_damaged.then_some(name.clone());
         snapshot.changed = changed.or(main.as_ref().map(|(_, looked)| looked.changed)).unwrap_or(0);
         // What a session before this one left in the same folder says nothing of this one.
         let own = state.session_id.to_string();
         let of_another = main.as_ref().is_some_and(|(_, looked)| looked.session_id != own);
         let nothing = FileSet::default();
         let before = if of_another { &nothing } else { &present.files };
+        if family == Family::GoTeam {
+            snapshot.then = self.at_checkpoints(state, go_team::checkpoints_to_make(&snapshot, before))?;
+        }
         let wanted = match segno_layouts::write(family, &snapshot, before) {
             Ok(files) => files,
             Err(why) => return Ok(Err(Standing::Unfit(why))),
         };
-        Ok(Ok(Planned { folder, base, parts, present, wanted, main, damaged_main }))
+        if !is_damaged && !of_another {
+            main = look_bare_at(family, state, (name, main), &present, &wanted, &folder);
+        }
+        let left_out = present.files.iter().filter(|(name, bytes)| {
+            segno_layouts::came(family, state, name, bytes) == Some(Came::Partly)
+                && wanted.iter().any(|(wanted, _)| wanted == name)
+        });
+        let left_out = left_out.map(|(name, _)| name.to_owned()).collect();
+        Ok(Ok(Planned { family, folder, present, wanted, main, damaged_main, left_out }))
     }
 
     /// A folder of one session that has another one's files in it.
@@ -342,11 +334,12 @@ impl Engine {
             // A registry is everybody's; one that cannot be read cannot be written without loss.
             Family::GoTeam => {
                 let whole: Value = serde_json::from_slice(present.files.get(REGISTRY)?).unwrap_or_default();
-                let is_one: bool = whole.get("sessions").is_some_and(|all| all.is_array() || all.is_object());
+                let is_one = whole.get("sessions").is_some_and(Value::is_array);
                 return (!is_one).then(|| format!("{REGISTRY} cannot be read as a registry"));
             }
             Family::AgentForge | Family::Ralph | Family::Atari => return None,
         };
+        let status = facts.as_ref().and_then(|facts| facts.status.as_deref()?.parse::<Status>().ok());
         let (ours, name) =
             facts.map(|facts| (facts.session_id.clone(), facts.named.clone())).unwrap_or_default();
         if ours.as_deref() == Some(state.session_id.to_string().as_str()) {
@@ -367,7 +360,11 @@ impl Engine {
             // One of ours that has ended makes room.
             Some(loaded) if loaded.state.status.is_terminal() => None,
             Some(_) => Some(format!("they show session {other}, which is open")),
-            None => Some(format!("they show session {other}, which is not in this store")),
+            // One that was removed here, or is in another store: it makes room if its files say that it has ended.
+            None if status.is_some_and(Status::is_terminal) => None,
+            None => Some(format!(
+                "they show session {other}, which is not in this store (segno layout remove {other} removes them)"
+            )),
         }
     }
 
@@ -403,9 +400,30 @@ impl Engine {
                 Family::GoTeam if state.branch.is_none() => self.branch_around(state),
                 _ => None,
             },
+            then: Default::default(),
             changed: 0,
             ultra_create: self.options.layout.ultra_create.config.clone(),
         })
+    }
+
+    /// How a session was at some of its checkpoints, given by their numbers and the events that set them.
+    fn at_checkpoints(
+        &self,
+        state: &State,
+        wanted: Vec<(u64, u64)>,
+    ) -> Result<BTreeMap<u64, go_team::Then>, Error> {
+        let numbers: BTreeMap<u64, u64> = wanted.into_iter().map(|(ordinal, seq)| (seq, ordinal)).collect();
+        let seqs: BTreeSet<u64> = numbers.keys().copied().collect();
+        let mut found = BTreeMap::new();
+        let lists = go_team::Then::LISTS;
+        segno_store::each_as_of(self.store(), state.session_id, &seqs, &lists, |seq, then, rows| {
+            let rows = |list: List| rows.get(&list).map(Vec::as_slice).unwrap_or_default();
+            if let Some(ordinal) = numbers.get(&seq) {
+                let [outputs, files] = lists.map(rows);
+                found.insert(*ordinal, go_team::Then::at(then, outputs, files));
+            }
+        })?;
+        Ok(found)
     }
 
     /// The branch that a session's project is on. It comes from the project, so it is made fit for the record.
@@ -414,6 +432,39 @@ impl Engine {
         let branch = segno_workspace::user::branch_around(project, self.options.layout.home.as_deref())?;
         Some(self.redactor().text(&branch).into_owned())
     }
+}
+
+/// The main file, or its entry in a registry, that another program wrote without our member. One that is as it came was
+/// written by nobody since.
+fn look_bare_at(
+    family: Family,
+    state: &State,
+    (name, main): (String, Option<(String, Looked)>),
+    present: &Present,
+    wanted: &[(String, Vec<u8>)],
+    folder: &Path,
+) -> Option<(String, Looked)> {
+    let both = |name: &str| {
+        let ours = wanted.iter().find(|(wanted, _)| wanted == name).map(|(_, bytes)| bytes.as_slice())?;
+        let theirs = present.files.get(name)?;
+        segno_layouts::came(family, state, name, theirs).is_none().then_some((theirs, ours))
+    };
+    let main = main.or_else(|| {
+        let (theirs, ours) = both(&name)?;
+        let times = kept_beside(folder, &name);
+        let looked = segno_layouts::look_bare(family, (&name, theirs), ours, state.session_id, times)?;
+        Some((name.clone(), looked))
+    });
+    let (at, looked) = main?;
+    if family == Family::GoTeam && looked.edit == ForeignEdit::None && at == name {
+        let id = name.split_once('/').map_or(name.as_str(), |(folder, _)| folder);
+        let entry =
+            both(REGISTRY).and_then(|(theirs, ours)| segno_layouts::look_bare_entry(theirs, ours, id));
+        if let Some(edit) = entry.filter(|edit| *edit != ForeignEdit::None) {
+            return Some((REGISTRY.to_owned(), Looked { edit, ..looked }));
+        }
+    }
+    Some((at, looked))
 }
 
 /// Whether the main file of a folder with room for one session says whose it is, if it is there.
@@ -441,7 +492,7 @@ impl Planned {
     }
 
     /// Files other than the main one that somebody else wrote to.
-    pub(super) fn touched(&self, main: &str) -> Vec<String> {
+    pub(super) fn touched(&self, state: &State, main: &str) -> Vec<String> {
         let before = self.main.as_ref().and_then(|(_, looked)| looked.status.as_deref());
         let was_halted = before == Some(Status::Halted.as_str());
         let is_touched = |name: &str, bytes: &[u8]| {
@@ -450,11 +501,16 @@ impl Planned {
             if wanted == Some(bytes) {
                 return false;
             }
+            // What we do not write is nobody's business, and what came with the session was changed by nobody since.
+            let Some(wanted) = wanted else { return false };
+            if segno_layouts::came(self.family, state, name, bytes).is_some() {
+                return false;
+            }
             if name.ends_with(".log") {
-                return wanted.is_some_and(|wanted| segno_layouts::is_log_touched(bytes, wanted));
+                return segno_layouts::is_log_touched(bytes, wanted);
             }
             self.present.facts(name).is_some_and(|facts| facts.edit != ForeignEdit::None)
-                && !(was_halted && is_obeyed(name, bytes, wanted))
+                && !(was_halted && is_obeyed(name, bytes, Some(wanted)))
         };
         // A copy of the main file was changed with it.
         let is_own = |name: &str| name == main || name == REGISTRY || name.starts_with("session_");

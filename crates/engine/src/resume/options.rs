@@ -76,12 +76,13 @@ pub struct RecoveryReport {
 
 impl Engine {
     /// The newest checkpoint that work can go on from: all of it is on disk, nothing was rolled back behind it, and it
-    /// was made by somebody who knew what they were doing, not by the end of a dead run.
+    /// was made here by somebody who knew what they were doing, not by the end of a dead run.
     pub fn checkpoint_to_resume(&self, session: SessionId) -> Result<Option<Checkpoint>, Error> {
         let fits = |checkpoint: &Checkpoint| {
             checkpoint.ready
                 && checkpoint.valid
                 && !checkpoint.aside
+                && !checkpoint.is_from_elsewhere()
                 && !checkpoint.is_for(CheckpointReason::Interrupt)
         };
         self.newest_checkpoint(session, CHECKPOINTS, PAGE, fits)

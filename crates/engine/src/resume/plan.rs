@@ -197,7 +197,11 @@ impl Engine {
 
     fn wished_checkpoint(&self, session: SessionId, wish: &ResumeWish) -> Result<Option<Checkpoint>, Error> {
         match (&wish.checkpoint, wish.recovery()) {
-            (Some(name), _) => self.find_checkpoint(session, name).map(Some),
+            (Some(name), _) => {
+                let found = self.find_checkpoint(session, name)?;
+                crate::tree::refuse_from_elsewhere(&found)?;
+                Ok(Some(found))
+            }
             (None, Recovery::Checkpoint) => {
                 let found = self.checkpoint_to_resume(session)?;
                 let none = || Error::NoTree("this session has no checkpoint to go on from".to_owned());

@@ -20,6 +20,22 @@ pub(super) fn read_row(body: &serde_json::Value) -> Option<Checkpoint> {
     Checkpoint::read(body).filter(|checkpoint| checkpoint.ordinal > 0)
 }
 
+/// Nobody goes back to a checkpoint that came with a session: this record does not have what it held.
+pub(crate) fn refuse_from_elsewhere(checkpoint: &Checkpoint) -> Result<(), Error> {
+    match checkpoint.is_from_elsewhere() {
+        false => Ok(()),
+        true => Err(Error::NoTree(from_elsewhere(checkpoint))),
+    }
+}
+
+/// What is said of one.
+pub(super) fn from_elsewhere(checkpoint: &Checkpoint) -> String {
+    format!(
+        "{} came with the session: what it held is in the files that the session came from, and not in this record",
+        checkpoint.id
+    )
+}
+
 /// The key of a checkpoint's row, as the list keeps it.
 pub(super) fn row_key(ordinal: u64) -> String {
     format!("{ordinal:020}")
@@ -43,7 +59,10 @@ impl Engine {
     /// The newest checkpoint that can be gone back to. One that was made only to be safe, before a restore, is none.
     pub fn newest_usable_checkpoint(&self, session: SessionId) -> Result<Option<Checkpoint>, Error> {
         self.newest_checkpoint(session, NEWEST, PAGE, |found| {
-            found.valid && !found.aside && !found.is_for(CheckpointReason::BeforeRestore)
+            found.valid
+                && !found.aside
+                && !found.is_from_elsewhere()
+                && !found.is_for(CheckpointReason::BeforeRestore)
         })
     }
 

@@ -10,6 +10,8 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::checkpoint::Checkpoint;
+use super::checkpoint::from_elsewhere;
+use super::checkpoint::refuse_from_elsewhere;
 use crate::Engine;
 use crate::Error;
 
@@ -44,6 +46,9 @@ impl Engine {
         after: Option<&Checkpoint>,
         lines: bool,
     ) -> Result<Compared, Error> {
+        for checkpoint in [Some(before), after].into_iter().flatten() {
+            refuse_from_elsewhere(checkpoint)?;
+        }
         let state = self.load(session)?.state;
         let workspace = self.workspace(&state)?;
         let first = self.snapshot_of(&workspace, before)?;
@@ -99,6 +104,10 @@ impl Engine {
         let state = self.load(session)?.state;
         let mut validation = Validation::default();
         let mut problem = |why: String| validation.problems.push(why);
+        if checkpoint.is_from_elsewhere() {
+            problem(from_elsewhere(checkpoint));
+            return Ok(validation);
+        }
         if !checkpoint.ready {
             let why = checkpoint.problem.as_ref().map(|why| why.short(200)).or(checkpoint.dropped.clone());
             problem(why.unwrap_or_else(|| "it never became ready".to_owned()));

@@ -20,6 +20,7 @@ mod undo;
 pub use attribution::Whose;
 pub(crate) use attribution::calls_sort;
 pub use checkpoint::Checkpoint;
+pub(crate) use checkpoint::refuse_from_elsewhere;
 pub use inspect::Compared;
 pub use inspect::Validation;
 pub(crate) use memory::TreeMemory;

@@ -187,6 +187,7 @@ impl Engine {
         let opened = workspace.as_ref().and_then(|workspace| workspace.as_ref().ok());
         let mut notices = Vec::from_iter(opened.map(super::pending::settle_or_refuse).transpose()?.flatten());
         let (target, from) = self.target(&state, &request, &mut notices)?;
+        super::refuse_from_elsewhere(&target)?;
         if request.rollback {
             self.check_rollback(&state, &target)?;
         }

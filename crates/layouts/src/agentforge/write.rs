@@ -37,7 +37,7 @@ fn history(snapshot: &Snapshot<'_>) -> Vec<wire::History> {
     let mut all: Vec<wire::History> = Vec::new();
     let mut phase: Option<String> = None;
     for row in snapshot.rows::<HistoryRow>() {
-        let timestamp = row.timestamp.unwrap_or(snapshot.state.created_at);
+        let at = row.timestamp.unwrap_or(snapshot.state.created_at);
         let moved = row.phase.is_some() && row.phase != phase;
         let before = phase.replace(row.phase.clone().unwrap_or_default()).filter(|phase| !phase.is_empty());
         let way = || {
@@ -53,11 +53,11 @@ fn history(snapshot: &Snapshot<'_>) -> Vec<wire::History> {
         // The first phase of a loop comes from none.
         let details = details.map(|said| if advanced && said.starts_with("to ") { way() } else { said });
         let action = action(row.action.clone());
-        all.push(wire::History { timestamp, action, phase: row.phase.clone(), details });
+        all.push(wire::History { timestamp: wire::Moment(at), action, phase: row.phase.clone(), details });
         if back {
             let details = Some(way());
             all.push(wire::History {
-                timestamp,
+                timestamp: wire::Moment(at),
                 action: "phase_advanced".to_owned(),
                 phase: row.phase,
                 details,
@@ -67,20 +67,24 @@ fn history(snapshot: &Snapshot<'_>) -> Vec<wire::History> {
     all
 }
 
+fn signed(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
+
 /// The one file.
 pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8>)> {
     let state = snapshot.state;
     let artifacts = snapshot.rows::<ArtifactRow>().into_iter().map(|row| wire::Artifact {
         path: row.path,
         artifact_type: if row.artifact_type == "created" { "created" } else { "modified" },
-        timestamp: row.timestamp.unwrap_or(state.created_at),
+        timestamp: wire::Moment(row.timestamp.unwrap_or(state.created_at)),
         phase: row.phase,
     });
     let mut history = history(snapshot);
     if history.is_empty() {
         // The document's history is never empty.
         history.push(wire::History {
-            timestamp: state.created_at,
+            timestamp: wire::Moment(state.created_at),
             action: "session_created".to_owned(),
             phase: None,
             details: None,
@@ -92,13 +96,15 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
         workflow_type: state.workflow.as_ref().map(|workflow| workflow.name.clone()),
         current_phase: state.phase.clone(),
         attempt_number: state.attempt,
-        created_at: state.created_at,
-        updated_at: state.updated_at,
-        completed_at: state.completed_at,
+        created_at: wire::Moment(state.created_at),
+        updated_at: wire::Moment(state.updated_at),
+        completed_at: state.completed_at.map(wire::Moment),
         token_budget: wire::TokenBudget {
             total_budget: state.budget.total_budget,
             tokens_used: state.budget.tokens_used,
-            tokens_remaining: state.budget.total_budget.saturating_sub(state.budget.tokens_used),
+            // As its document computes it: below nothing, once more is used than there was.
+            tokens_remaining: signed(state.budget.total_budget)
+                .saturating_sub(signed(state.budget.tokens_used)),
         },
         artifacts: artifacts.collect(),
         history,
@@ -108,5 +114,5 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
     let present = |_: &Node| existing.get(&file).and_then(super::read::parse_node);
     let node: Node =
         snapshot.document((Family::AgentForge, "session.yaml"), &session, present, &["token_budget"]);
-    vec![(file, node::to_yaml(&node).into_bytes())]
+    vec![(file, node::to_yaml_with_quoted_moments(&node).into_bytes())]
 }

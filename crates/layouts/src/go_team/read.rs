@@ -153,6 +153,9 @@ fn session(
         // Nobody says so: a folder without an entry was left.
         found.status = Some(("interrupted".to_owned(), Status::Interrupted));
     }
+    if let Some(content) = files.object(&path(&folder, "rollback-history.json"))? {
+        rollbacks(&mut found, &path(&folder, "rollback-history.json"), content, now)?;
+    }
     checkpoints(&mut found, files, &folder, now)?;
     let current = found.kept.get(REGISTRY).and_then(|entry| entry.get("current_checkpoint")?.as_str());
     let listed: BTreeSet<String> =
@@ -260,14 +263,21 @@ fn manifest(
     if !known {
         (found.topic, found.created_at, found.updated_at, found.step) = (topic, created, updated, at);
     }
-    for listed in fields.list("checkpoints") {
-        found.listed.extend(listed.get("id").and_then(Value::as_str).map(ToOwned::to_owned));
+    let listed = fields.list("checkpoints");
+    let history = fields.list("rollback_history");
+    for one in &listed {
+        found.listed.extend(one.get("id").and_then(Value::as_str).map(ToOwned::to_owned));
     }
-    for known in ["current_checkpoint", "rollback_history", crate::EXTENSION] {
-        let _ = fields.value(known);
-    }
-    let (left, warnings) = fields.rest();
+    let ours = fields.value(crate::EXTENSION).is_some();
+    let _ = fields.value("current_checkpoint");
+    let (mut left, warnings) = fields.rest();
     found.warnings.extend(warnings);
+    if !ours {
+        // What it says of checkpoints and of going back stays true of what came.
+        let came = [("checkpoints", listed), ("rollback_history", history)];
+        let came = came.into_iter().filter(|(_, all)| !all.is_empty());
+        left.extend(came.map(|(name, all)| (name.to_owned(), Value::Array(all))));
+    }
     found.kept.insert("manifest.json".to_owned(), Value::Object(left));
     Ok(())
 }
@@ -414,6 +424,36 @@ fn recovery(
     Ok(())
 }
 
+/// Going back as the file of its own tells it. The manifest says the same, so it is only heard where that says nothing.
+fn rollbacks(
+    found: &mut Found,
+    file: &str,
+    content: Map<String, Value>,
+    now: Timestamp,
+) -> Result<(), Damage> {
+    let mut fields = Fields::new(file, content, now);
+    if let Some(session) = fields.text("session_id") {
+        own(found, file, session)?;
+    }
+    let history = fields.list("history");
+    if fields.value(crate::EXTENSION).is_some() || history.is_empty() {
+        return Ok(());
+    }
+    found.warnings.extend(fields.rest().1);
+    let kept = found.kept.entry("manifest.json").or_insert_with(|| json!({}));
+    if let Value::Object(manifest) = kept {
+        manifest.entry("rollback_history").or_insert(Value::Array(history));
+    }
+    Ok(())
+}
+
+/// What the manifest lists of a checkpoint.
+fn listed_of(found: &Found, id: &str) -> Map<String, Value> {
+    let all = found.kept.get("manifest.json").and_then(|manifest| manifest.get("checkpoints")?.as_array());
+    let one = all.into_iter().flatten().find(|one| one.get("id").and_then(Value::as_str) == Some(id));
+    one.and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
 fn checkpoints(found: &mut Found, files: &FileSet, folder: &str, now: Timestamp) -> Result<(), Damage> {
     let mut rows = Vec::new();
     for file in checkpoint_files(files, folder) {
@@ -428,7 +468,10 @@ fn checkpoints(found: &mut Found, files: &FileSet, folder: &str, now: Timestamp)
         }
         let at = fields.moment("created_at")?;
         let number = step(&file, fields.number("step_number"))?;
-        let mut valid = fields.flag("valid").unwrap_or(true);
+        // Going back marks a checkpoint in its own file, in the manifest, or in both.
+        let listed = listed_of(found, &id).get("valid").and_then(Value::as_bool).unwrap_or(true);
+        let mut valid = fields.flag("valid").unwrap_or(true) && listed;
+        let step_name = fields.text("step_name");
         if !matches && ours {
             valid = false;
             found.warnings.push(format!("{file}: Checksum mismatch: it was changed, and counts as invalid"));
@@ -442,10 +485,10 @@ fn checkpoints(found: &mut Found, files: &FileSet, folder: &str, now: Timestamp)
             .map(|mut git| json!({ "commit": git.text("commit_hash"), "branch": git.text("branch") }));
         let row = json!({
             "id": id,
-            "name": fields.text("step_name"),
+            "name": step_name,
             "reason": "imported",
             "created_at": at.or(found.created_at).unwrap_or(now),
-            "phase": fields.text("step_name"),
+            "phase": step_name,
             "step": number,
             "ready": true,
             "valid": valid,

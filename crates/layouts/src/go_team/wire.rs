@@ -6,6 +6,7 @@ use segno_core::Timestamp;
 use segno_core::event::Metric;
 use serde::Serialize;
 
+use crate::node::Node;
 use crate::snapshot::Extension;
 
 #[derive(Serialize)]
@@ -44,10 +45,10 @@ pub(super) struct Manifest {
     pub topic: String,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    pub checkpoints: Vec<ManifestEntry>,
+    pub checkpoints: Vec<Node>,
     pub current_checkpoint: Option<String>,
     pub current_step: u32,
-    pub rollback_history: Vec<Rollback>,
+    pub rollback_history: Vec<Node>,
 }
 
 #[derive(Serialize)]
@@ -61,7 +62,7 @@ pub(super) struct ManifestEntry {
     pub invalidated_by: Option<String>,
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Rollback {
     pub id: String,
     pub timestamp: Timestamp,
@@ -75,7 +76,7 @@ pub(super) struct Rollback {
 #[derive(Serialize)]
 pub(super) struct RollbackHistory {
     pub session_id: String,
-    pub history: Vec<Rollback>,
+    pub history: Vec<Node>,
 }
 
 #[derive(Serialize)]
@@ -91,7 +92,7 @@ pub(super) struct Live {
     pub segno: Extension,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct TeamState {
     pub topic: String,
     pub date: String,
@@ -112,7 +113,7 @@ pub(super) struct Context {
     pub current_line: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Outputs {
     pub spec: Option<String>,
     pub architecture: Option<String>,
@@ -205,7 +206,7 @@ pub(super) struct Checkpoint {
     pub git: Git,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Files {
     pub created: Vec<String>,
     pub modified: Vec<String>,

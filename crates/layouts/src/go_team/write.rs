@@ -3,7 +3,6 @@
 use segno_core::State;
 use segno_core::Status;
 use segno_core::event::CheckpointReason;
-use segno_core::event::Metric;
 use segno_core::event::RestoreKind;
 use segno_core::rows::CheckpointRow;
 use segno_core::rows::FileRow;
@@ -14,6 +13,9 @@ use serde_json::json;
 
 use super::REGISTRY;
 use super::checkpoint::checksum;
+use super::then::Then;
+use super::then::outputs;
+use super::then::team_state;
 use super::wire;
 use super::word;
 use crate::family::Family;
@@ -24,17 +26,22 @@ use crate::snapshot::Snapshot;
 
 /// The documents' numbers, where a session has none of its own.
 const STEPS: u32 = 9;
-const ITERATIONS: u64 = 3;
 const AUTO_SAVE_SECONDS: u64 = 30;
-/// The document's metrics, and what they are until somebody has measured them.
-const METRICS: [(&str, Metric); 4] = [
-    ("build_pass", Metric::Flag(false)),
-    ("test_coverage", Metric::Number(0.0)),
-    ("lint_clean", Metric::Flag(false)),
-    ("race_free", Metric::Flag(false)),
-];
-/// How much of an output is shown.
-const OUTPUT: usize = 20_000;
+
+/// The file of a checkpoint below the folder of the family.
+fn checkpoint_file(session: &str, row: &CheckpointRow) -> String {
+    format!("{session}/{}.json", row.id)
+}
+
+/// The numbers of the checkpoints whose files have to be made, for which it must be known how the session was then.
+pub fn checkpoints_to_make(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(u64, u64)> {
+    let id = session_name(snapshot);
+    let rows = snapshot.rows::<CheckpointRow>().into_iter();
+    let ours = rows.filter(|row| row.ready && !row.aside && !row.is_from_elsewhere());
+    let is_there =
+        |row: &CheckpointRow| existing.get(&checkpoint_file(&id, row)).is_some_and(super::is_whole);
+    ours.filter(|row| !is_there(row)).map(|row| (row.ordinal, row.seq)).collect()
+}
 
 /// The session's name in the registry, and that of its folder.
 pub fn session_name(snapshot: &Snapshot<'_>) -> String {
@@ -55,7 +62,7 @@ pub fn write(snapshot: &Snapshot<'_>, existing: &FileSet) -> Vec<(String, Vec<u8
         outputs: snapshot.rows(),
         files: snapshot.rows(),
     };
-    let mut files: Vec<_> = writer.checkpoints.iter().map(|row| writer.checkpoint(row)).collect();
+    let mut files: Vec<_> = writer.checkpoints.iter().filter_map(|row| writer.checkpoint(row)).collect();
     let rollbacks = writer.rollbacks();
     if !rollbacks.is_empty() {
         let history = wire::RollbackHistory { session_id: writer.id.clone(), history: rollbacks };
@@ -236,16 +243,22 @@ impl Writer<'_> {
 
     fn manifest(&self) -> wire::Manifest {
         let state = self.state();
+        let came = self.came("manifest.json", &["checkpoints"]).and_then(Value::as_array);
+        let came = |id: &str| came.into_iter().flatten().find(|one| one.get("id") == Some(&json!(id)));
         let checkpoints = self.checkpoints.iter().map(|row| {
             let (step, step_name) = self.step_of(row);
-            wire::ManifestEntry {
+            let mut entry = Node::of(&wire::ManifestEntry {
                 id: row.id.clone(),
                 step,
                 step_name,
                 timestamp: row.created_at,
                 valid: row.valid,
                 invalidated_by: row.invalidated_by.map(|number| self.checkpoint_id(number)),
+            });
+            if let Some(came) = came(&row.id).filter(|_| row.is_from_elsewhere()) {
+                entry.adopt(&Node::of(came), &[]);
             }
+            entry
         });
         wire::Manifest {
             session_id: self.id.clone(),
@@ -259,7 +272,14 @@ impl Writer<'_> {
         }
     }
 
-    fn rollbacks(&self) -> Vec<wire::Rollback> {
+    /// Every time it went back, those that it came with first.
+    fn rollbacks(&self) -> Vec<Node> {
+        let came = self.came("manifest.json", &["rollback_history"]).and_then(Value::as_array);
+        let came = came.into_iter().flatten().map(|one| Node::of(one));
+        came.chain(self.own_rollbacks().iter().map(|one| Node::of(one))).collect()
+    }
+
+    fn own_rollbacks(&self) -> Vec<wire::Rollback> {
         let restored = &self.state().tree.restored;
         let of = |ordinal: u64| self.checkpoints.iter().find(|row| row.ordinal == ordinal);
         let rolled_back = restored.iter().filter(|mark| mark.kind == RestoreKind::Rollback);
@@ -283,48 +303,7 @@ impl Writer<'_> {
     }
 
     fn team_state(&self) -> wire::TeamState {
-        let state = self.state();
-        let limit = state.looping.as_ref().and_then(|looping| looping.plan.caps.iterations);
-        wire::TeamState {
-            topic: self.topic(),
-            date: state.created_at.to_string()[..10].to_owned(),
-            phase: self.phase(),
-            current_step: self.step(),
-            current_agent: state.agent.clone().or_else(|| state.run.as_ref().map(|run| run.agent.clone())),
-            iteration_count: state.iteration,
-            max_iterations: limit.unwrap_or(ITERATIONS),
-            breakpoint_active: state.breakpoint.is_some(),
-            metrics: METRICS
-                .into_iter()
-                .map(|(name, unknown)| (name.to_owned(), unknown))
-                .chain(state.metrics.clone())
-                .collect(),
-        }
-    }
-
-    fn outputs(&self) -> wire::Outputs {
-        let of = |name: &str| self.outputs.iter().find(|row| row.name == name);
-        let text = |name: &str| of(name).and_then(|row| Some(row.content.as_ref()?.short(OUTPUT)));
-        let list =
-            |name: &str| text(name).map(|text| text.lines().map(ToOwned::to_owned).collect::<Vec<_>>());
-        let changed = |change: &str| {
-            let rows = self.files.iter().filter(move |row| row.change == change);
-            rows.map(|row| row.path.clone()).collect::<Vec<_>>()
-        };
-        let (tests, code): (Vec<_>, Vec<_>) = changed("created")
-            .into_iter()
-            .chain(changed("modified"))
-            .partition(|path| path.contains("_test.") || path.contains("test_") || path.contains("/tests/"));
-        wire::Outputs {
-            spec: text("spec"),
-            architecture: text("architecture"),
-            code_files: list("code_files").unwrap_or(code),
-            test_files: list("test_files").unwrap_or(tests),
-            review_comments: list("review_comments").unwrap_or_default(),
-            optimizations: list("optimizations").unwrap_or_default(),
-            release_config: text("release_config"),
-            partial_output: text("partial_output"),
-        }
+        wire::TeamState { phase: self.phase(), current_step: self.step(), ..team_state(self.state()) }
     }
 
     fn live(&self) -> wire::Live {
@@ -341,7 +320,7 @@ impl Writer<'_> {
                 current_file: state.position.as_ref().map(|position| position.file.clone()),
                 current_line: state.position.as_ref().and_then(|position| position.line),
             },
-            outputs: self.outputs(),
+            outputs: outputs(state, &self.outputs, &self.files),
             recovery_point: wire::RecoveryPoint {
                 checkpoint: checkpoint.clone(),
                 actions_since_checkpoint: state.actions_since_checkpoint,
@@ -438,28 +417,38 @@ impl Writer<'_> {
         })
     }
 
-    /// A checkpoint is written once; later only its validity changes.
-    fn checkpoint(&self, row: &CheckpointRow) -> (String, Vec<u8>) {
-        let path = format!("{}/{}.json", self.id, row.id);
+    /// A checkpoint is written once; later only its validity changes. None of one that came with the session and has a
+    /// file: that holds what nobody here knows, so it stays as it is.
+    fn checkpoint(&self, row: &CheckpointRow) -> Option<(String, Vec<u8>)> {
+        let path = checkpoint_file(&self.id, row);
         let present = self.existing.object(&path).ok().flatten();
+        let is_ours = present.as_ref().is_some_and(|file| file.contains_key(crate::EXTENSION));
+        if row.is_from_elsewhere() && !is_ours && self.existing.get(&path).is_some() {
+            return None;
+        }
         let known = present.filter(|file| file.get("checksum") == Some(&json!(checksum(file))));
         let mut file = known.unwrap_or_else(|| self.new_checkpoint(row));
         file.insert("valid".to_owned(), json!(row.valid));
         if let Some(number) = row.invalidated_by {
             file.insert("invalidated_by".to_owned(), json!(self.checkpoint_id(number)));
         }
-        (path, ordered(&file).to_json())
+        Some((path, ordered(&file).to_json()))
     }
 
+    /// What a checkpoint held: the session as it was then, and not as it is now. Of one that came without its file only
+    /// its row is known.
     fn new_checkpoint(&self, row: &CheckpointRow) -> Map<String, Value> {
-        let head = row.head.as_ref();
-        let changed = |change: &str| {
-            let rows = self.files.iter().filter(|file| file.change == change);
-            rows.filter(|file| file.changed_at.is_none_or(|at| at <= row.created_at))
-                .map(|file| file.path.clone())
-                .collect()
-        };
-        let mut state = self.team_state();
+        let (head, row_at) = (row.head.as_ref(), row.created_at);
+        let then = self.snapshot.then.get(&row.ordinal).cloned();
+        let Then { mut state, outputs, files } = then.unwrap_or_else(|| match row.is_from_elsewhere() {
+            true => Then::unknown(self.state()),
+            // Where the journal does not tell, what is known of the present is kept to what was there then.
+            false => {
+                let is_then = |row: &&FileRow| row.changed_at.is_none_or(|at| at <= row_at);
+                let files: Vec<FileRow> = self.files.iter().filter(is_then).cloned().collect();
+                Then::of(self.state(), &self.outputs, &files)
+            }
+        });
         let (step_number, step_name) = self.step_of(row);
         // One at the end of a step is of that step, though the next one has begun.
         state.phase = Some(step_name.clone());
@@ -471,12 +460,8 @@ impl Writer<'_> {
             step_name,
             created_at: row.created_at,
             state,
-            outputs: self.outputs(),
-            files: wire::Files {
-                created: changed("created"),
-                modified: changed("modified"),
-                deleted: changed("deleted"),
-            },
+            outputs,
+            files,
             git: wire::Git {
                 enabled: head.is_some(),
                 branch: head.and_then(|head| branch(head.branch.as_deref()?)),

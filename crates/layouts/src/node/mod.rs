@@ -17,6 +17,7 @@ use serde_json::Value;
 pub use yaml::name_of_rows;
 pub use yaml::row;
 pub use yaml::to_yaml;
+pub use yaml::to_yaml_with_quoted_moments;
 
 /// A document to be written, its members in the order they are shown.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,14 +7,32 @@ use super::Node;
 /// Lines of folded text are at most about this long.
 const WIDTH: usize = 100;
 
+/// How moments are written.
+#[derive(Clone, Copy)]
+enum Moments {
+    /// As a person would write them.
+    Plain,
+    /// As text, which every reader takes for what it is: without quotes some make dates of them.
+    Quoted,
+}
+
 /// The document as YAML text.
 pub fn to_yaml(node: &Node) -> String {
+    document(node, Moments::Plain)
+}
+
+/// The same for readers that want moments as texts.
+pub fn to_yaml_with_quoted_moments(node: &Node) -> String {
+    document(node, Moments::Quoted)
+}
+
+fn document(node: &Node, moments: Moments) -> String {
     let mut out = String::new();
     match node {
-        Node::Map(members) if !members.is_empty() => map(&mut out, members, 0, false),
-        Node::List(items) if !items.is_empty() => list(&mut out, items, 0),
+        Node::Map(members) if !members.is_empty() => map(&mut out, members, 0, false, moments),
+        Node::List(items) if !items.is_empty() => list(&mut out, items, 0, moments),
         other => {
-            scalar(&mut out, other, 0);
+            scalar(&mut out, other, 0, moments);
             out.push('\n');
         }
     }
@@ -24,7 +42,7 @@ pub fn to_yaml(node: &Node) -> String {
 /// One row of a list that is a member of a document.
 pub fn row(item: &Node) -> String {
     let mut out = String::new();
-    list(&mut out, std::slice::from_ref(item), 1);
+    list(&mut out, std::slice::from_ref(item), 1, Moments::Plain);
     out
 }
 
@@ -36,7 +54,7 @@ pub fn name_of_rows(name: &str, is_empty: bool) -> String {
     out
 }
 
-fn map(out: &mut String, members: &[(String, Node)], depth: usize, mut started: bool) {
+fn map(out: &mut String, members: &[(String, Node)], depth: usize, mut started: bool, moments: Moments) {
     for (name, member) in members {
         if !started {
             indent(out, depth);
@@ -47,35 +65,35 @@ fn map(out: &mut String, members: &[(String, Node)], depth: usize, mut started: 
         match member {
             Node::Map(inner) if !inner.is_empty() => {
                 out.push('\n');
-                map(out, inner, depth + 1, false);
+                map(out, inner, depth + 1, false, moments);
             }
             Node::List(items) if !items.is_empty() => {
                 out.push('\n');
-                list(out, items, depth + 1);
+                list(out, items, depth + 1, moments);
             }
             other => {
                 out.push(' ');
-                scalar(out, other, depth + 1);
+                scalar(out, other, depth + 1, moments);
                 out.push('\n');
             }
         }
     }
 }
 
-fn list(out: &mut String, items: &[Node], depth: usize) {
+fn list(out: &mut String, items: &[Node], depth: usize, moments: Moments) {
     for item in items {
         indent(out, depth);
         out.push_str("- ");
         match item {
-            Node::Map(inner) if !inner.is_empty() => map(out, inner, depth + 1, true),
+            Node::Map(inner) if !inner.is_empty() => map(out, inner, depth + 1, true, moments),
             Node::List(inner) if !inner.is_empty() => {
                 // A list in a list starts on the line below its dash.
                 out.pop();
                 out.push('\n');
-                list(out, inner, depth + 1);
+                list(out, inner, depth + 1, moments);
             }
             other => {
-                scalar(out, other, depth + 1);
+                scalar(out, other, depth + 1, moments);
                 out.push('\n');
             }
         }
@@ -92,7 +110,7 @@ fn indent(out: &mut String, depth: usize) {
 const SIMPLE_KEY: usize = 1_000;
 
 fn key(out: &mut String, name: &str, depth: usize) {
-    if is_plain(name) && name.len() <= WIDTH {
+    if is_plain(name, Moments::Plain) && name.len() <= WIDTH {
         out.push_str(name);
         return;
     }
@@ -108,19 +126,19 @@ fn key(out: &mut String, name: &str, depth: usize) {
     }
 }
 
-fn scalar(out: &mut String, node: &Node, depth: usize) {
+fn scalar(out: &mut String, node: &Node, depth: usize, moments: Moments) {
     match node {
         Node::Null => out.push_str("null"),
         Node::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Node::Number(number) => out.push_str(number),
-        Node::Text(text) => text_scalar(out, text, depth),
+        Node::Text(text) => text_scalar(out, text, depth, moments),
         Node::List(_) => out.push_str("[]"),
         Node::Map(_) => out.push_str("{}"),
     }
 }
 
-fn text_scalar(out: &mut String, text: &str, depth: usize) {
-    if is_plain(text) && text.len() <= WIDTH {
+fn text_scalar(out: &mut String, text: &str, depth: usize, moments: Moments) {
+    if is_plain(text, moments) && text.len() <= WIDTH {
         out.push_str(text);
     } else if can_be_block(text) && text.contains('\n') {
         literal(out, text, depth);
@@ -132,14 +150,14 @@ fn text_scalar(out: &mut String, text: &str, depth: usize) {
 }
 
 /// Words that need no quotes and mean nothing else in any version of YAML.
-fn is_plain(text: &str) -> bool {
+fn is_plain(text: &str, moments: Moments) -> bool {
     let safe = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(c, '_' | '-' | '.' | '/' | ' ' | '+' | '@' | ',' | '(' | ')' | '=' | '~')
     };
     let Some(first) = text.chars().next() else { return false };
     if !(first.is_ascii_alphabetic() || first == '_' || first == '/') || text.ends_with(' ') {
-        return is_moment(text);
+        return matches!(moments, Moments::Plain) && is_moment(text);
     }
     let lower = text.to_ascii_lowercase();
     let special = matches!(

@@ -117,7 +117,7 @@ fn session(snapshot: &Snapshot<'_>, id: &str, checkpoints: Vec<wire::Checkpoint>
             active: state
                 .agents
                 .iter()
-                .filter(|(_, mark)| mark.active)
+                .filter(|(_, mark)| mark.active && !state.status.is_terminal())
                 .map(|(name, _)| name.clone())
                 .collect(),
             states: state

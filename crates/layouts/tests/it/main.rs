@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its world should stop")]
 
+mod came;
 mod damaged;
 mod documents;
 mod foreign;

@@ -121,6 +121,7 @@ fn what_nobody_knows_survives() {
             save_trigger: "auto".to_owned(),
             record: None,
             branch: None,
+            then: Default::default(),
             changed: 0,
             ultra_create: Default::default(),
         };

@@ -18,6 +18,7 @@ use segno_core::event::Workflow;
 use segno_core::state::AgentMark;
 use segno_core::state::Breakpoint;
 use segno_core::state::OpenCall;
+use segno_core::state::OutputMark;
 use segno_core::state::Position;
 use segno_core::state::Reason;
 use segno_core::state::RestoreMark;
@@ -75,6 +76,7 @@ pub(crate) fn full() -> State {
     (state.step, state.of) = (Some(2), Some(4));
     state.iteration = 5;
     state.attempt = 2;
+    state.outputs.insert("spec".to_owned(), OutputMark { kind: Default::default(), bytes: 12 });
     state.phases_completed = vec!["RED".to_owned()];
     state.budget.tokens_used = 84_200;
     state.metrics = BTreeMap::from([
@@ -262,6 +264,7 @@ pub(crate) fn snapshot(state: &State) -> Snapshot<'_> {
         save_trigger: "action".to_owned(),
         record: None,
         branch: None,
+        then: Default::default(),
         changed: 0,
         ultra_create: Default::default(),
     }

@@ -156,7 +156,9 @@ fn step_target(ctx: &CommandContext<'_>, state: &State, step: &str) -> Outcome<C
         let here = || all.iter().rev().filter(counts).find(is_inside);
         (state.step == Some(step)).then(here).flatten()
     };
-    let found = left.map(|at| &all[at]).or_else(inside).cloned();
+    // One that came with the session is found, so that it is said why nobody goes back to it.
+    let came = || all.iter().rev().find(|one| one.is_from_elsewhere() && one.step == Some(step));
+    let found = left.map(|at| &all[at]).or_else(inside).or_else(came).cloned();
     found.ok_or_else(|| {
         CommandError::new(
             crate::exit::ExitCode::Refused,

@@ -10,7 +10,11 @@ STATES = ["active", "paused", "completed", "aborted"]
 
 
 def when(value):
-    return value if isinstance(value, datetime) else datetime.fromisoformat(value.replace("Z", "+00:00"))
+    """As the origin reads them: texts for datetime.fromisoformat, in UTC without an offset, compared with utcnow()."""
+    assert isinstance(value, str), f"{value!r} is no text, so fromisoformat fails with it"
+    moment = datetime.fromisoformat(value)
+    assert moment.tzinfo is None, f"{value} has an offset, so it cannot be compared with utcnow()"
+    return moment
 
 
 def load(folder, session):
@@ -21,6 +25,7 @@ def load(folder, session):
     assert data["attempt_number"] >= 1
     assert when(data["created_at"]) <= when(data["updated_at"])
     assert data["completed_at"] is None or data["state"] in ("completed", "aborted")
+    assert data["completed_at"] is None or when(data["completed_at"]) >= when(data["created_at"])
     budget = data["token_budget"]
     assert budget["total_budget"] > 0 and budget["tokens_used"] >= 0
     for artifact in data["artifacts"]:

@@ -72,12 +72,14 @@ pub(super) fn validate(context: &Context, name: Option<&str>) -> Outcome {
         let validation = ctx.engine.validate(session, checkpoint)?;
         // One whose files were given up on purpose, or that never was called ready, is not broken; but who asks for
         // that very one wants to rely on it.
+        let came = checkpoint.is_from_elsewhere();
         let promised = checkpoint.ready || (name.is_some() && checkpoint.dropped.is_none());
-        let broken = !validation.problems.is_empty() && promised;
+        let broken = !validation.problems.is_empty() && promised && !came;
         bad += u64::from(broken);
         let word = match (broken, validation.problems.is_empty(), checkpoint.dropped.is_some()) {
             (true, ..) => Text::new().painted(Meaning::Lost, "not whole"),
             (false, true, _) => Text::new().painted(Meaning::Done, "whole"),
+            (false, false, _) if came => Text::new().painted(Meaning::Dim, "from elsewhere"),
             (false, false, true) => Text::new().painted(Meaning::Dim, "given up"),
             (false, false, false) => Text::new().painted(Meaning::Dim, "not ready"),
         };
@@ -115,11 +117,17 @@ pub(super) fn show(context: &Context, name: &str) -> Outcome {
     })?;
     let row: CheckpointRow = found.row();
     let seq = row.seq;
-    let then = ctx.engine.state_at(state.session_id, seq)?;
-    for notice in then.notices {
-        context.printer.warn(notice);
-    }
-    let then = then.state;
+    // Of one that came with the session nobody here knows how it was.
+    let then = match row.is_from_elsewhere() {
+        true => None,
+        false => {
+            let then = ctx.engine.state_at(state.session_id, seq)?;
+            for notice in then.notices {
+                context.printer.warn(notice);
+            }
+            Some(then.state)
+        }
+    };
     if context.printer.is_json() {
         return context.printer.json(&serde_json::json!({ "checkpoint": found.body, "state": then }));
     }
@@ -127,15 +135,21 @@ pub(super) fn show(context: &Context, name: &str) -> Outcome {
     let made = made.parse().map_or(made, |at| context.time(at));
     // One at the end of a phase is of that, though the session was in the next one by then.
     let ended = row.is_for(CheckpointReason::PhaseComplete).then(|| row.name.clone());
-    let phase = ended.or_else(|| then.phase_label()).unwrap_or_default();
+    let phase = match &then {
+        Some(then) => ended.or_else(|| then.phase_label()),
+        None => row.phase.clone(),
+    };
+    let phase = phase.unwrap_or_default();
+    let here = |text: String| if then.is_some() { text } else { String::new() };
     let mut table = Table::new([Column::left(""), Column::left("").elastic()]).without_titles();
     for (label, value) in [
         ("checkpoint", row.id),
         ("reason", row.reason),
         ("made", made),
-        ("seq", seq.to_string()),
+        ("seq", here(seq.to_string())),
         ("phase", phase),
-        ("tokens", units::tokens(then.budget.tokens_used)),
+        ("step", row.step.filter(|_| then.is_none()).map_or_else(String::new, |step| step.to_string())),
+        ("tokens", then.as_ref().map_or_else(String::new, |then| units::tokens(then.budget.tokens_used))),
         ("tool calls", row.tool_count.map_or_else(String::new, |n| n.to_string())),
         ("files", files(&checkpoint)),
         ("conversation", conversation(&checkpoint)),
@@ -149,7 +163,11 @@ pub(super) fn show(context: &Context, name: &str) -> Outcome {
                 "no: invalidated by a rollback to an earlier checkpoint".to_owned()
             },
         ),
-        ("since then", units::things(state.seq.saturating_sub(seq), "event")),
+        (
+            "held",
+            if then.is_none() { "in the files that the session came from".to_owned() } else { String::new() },
+        ),
+        ("since then", here(units::things(state.seq.saturating_sub(seq), "event"))),
     ] {
         if !value.is_empty() {
             table.row([label.to_owned(), value]);

@@ -6,7 +6,6 @@ import re
 import yaml
 
 from common import wrong
-from common import moment
 from common import member
 from common import one_of
 from common import main
@@ -45,9 +44,20 @@ def one(p):
         wrong('attempt_number<1')
 
     def T(v, name, null=False):
-        if isinstance(v, datetime.datetime):
-            return v if v.tzinfo else v.replace(tzinfo=datetime.timezone.utc)
-        return moment(v, name, null)
+        if v is None and null:
+            return None
+        if not isinstance(v, str):
+            wrong(f'{name}: not a string for fromisoformat: {v!r}')
+            return None
+        try:
+            d = datetime.datetime.fromisoformat(v)
+        except ValueError:
+            wrong(f'{name}: not ISO: {v}')
+            return None
+        if d.tzinfo is not None:
+            wrong(f'{name}: an offset, unlike utcnow(): {v}')
+            return None
+        return d.replace(tzinfo=datetime.timezone.utc)
     c = T(D.get('created_at'), 'created_at')
     u = T(D.get('updated_at'), 'updated_at')
     if 'completed_at' not in D:
