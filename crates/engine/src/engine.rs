@@ -374,8 +374,9 @@ impl Engine {
             Some(seq) => self.store.delete_at(session, seq, over)?,
             None => self.store.delete(session, over)?,
         };
-        if let Ok(project) = project {
-            view::remove(&project, session, &self.options.view);
+        let project = project.ok();
+        if let Some(project) = &project {
+            view::remove(project, session, &self.options.view);
         }
         if deleted {
             self.unindex(session);
@@ -386,6 +387,9 @@ impl Engine {
             }
             self.remove_captures(session);
             self.remove_past(session);
+            if let Some(project) = project {
+                self.remove_all_shown(&project, session);
+            }
         }
         Ok(deleted)
     }

@@ -8,6 +8,7 @@ use segno_core::Command;
 use segno_core::SessionId;
 use segno_core::event::Forgotten;
 use segno_core::event::TextsForgotten;
+use segno_layouts::Family;
 use segno_redact::forget::FORGOTTEN;
 use segno_redact::forget::Forget;
 use segno_redact::forget::Replacements;
@@ -157,6 +158,24 @@ impl Engine {
         }
     }
 
+    /// Files for other tools that said it are removed and made again. One that cannot be made again now, as the family
+    /// shows another session by now, is only removed.
+    fn write_layouts_anew(&self, id: SessionId, project: &Path, found: &Findings) -> Result<(), Error> {
+        for family in Family::ALL.into_iter().filter(|family| family.is_written()) {
+            let Ok(Some(shown)) = self.shown(family, project, id) else { continue };
+            let is_found = |name: &String| {
+                let path = shown.folder.join(name);
+                found.files.iter().any(|file| file.path == path && file.remedy == Remedy::Rewritten)
+            };
+            if shown.names.iter().any(is_found) {
+                self.remove_shown(family, project, id)?;
+                let state = self.load(id)?.state;
+                self.write_layout_anew(family, &state)?;
+            }
+        }
+        Ok(())
+    }
+
     fn mend_files(&self, wish: &Wish, found: &Findings) -> Result<(), Error> {
         for file in &found.files {
             let path = &file.path;
@@ -180,6 +199,7 @@ impl Engine {
             if stale && view.exists() {
                 self.write_view(id)?;
             }
+            self.write_layouts_anew(id, Path::new(&project), found)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use segno_core::RunId;
 use segno_core::SessionId;
+use segno_layouts::Family;
 use segno_redact::forget::Forget;
 use segno_redact::forget::Secret;
 
@@ -27,6 +28,7 @@ const LARGEST: u64 = 8 << 30;
 impl Engine {
     pub(super) fn look_into_files(&self, wish: &Wish, findings: &mut Findings) -> Result<(), Error> {
         self.look_into_views(wish, findings)?;
+        self.look_into_layouts(wish, findings)?;
         match &wish.what {
             Forget::Secret(secret) => {
                 let mut all = Vec::new();
@@ -62,6 +64,48 @@ impl Engine {
                 );
             }
         }
+        Ok(())
+    }
+
+    /// Files that are kept for other tools are written anew, as views are, and what is kept beside them is blanked. What
+    /// other tools wrote themselves is theirs.
+    fn look_into_layouts(&self, wish: &Wish, findings: &mut Findings) -> Result<(), Error> {
+        let holds = |path: &Path| match &wish.what {
+            Forget::Secret(secret) => read(path, LARGEST).is_some_and(|bytes| {
+                let name = path.to_string_lossy();
+                let unpacked =
+                    name.ends_with(".gz").then(|| segno_layouts::gunzip(&name, &bytes).ok()).flatten();
+                secret.is_in(&unpacked.unwrap_or(bytes))
+            }),
+            Forget::Texts => true,
+        };
+        for (id, project) in self.sessions_of(wish)? {
+            let has_words = findings.sessions.iter().any(|found| found.session_id == id);
+            for family in Family::ALL.into_iter().filter(|family| family.is_written()) {
+                let Ok(Some(shown)) = self.shown(family, Path::new(&project), id) else { continue };
+                if !has_words && matches!(wish.what, Forget::Texts) {
+                    continue;
+                }
+                let copies = match &wish.what {
+                    Forget::Secret(_) => Remedy::Blanked,
+                    Forget::Texts => Remedy::Removed,
+                };
+                for (names, remedy) in [(&shown.names, Remedy::Rewritten), (&shown.copies, copies)] {
+                    let paths = names.iter().map(|name| shown.folder.join(name)).filter(|path| holds(path));
+                    findings.files.extend(paths.map(|path| FoundFile { path, remedy }));
+                }
+                if matches!(wish.what, Forget::Secret(_)) {
+                    for path in shown.others.iter().map(|name| shown.folder.join(name)) {
+                        if holds(&path) {
+                            findings.beyond(path, format!("a file that another tool wrote for {family}"));
+                        }
+                    }
+                }
+            }
+        }
+        // One that several sessions are next to is written anew with the one that it shows.
+        let ours: Vec<PathBuf> = findings.files.iter().map(|file| file.path.clone()).collect();
+        findings.beyond.retain(|beyond| beyond.path.as_ref().is_none_or(|path| !ours.contains(path)));
         Ok(())
     }
 

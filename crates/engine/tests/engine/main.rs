@@ -22,6 +22,7 @@ mod hook_calls;
 mod insights;
 mod install;
 mod layouts;
+mod layouts_taken_over;
 mod leases;
 mod looping;
 mod markdown;

@@ -2,6 +2,7 @@
 
 use clap::Args as ClapArgs;
 use clap::Subcommand;
+use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::layout::Checked;
 use segno_engine::layout::Family;
@@ -262,12 +263,30 @@ fn changed_lines(before: &str, after: &str) -> Vec<String> {
     gone.chain(new).collect()
 }
 
+/// A session that is named by its whole id and is not in the store: files may show it all the same.
+fn gone(ctx: &CommandContext<'_>, which: &Which) -> Option<SessionId> {
+    let id: SessionId = which.session.id.as_ref()?.as_str().parse().ok()?;
+    ctx.engine.load(id).is_err().then_some(id)
+}
+
 fn remove(context: &Context, which: &Which) -> Outcome {
     let ctx = CommandContext::open(context)?;
-    let state = the_state(&ctx, which)?;
-    let removed = remove_files(&ctx, &state, &which.families(context, false)?)?;
+    let families = which.families(context, false)?;
+    let (session_id, removed) = match gone(&ctx, which) {
+        Some(id) => {
+            let mut removed = Vec::new();
+            for family in &families {
+                removed.extend(ctx.engine.remove_shown(*family, &context.project.root, id)?);
+            }
+            (id, removed)
+        }
+        None => {
+            let state = the_state(&ctx, which)?;
+            (state.session_id, remove_files(&ctx, &state, &families)?)
+        }
+    };
     if context.printer.is_json() {
-        context.printer.json(&json!({ "session_id": state.session_id, "removed": removed }))?;
+        context.printer.json(&json!({ "session_id": session_id, "removed": removed }))?;
     } else {
         context.printer.talk(format!("{} removed", units::things(removed.len() as u64, "file")));
     }

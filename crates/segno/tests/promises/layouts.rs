@@ -51,6 +51,7 @@ fn files_of_another_tool_are_not_written_over() {
         (r#"["prp"]"#, ".prp-session/metrics.json", r#"{"session_id": "theirs"}"#),
         (r#"["prp"]"#, ".prp-session/loop-state.json", r#"{"session_id": "th"#),
         (r#"["go-team"]"#, registry, r#"{"sessions": [{"id": "abc"#),
+        (r#"["go-team"]"#, registry, r#"{"version": "2.0.0", "sessions": {"a": {"id": "a"}}}"#),
     ];
     for (families, file, theirs) in cases {
         let env = env_with(families);
@@ -361,4 +362,75 @@ fn a_long_log_that_came_with_a_session_stays_whole() {
         let now = env.read("project/.prp-session/phase-status.log");
         assert!(now.starts_with(log.trim_end()), "{blocks} blocks: {} of {} bytes", now.len(), log.len());
     }
+}
+
+/// A checkpoint file holds what the checkpoint held, whenever it is written.
+#[test]
+fn checkpoint_files_hold_what_the_checkpoint_held() {
+    let mut env = env_with(r#"["go-team"]"#);
+    env.set("SEGNO_CHECKPOINT_FILES", "true");
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    env.ok(&["new", "t", "--phases", "RED,GREEN,REFACTOR"]);
+    env.ok(&["output", "set", "spec", "the first"]);
+    env.write("project/a.txt", "a");
+    env.ok(&["checkpoint", "create", "one"]);
+    env.ok(&["output", "set", "spec", "the second"]);
+    env.ok(&["phase", "GREEN"]);
+    env.ok(&["metric", "set", "build_pass", "true"]);
+    let team = env.path("project/.claude/agents/microai/teams/go-team/checkpoints");
+    let folders = std::fs::read_dir(team).unwrap().map(|entry| entry.unwrap().path());
+    let own = { folders }.find(|path| path.is_dir()).unwrap();
+    let all = || {
+        let names = std::fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().path());
+        let mut all: Vec<_> = names.filter(|path| path.to_string_lossy().contains("/cp-")).collect();
+        all.sort();
+        all.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<Vec<_>>()
+    };
+    let before = all();
+    let first: Value = serde_json::from_slice(&before[0].1).unwrap();
+    assert_eq!((&first["outputs"]["spec"], &first["step_name"]), (&json!("the first"), &json!("RED")));
+    env.ok(&["layout", "remove", "last"]);
+    env.ok(&["layout", "write", "last"]);
+    assert_eq!(all(), before);
+
+    // What a rollback takes back is not in the live state either.
+    env.ok(&["output", "set", "architecture", "later"]);
+    let live =
+        || -> Value { serde_json::from_slice(&std::fs::read(own.join("state.json")).unwrap()).unwrap() };
+    assert_eq!(live()["outputs"]["architecture"], "later");
+    env.ok(&["rollback", "1", "--yes"]);
+    let outputs = &live()["outputs"];
+    assert_eq!((&outputs["spec"], &outputs["architecture"]), (&json!("the first"), &Value::Null));
+}
+
+/// What is forgotten is forgotten in the files for other tools, too, and what stays with other tools is named.
+#[test]
+fn files_for_other_tools_forget_with_the_record() {
+    let env = env_with(r#"["prp", "agentforge", "go-team", "ultra-create"]"#);
+    let word = "plover-7391";
+    env.ok(&["new", &format!("about {word}"), "--phases", "RED,GREEN"]);
+    env.ok(&["note", &format!("{word} again")]);
+    env.write("project/.prp-session/loop-state.edited-1.json", &format!("{{\"x\": \"{word}\"}}"));
+    env.write("project/.prp-session/theirs.json", &format!("{{\"x\": \"{word}\"}}"));
+    let output = env.feed(&["forget", "--yes"], word.as_bytes());
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("theirs.json"), "{said}");
+    let mut left = Vec::new();
+    let mut folders = vec![env.path("project"), env.path("home/.ultra-create")];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match path.is_dir() {
+                true => folders.push(path),
+                false
+                    if std::fs::read(&path).unwrap().windows(word.len()).any(|at| at == word.as_bytes()) =>
+                {
+                    left.push(path.file_name().unwrap().to_string_lossy().into_owned());
+                }
+                false => {}
+            }
+        }
+    }
+    assert_eq!(left, ["theirs.json"]);
+    assert!(env.read("project/.prp-session/loop-state.json").contains("[forgotten]"));
 }
