@@ -2,6 +2,8 @@
 
 mod sessions;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
@@ -45,6 +47,8 @@ pub struct CommandContext<'a> {
     pub engine: Engine,
     /// What dead drivers left is brought to its end when the answer has been given.
     rest: bool,
+    /// What was said of the files for other tools when it opened: what a change says again is not said twice.
+    heard: RefCell<BTreeSet<String>>,
 }
 
 /// How the store is opened.
@@ -157,7 +161,8 @@ impl<'a> CommandContext<'a> {
         // What an agent writes into files asks for nothing.
         if self.context.environment.non_empty(crate::config::env::RUN).is_none() {
             for notice in self.engine.hear_layouts(&self.context.project.root) {
-                self.context.printer.warn(notice);
+                self.context.printer.warn(notice.clone());
+                self.heard.borrow_mut().insert(notice);
             }
         }
     }
@@ -178,7 +183,7 @@ impl<'a> CommandContext<'a> {
         opening.actor.session = opening.actor.session.or(above);
         opening.waits = (how == Opens::ToBegin).then(|| says_that_it_waits(context));
         let engine = setup.open(opening)?;
-        let ctx = Self { context, engine, rest: false };
+        let ctx = Self { context, engine, rest: false, heard: RefCell::default() };
         context.speak_through(ctx.engine.redactor());
         if create {
             ctx.warn_size(&setup.store, context.config()?.store.warn_mb);
@@ -279,7 +284,7 @@ impl<'a> CommandContext<'a> {
     /// Says what came of a change: a document for programs, a line for people.
     pub fn report(&self, acted: &Acted, said: impl Into<Text>) -> Outcome {
         let printer = &self.context.printer;
-        for notice in &acted.notices {
+        for notice in acted.notices.iter().filter(|notice| !self.heard.borrow().contains(*notice)) {
             printer.warn(notice.clone());
         }
         if printer.is_json() {

@@ -2,6 +2,7 @@
 //! longer the session is, and nobody reads each of them.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -21,12 +22,14 @@ pub(crate) const RESTS: u32 = 30;
 #[derive(Debug, Default)]
 pub(crate) struct ViewPace(Mutex<BTreeMap<SessionId, Paced>>);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Paced {
     /// When the next one may be written.
     from: Option<Instant>,
     /// Whether something changed since the last one.
     stale: bool,
+    /// What was said about it so far.
+    said: BTreeSet<String>,
 }
 
 impl ViewPace {
@@ -37,6 +40,12 @@ impl ViewPace {
         let rests = one.from.is_some_and(|from| Instant::now() < from);
         one.stale = rests;
         rests
+    }
+
+    /// Whether that is said of a session for the first time since its view rests.
+    pub(crate) fn is_news(&self, session: SessionId, notice: &str) -> bool {
+        let mut paced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        paced.get_mut(&session).is_none_or(|one| one.said.insert(notice.to_owned()))
     }
 
     /// It was written, and that took so long.
@@ -118,5 +127,7 @@ mod tests {
         pace.written(other, Duration::from_secs(600));
         assert_eq!((pace.rests(paced), pace.rests(other)), (true, false));
         assert!(pace.0.lock().unwrap()[&paced].stale, "and is behind now");
+        let news = [paced, paced, other, other].map(|of| pace.is_news(of, "left alone"));
+        assert_eq!(news, [true, false, true, true], "what is said again and again in a loop is said once");
     }
 }

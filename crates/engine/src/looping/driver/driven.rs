@@ -36,7 +36,17 @@ pub(crate) struct Driven<'a> {
 
 impl Driven<'_> {
     pub(crate) fn act(&self, command: LoopCommand) -> Result<State, Error> {
-        Ok(self.driver.act(Command::Loop(Box::new(command)))?.state)
+        let acted = self.driver.act(Command::Loop(Box::new(command)))?;
+        self.tell(acted.notices);
+        Ok(acted.state)
+    }
+
+    /// Says what came of what was recorded, each thing once in a loop: files that stay left alone would say so at every step.
+    pub(crate) fn tell(&self, notices: Vec<String>) {
+        let session = self.driver.session();
+        for notice in notices.into_iter().filter(|notice| self.engine.views.is_news(session, notice)) {
+            self.host.listener.hear(&LoopNews::Problem(notice));
+        }
     }
 
     pub(crate) fn state(&self) -> Result<State, Error> {

@@ -560,8 +560,11 @@ impl Turning<'_> {
         let run = planned.and_then(|launch| self.engine.run_held(self.driver, self.heart, launch.request));
         match run {
             Ok(report) => {
-                for notice in &report.notices {
-                    host.listener.hear(&LoopNews::Problem(notice.clone()));
+                let (files, others): (Vec<String>, Vec<String>) =
+                    report.notices.iter().cloned().partition(|notice| notice.starts_with("the files of "));
+                self.driven.tell(files);
+                for notice in others {
+                    host.listener.hear(&LoopNews::Problem(notice));
                 }
                 Ok(Ran::Told(Some(Box::new(report.outcome))))
             }
