@@ -106,7 +106,7 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
 }
 
 /// What a person has just accepted, each with what is missing.
-fn accepted(state: &segno_core::State) -> String {
+fn accepted(state: &segno_engine::core::State) -> String {
     let Some(looping) = state.looping.as_deref() else { return String::new() };
     let wanted = looping.accepted.iter().flat_map(|accepted| &accepted.conditions);
     let gate = looping.gate.iter().flat_map(|gate| &gate.conditions);
