@@ -275,8 +275,8 @@ impl Writer<'_> {
     /// Every time it went back, those that it came with first.
     fn rollbacks(&self) -> Vec<Node> {
         let came = self.came("manifest.json", &["rollback_history"]).and_then(Value::as_array);
-        let came = came.into_iter().flatten().map(|one| Node::of(one));
-        came.chain(self.own_rollbacks().iter().map(|one| Node::of(one))).collect()
+        let came = came.into_iter().flatten().map(Node::of);
+        came.chain(self.own_rollbacks().iter().map(Node::of)).collect()
     }
 
     fn own_rollbacks(&self) -> Vec<wire::Rollback> {

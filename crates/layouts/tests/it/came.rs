@@ -133,11 +133,14 @@ fn another_spelling_of_dates_is_no_change() {
     assert_eq!(looked(&paused), ForeignEdit::Status("active".to_owned()));
 }
 
+/// What a program changes in the main file of a family, and what that is to us.
+type Rewritten<'a> = (Family, &'a [(&'a str, Value)], ForeignEdit);
+
 /// A manager that writes only the members that it knows drops ours. What it left out is no change; what it says may be.
 #[test]
 fn what_is_written_without_our_member_is_told_apart() {
     let state = samples::full();
-    let cases: [(Family, &[(&str, Value)], ForeignEdit); 8] = [
+    let cases: [Rewritten<'_>; 8] = [
         (Family::Prp, &[], ForeignEdit::None),
         (Family::Prp, &[("status", json!("paused"))], ForeignEdit::Status("paused".to_owned())),
         (
