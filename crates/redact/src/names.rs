@@ -94,8 +94,10 @@ fn elsewhere(name: &str) -> bool {
 /// Whether the end of the name has any part that could matter: most names are settled here, without allocation.
 fn hinted(name: &[u8]) -> bool {
     let end = &name[name.len().saturating_sub(24)..];
-    (0..end.len()).any(|at| {
-        tables::NAME_HINTS.iter().any(|hint| {
+    // Every process asks this of its whole environment.
+    end.iter().enumerate().any(|(at, first)| {
+        let first = first.to_ascii_lowercase();
+        tables::NAME_HINTS.iter().filter(|hint| hint.as_bytes().first() == Some(&first)).any(|hint| {
             end[at..].get(..hint.len()).is_some_and(|part| part.eq_ignore_ascii_case(hint.as_bytes()))
         })
     })

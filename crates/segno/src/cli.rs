@@ -12,6 +12,7 @@ use clap::CommandFactory as _;
 use clap::FromArgMatches as _;
 use clap::Parser;
 use clap::Subcommand;
+use clap::builder::StyledStr;
 
 use crate::commands;
 use crate::commands::args::SessionRef;
@@ -295,6 +296,16 @@ fn template(command: &clap::Command, headings: &[(&str, &[&str])], last: &str) -
     let _ = writeln!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
     let _ = write!(text, "\n{last}\n");
     text
+}
+
+/// What `segno --version` prints.
+pub fn version() -> StyledStr {
+    concat!("segno ", env!("CARGO_PKG_VERSION"), "\n").into()
+}
+
+/// Whether the command line asks for the version and nothing else: other programs do that again and again, and it needs no tree.
+pub fn asks_for_version(arguments: &[OsString]) -> bool {
+    matches!(arguments, [_, word] if word == "--version" || word == "-V")
 }
 
 /// Whether the command line asks for the list of all commands with flags: `segno --help --all`.

@@ -11,6 +11,16 @@ fn the_tree_is_sound() {
     command().debug_assert();
 }
 
+/// What is said without the tree is what the tree says.
+#[test]
+fn the_version_is_the_trees() {
+    assert_eq!(version().to_string(), command().render_version());
+    let asks = |words: &[&str]| asks_for_version(&words.iter().map(OsString::from).collect::<Vec<_>>());
+    assert!(asks(&["segno", "--version"]) && asks(&["segno", "-V"]));
+    // What else was typed may be wrong, and the tree says so.
+    assert!(!asks(&["segno"]) && !asks(&["segno", "--version", "--nonsense"]));
+}
+
 #[test]
 fn every_command_has_one_heading() {
     let tree = command();

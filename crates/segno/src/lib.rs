@@ -30,6 +30,7 @@ pub use segno_files as files;
 use std::ffi::OsString;
 
 use clap::FromArgMatches as _;
+use clap::builder::StyledStr;
 use jiff::Timestamp;
 
 use cli::Cli;
@@ -69,6 +70,9 @@ pub fn guard_command(id: &str) {
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let environment = Environment::capture();
     let early = early(&arguments);
+    if cli::asks_for_version(&arguments) {
+        return print(&Printer::new(context::manner(&early, &environment), &environment), Ok(cli::version()));
+    }
     if cli::asks_for_all(&arguments) {
         return help(&commands::help::Args { command: Vec::new(), all: true }, &early, &environment);
     }
@@ -128,9 +132,12 @@ fn start(global: GlobalArgs, environment: Environment) -> Outcome<Context> {
 
 /// Prints help, which needs nothing but the program itself.
 fn help(args: &commands::help::Args, global: &GlobalArgs, environment: &Environment) -> ExitCode {
-    let printer = Printer::new(context::manner(global, environment), environment);
-    let shown = commands::help::text(args).and_then(|text| printer.help(&text));
-    match shown.and_then(|()| printer.flush()) {
+    print(&Printer::new(context::manner(global, environment), environment), commands::help::text(args))
+}
+
+/// Prints a text that was asked for, or says why there is none.
+fn print(printer: &Printer, text: Outcome<StyledStr>) -> ExitCode {
+    match text.and_then(|text| printer.help(&text)).and_then(|()| printer.flush()) {
         Ok(()) => ExitCode::Ok,
         Err(error) => {
             printer.error(&error);
@@ -143,13 +150,7 @@ fn help(args: &commands::help::Args, global: &GlobalArgs, environment: &Environm
 fn answer(error: &clap::Error, early: &GlobalArgs, environment: &Environment) -> ExitCode {
     let printer = Printer::new(context::manner(early, environment), environment);
     if !error.use_stderr() {
-        return match printer.help(&error.render()).and_then(|()| printer.flush()) {
-            Ok(()) => ExitCode::Ok,
-            Err(error) => {
-                printer.error(&error);
-                error.exit()
-            }
-        };
+        return print(&printer, Ok(error.render()));
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !early.json {
         printer.help_unasked(&error.render());

@@ -21,6 +21,12 @@ pub struct Variable {
     pub meaning: &'static str,
 }
 
+/// So many characters too many, too few or wrong are a slip of the finger.
+const SLIP: usize = 2;
+
+/// How the names of all variables begin that set a key.
+const OWN: &str = "SEGNO_";
+
 /// Names the configuration file of the user.
 pub const CONFIG: &str = "SEGNO_CONFIG";
 /// Names the project directory.
@@ -118,7 +124,7 @@ pub const FOREIGN: &[(&str, &str)] = &[
 
 /// The variable that sets a key: `session.budget` is `SEGNO_SESSION_BUDGET`.
 pub fn variable_of(key: &str) -> String {
-    format!("SEGNO_{}", key.to_ascii_uppercase().replace('.', "_"))
+    format!("{OWN}{}", key.to_ascii_uppercase().replace('.', "_"))
 }
 
 /// The environment as it was when the program started.
@@ -173,6 +179,9 @@ impl Environment {
     /// The settings made by variables: key, name of the variable, value. Where a key has two variables, the one that
     /// spells the key comes last and so wins.
     pub fn settings(&self) -> Vec<(&'static schema::Key, String, &str)> {
+        if !self.has_own() {
+            return Vec::new();
+        }
         let named = VARIABLES.iter().filter_map(|variable| {
             let key = schema::find(variable.key?)?;
             Some((key, variable.name.to_owned(), self.non_empty(variable.name)?))
@@ -185,9 +194,17 @@ impl Environment {
         named.chain(spelled).collect()
     }
 
+    /// Whether there is any variable of ours. Most environments have none, and every process asks.
+    fn has_own(&self) -> bool {
+        self.variables.keys().any(|name| name.starts_with(OWN))
+    }
+
     /// Variables that look like a slip of the finger, with what was probably meant. Others that start with `SEGNO_`
     /// are nobody's business: wrappers and tests use them too.
     pub fn slips(&self) -> Vec<(String, String)> {
+        if !self.has_own() {
+            return Vec::new();
+        }
         let known: Vec<String> = VARIABLES
             .iter()
             .map(|variable| variable.name.to_owned())
@@ -195,10 +212,12 @@ impl Environment {
             .collect();
         self.variables
             .keys()
-            .filter(|name| name.starts_with("SEGNO_") && !known.contains(name))
+            .filter(|name| name.starts_with(OWN) && !known.contains(name))
             .filter_map(|name| {
-                let meant = suggest::nearest(name, known.iter().map(String::as_str))?;
-                (suggest::distance(name, meant) <= 2).then(|| (name.clone(), meant.to_owned()))
+                // What is longer or shorter by more is none: most names are settled by that.
+                let like = |known: &&str| known.chars().count().abs_diff(name.chars().count()) <= SLIP;
+                let meant = suggest::nearest(name, known.iter().map(String::as_str).filter(like))?;
+                (suggest::distance(name, meant) <= SLIP).then(|| (name.clone(), meant.to_owned()))
             })
             .collect()
     }

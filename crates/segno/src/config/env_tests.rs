@@ -16,6 +16,7 @@ fn variables_with_a_key_name_a_real_one() {
     for variable in VARIABLES {
         if let Some(key) = variable.key {
             assert!(schema::find(key).is_some(), "{key}");
+            assert!(variable.name.starts_with(OWN), "{}: it would not be looked for", variable.name);
         }
     }
 }

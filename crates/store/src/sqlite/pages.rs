@@ -21,9 +21,15 @@ pub(super) fn at_most(limit: usize) -> i64 {
 
 pub(super) fn count_of(connection: &Connection, location: &str, pk: i64, list: List) -> Result<u64, Error> {
     connection
-        .prepare_cached("SELECT count(*) FROM items WHERE session = ?1 AND list = ?2")
-        .and_then(|mut ask| ask.query_row((pk, list.as_str()), |row| row.get(0)))
+        .prepare_cached(&count_sql(list))
+        .and_then(|mut ask| ask.query_row([pk], |row| row.get(0)))
         .map_err(|e| fault(location, e))
+}
+
+/// The question for how many rows a list has. All of them are counted, in the smallest index that has them.
+fn count_sql(list: List) -> String {
+    let (partial, name) = (partial(list), list.as_str());
+    format!("SELECT count(*) FROM items WHERE session = ?1 AND list = '{name}' {partial}")
 }
 
 /// Whether a list is read in the order of its events; the keys of the others sort by time.
@@ -210,15 +216,17 @@ pub(super) fn list(connection: &Connection, location: &str, filter: &Filter) -> 
             std::cmp::Reverse((first(summary), *updated, *pk))
         });
     }
+    let seen = found.len() as u64 + without_name;
     let total = match limit {
-        Some(_) => connection
+        // A page that is not full is the last one.
+        Some(limit) if i64::try_from(seen).is_ok_and(|seen| seen >= limit) => connection
             .query_row(
                 &format!("SELECT count(*) FROM sessions WHERE {wheres}"),
                 rusqlite::params_from_iter(&values),
                 |row| row.get(0),
             )
             .map_err(sql)?,
-        None => found.len() as u64 + without_name,
+        _ => seen,
     };
     Ok(Listing { sessions: found.into_iter().map(|(_, _, summary)| summary).collect(), total, unreadable })
 }
@@ -271,6 +279,18 @@ mod tests {
                 assert!(plan.contains("INDEX items_by_"), "{list:?}: {plan}");
                 assert!(!plan.contains("FOR ORDER BY"), "{list:?} is sorted: {plan}");
             }
+        }
+    }
+
+    #[test]
+    fn a_list_is_counted_in_its_smallest_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../../migrations/sqlite/0002_lists.sql")).unwrap();
+        for list in List::ALL {
+            let mut ask = connection.prepare(&format!("EXPLAIN QUERY PLAN {}", count_sql(list))).unwrap();
+            let plan: String = ask.query_row([1], |row| row.get(3)).unwrap();
+            let index = if is_by_seq(list) { "items_by_seq" } else { "items_by_key" };
+            assert!(plan.contains(&format!("COVERING INDEX {index} (")), "{list:?}: {plan}");
         }
     }
 }
