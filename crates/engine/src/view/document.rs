@@ -6,7 +6,6 @@ use segno_core::List;
 use segno_core::State;
 use segno_layouts::node;
 use segno_layouts::node::Node;
-use segno_store::Item;
 use segno_store::ItemPosition;
 use segno_store::Page;
 use serde_json::Value;
@@ -54,9 +53,9 @@ fn rows(engine: &Engine, state: &State, list: List, most: usize, sink: &mut Sink
     if shown > 0 || matches!(list, List::History | List::Artifacts) {
         sink.put(&node::name_of_rows(list.as_str(), shown == 0))?;
     }
-    let mut put = |item: &Item| sink.put(&node::row(&Node::from_json(&item.body)));
+    let mut put = |body: Value| sink.put(&node::row(&Node::from(body)));
     if newest.items.len() as u64 == shown {
-        newest.items.iter().rev().try_for_each(put)?;
+        newest.items.into_iter().rev().try_for_each(|item| put(item.body))?;
         return Ok(newest.total);
     }
     let mut after = match newest.total > shown {
@@ -66,11 +65,11 @@ fn rows(engine: &Engine, state: &State, list: List, most: usize, sink: &mut Sink
     let mut left = usize::try_from(shown).unwrap_or(most);
     while left > 0 {
         let items = store.page(session, list, &Page { after, limit: left.min(PAGE), newest_first: false })?;
-        items.iter().try_for_each(&mut put)?;
         left -= items.len();
         // Rows may go meanwhile: the next view has the others.
-        let Some(last) = items.into_iter().next_back() else { break };
-        after = Some(ItemPosition { seq: last.seq, key: last.key });
+        let Some(last) = items.last() else { break };
+        after = Some(ItemPosition { seq: last.seq, key: last.key.clone() });
+        items.into_iter().try_for_each(|item| put(item.body))?;
     }
     Ok(newest.total)
 }
@@ -160,7 +159,7 @@ struct Members(Vec<(String, Node)>);
 
 impl Members {
     fn put(&mut self, name: &str, value: Value) {
-        self.0.push((name.to_owned(), Node::from_json(&value)));
+        self.0.push((name.to_owned(), Node::from(value)));
     }
 
     fn put_some(&mut self, name: &str, value: Value) {
@@ -172,7 +171,7 @@ impl Members {
     fn put_members(&mut self, name: &str, members: &[(&str, Value)]) {
         let shown = members.iter().filter(|(_, value)| !value.is_null());
         let node =
-            Node::Map(shown.map(|(name, value)| ((*name).to_owned(), Node::from_json(value))).collect());
+            Node::Map(shown.map(|(name, value)| ((*name).to_owned(), Node::from(value.clone()))).collect());
         self.0.push((name.to_owned(), node));
     }
 }

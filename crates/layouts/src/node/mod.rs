@@ -37,47 +37,46 @@ pub enum Node {
 }
 
 /// Members that come first, in this order, wherever they occur; others follow by name.
-const FIRST: &[&str] = &[
-    "id",
-    "task",
-    "decision",
-    "call",
-    "name",
-    "path",
-    "timestamp",
-    "action",
-    "tool",
-    "state",
-    "check",
-    "verdict",
-    "question",
-    "choice",
-    "reason",
-    "kind",
-    "artifact_type",
-    "change",
-    "message",
-];
+fn rank(name: &str) -> u8 {
+    match name {
+        "id" => 0,
+        "task" => 1,
+        "decision" => 2,
+        "call" => 3,
+        "name" => 4,
+        "path" => 5,
+        "timestamp" => 6,
+        "action" => 7,
+        "tool" => 8,
+        "state" => 9,
+        "check" => 10,
+        "verdict" => 11,
+        "question" => 12,
+        "choice" => 13,
+        "reason" => 14,
+        "kind" => 15,
+        "artifact_type" => 16,
+        "change" => 17,
+        "message" => 18,
+        _ => 19,
+    }
+}
 
-impl Node {
+impl From<Value> for Node {
     /// From JSON; members that are null are left out.
-    pub fn from_json(value: &Value) -> Self {
+    fn from(value: Value) -> Self {
         match value {
             Value::Null => Self::Null,
-            Value::Bool(flag) => Self::Bool(*flag),
+            Value::Bool(flag) => Self::Bool(flag),
             Value::Number(number) => Self::Number(number.to_string()),
-            Value::String(text) => Self::Text(text.clone()),
-            Value::Array(items) => Self::List(items.iter().map(Self::from_json).collect()),
+            Value::String(text) => Self::Text(text),
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
             Value::Object(members) => {
-                let rank = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
-                let mut named: Vec<(usize, &String, &Value)> = members
-                    .iter()
-                    .filter(|(_, member)| !member.is_null())
-                    .map(|(name, member)| (rank(name), name, member))
-                    .collect();
-                named.sort_unstable_by(|(a, a_name, _), (b, b_name, _)| (a, a_name).cmp(&(b, b_name)));
-                let named = named.into_iter();
-                Self::Map(named.map(|(_, name, member)| (name.clone(), Self::from_json(member))).collect())
+                let present = members.into_iter().filter(|(_, member)| !member.is_null());
+                let mut named: Vec<(String, Self)> =
+                    present.map(|(name, member)| (name, Self::from(member))).collect();
+                named.sort_by(|(a, _), (b, _)| (rank(a), a).cmp(&(rank(b), b)));
+                Self::Map(named)
             }
         }
     }

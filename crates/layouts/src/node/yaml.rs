@@ -110,7 +110,7 @@ fn indent(out: &mut String, depth: usize) {
 const SIMPLE_KEY: usize = 1_000;
 
 fn key(out: &mut String, name: &str, depth: usize) {
-    if is_plain(name, Moments::Plain) && name.len() <= WIDTH {
+    if name.len() <= WIDTH && is_plain(name, Moments::Plain) {
         out.push_str(name);
         return;
     }
@@ -138,7 +138,7 @@ fn scalar(out: &mut String, node: &Node, depth: usize, moments: Moments) {
 }
 
 fn text_scalar(out: &mut String, text: &str, depth: usize, moments: Moments) {
-    if is_plain(text, moments) && text.len() <= WIDTH {
+    if text.len() <= WIDTH && is_plain(text, moments) {
         out.push_str(text);
     } else if can_be_block(text) && text.contains('\n') {
         literal(out, text, depth);
@@ -159,12 +159,8 @@ fn is_plain(text: &str, moments: Moments) -> bool {
     if !(first.is_ascii_alphabetic() || first == '_' || first == '/') || text.ends_with(' ') {
         return matches!(moments, Moments::Plain) && is_moment(text);
     }
-    let lower = text.to_ascii_lowercase();
-    let special = matches!(
-        lower.as_str(),
-        "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" | "nan" | "inf" | "infinity"
-    );
-    text.chars().all(safe) && !special
+    let special = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity"];
+    text.chars().all(safe) && !special.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
 /// Our own timestamps are readable without quotes.

@@ -46,6 +46,6 @@ pub fn run(context: &Context, args: &Args) -> Outcome {
         None => serde_json::to_value(&state),
     };
     let value = value.map_err(|why| CommandError::internal(why.to_string()))?;
-    let yaml = segno_engine::view::to_yaml(&segno_engine::view::Node::from_json(&value));
+    let yaml = segno_engine::view::to_yaml(&segno_engine::view::Node::from(value));
     context.page(&yaml.trim_end().into())
 }
