@@ -45,7 +45,7 @@ const PAIRS: usize = 30;
 const STREAM: usize = 200 << 20;
 
 /// How long what hooks bring is.
-const PAYLOADS: [(&str, usize); 2] = [("2 KB", 2_000), ("200 KB", 200_000)];
+pub(crate) const PAYLOADS: [(&str, usize); 2] = [("2 KB", 2_000), ("200 KB", 200_000)];
 
 /// How many rounds warm the caches up.
 const WARM: usize = 10;
@@ -108,6 +108,21 @@ impl Bench {
     /// The hooks of `segno init`, called by an agent that nobody here started: this process.
     fn watched_hooks(&self, project: &Path, store: &Path) {
         println!("  started by hand (segno hook --watch): nobody has the store open");
+        for payload in PAYLOADS {
+            for at_once in AT_ONCE {
+                self.watched_hook(project, store, payload, at_once);
+            }
+        }
+    }
+
+    /// One kind of them.
+    pub(crate) fn watched_hook(
+        &self,
+        project: &Path,
+        store: &Path,
+        payload: (&str, usize),
+        at_once: usize,
+    ) -> (Times, Times) {
         let url = format!("sqlite:{}", store.display());
         let command = || {
             let mut command = self.segno(project, &["hook", "--watch", "claude"]);
@@ -132,26 +147,15 @@ impl Bench {
                 told("PostToolUse", more);
             }
         };
-        for (name, size) in PAYLOADS {
-            for at_once in AT_ONCE {
-                self.beside_floor((name, size), at_once, &command, &end);
-            }
-        }
+        self.beside_floor(payload, at_once, &command, &end)
     }
 
     /// What a hook in JavaScript would take at least.
     fn node(&self) {
-        let mut times = Times::default();
-        for _ in 0..40 {
-            let started = Instant::now();
-            let ended = Command::new("node").args(["-e", "0"]).stdin(Stdio::null()).status();
-            if !ended.is_ok_and(|status| status.success()) {
-                println!("  node is not installed");
-                return;
-            }
-            times.push(started.elapsed());
+        match node() {
+            Some(times) => println!("  node -e 0, beside                 {}", times.line()),
+            None => println!("  node is not installed"),
         }
-        println!("  node -e 0, beside                 {}", times.line());
     }
 
     /// Calls that were begun are ended by `end`, not measured: a session with hundreds of open calls is none of ours.
@@ -170,17 +174,17 @@ impl Bench {
             command.envs(hook.door.iter().map(|door| (hook_server::VARIABLE, door)));
             command
         };
-        self.beside_floor(payload, at_once, &hooked, end);
+        let _ = self.beside_floor(payload, at_once, &hooked, end);
     }
 
-    /// One kind of hook, taking turns with its floor.
+    /// One kind of hook, taking turns with its floor: what each of them took.
     fn beside_floor(
         &self,
         (name, size): (&str, usize),
         at_once: usize,
         hooked: &dyn Fn() -> Command,
         end: &dyn Fn(&[String]),
-    ) {
+    ) -> (Times, Times) {
         let (mut ours, mut floors) = (Times::default(), Times::default());
         let log = self.home.join("hook-floor.log");
         for round in 0..HOOKS / at_once.min(8) + WARM {
@@ -205,6 +209,7 @@ impl Bench {
         ratio("    hook / C floor", ours.median().as_secs_f64() / floors.median().as_secs_f64(), 2.0);
         let aim = if at_once > 8 { 50 } else { 10 };
         println!("    p99 {:.1} ms (aim: at most {aim} ms)", ours.at(0.99).as_secs_f64() * 1e3);
+        (ours, floors)
     }
 
     /// Everything a long run prints, recorded by segno, against a program that only parses each line and inserts it.
@@ -270,6 +275,20 @@ impl Bench {
         println!("  under segno               {}", ours.line());
         ratio("  under segno / bare", ours.median().as_secs_f64() / bare.median().as_secs_f64(), 1.03);
     }
+}
+
+/// How long Node.js takes to do nothing; none if it is not here.
+pub(crate) fn node() -> Option<Times> {
+    let mut times = Times::default();
+    for _ in 0..40 {
+        let started = Instant::now();
+        let ended = Command::new("node").args(["-e", "0"]).stdin(Stdio::null()).status();
+        if !ended.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        times.push(started.elapsed());
+    }
+    Some(times)
 }
 
 /// What a driver writes down for the hooks of its run.

@@ -27,6 +27,8 @@ impl Bench {
         let text = String::from_utf8_lossy(&listed.stdout).into_owned();
         let start = text.find("session_2").unwrap_or_else(|| fail("there is no session"));
         let session = text.get(start..start + 30).unwrap_or_else(|| fail("there is no session"));
+        let version = self.counted(self.segno(&project, &["--version"]), "");
+        println!("  segno --version    {version:>12}");
         let tokens = self.counted(self.segno(&project, &["--store", &url, "--quiet", "tokens", "1"]), "");
         println!("  segno tokens 1     {tokens:>12}");
         let file = hook_file(&self.home, &store, &self.home.join("count-spool"));

@@ -81,16 +81,20 @@ impl Bench {
         self.searches(&project, &folder, starts.median());
     }
 
-    fn ccusage(&self, project: &Path) {
-        let Some(program) =
-            std::env::var_os("SEGNO_BENCH_CCUSAGE").map(PathBuf::from).filter(|path| path.exists())
-        else {
-            println!("  ccusage                   is not installed");
-            return;
-        };
+    /// What ccusage makes of the transcripts of this home; none if it is not installed.
+    pub(super) fn ccusage_daily(&self, project: &Path) -> Option<Command> {
+        let program = installed("SEGNO_BENCH_CCUSAGE")?;
         let mut command = Command::new(program);
         command.args(["daily", "--offline", "--json"]).current_dir(project);
         command.env("HOME", &self.home).env("CLAUDE_CONFIG_DIR", self.home.join(".claude"));
+        Some(command)
+    }
+
+    fn ccusage(&self, project: &Path) {
+        let Some(mut command) = self.ccusage_daily(project) else {
+            println!("  ccusage                   is not installed");
+            return;
+        };
         let theirs = self.measured(&mut command);
         let ours =
             self.measured(&mut self.segno(project, &["cost", "--everywhere", "--by", "day", "--json"]));
@@ -144,7 +148,7 @@ impl Bench {
     }
 
     /// Runs a program to its end: what it printed, how long it took, and the most memory that it had.
-    fn measured(&self, command: &mut Command) -> Measured {
+    pub(super) fn measured(&self, command: &mut Command) -> Measured {
         let output = self.home.join("output.json");
         let file = std::fs::File::create(&output).unwrap_or_else(|why| fail(&why.to_string()));
         command.stdin(Stdio::null()).stdout(file).stderr(Stdio::null());
@@ -172,9 +176,10 @@ impl Bench {
     }
 }
 
-struct Measured {
-    said: serde_json::Value,
-    took: Duration,
+/// What became of a program.
+pub(super) struct Measured {
+    pub(super) said: serde_json::Value,
+    pub(super) took: Duration,
     memory: u64,
 }
 
@@ -212,8 +217,13 @@ fn word(number: u64) -> String {
     letters
 }
 
+/// A program of others that `scripts/bench` has installed.
+pub(super) fn installed(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.exists())
+}
+
 /// Makes transcripts as Claude Code writes them. Answers with their size and names.
-fn generate(folder: &Path, lines: u64) -> (u64, Vec<PathBuf>) {
+pub(super) fn generate(folder: &Path, lines: u64) -> (u64, Vec<PathBuf>) {
     let io = |why: std::io::Error| fail(&why.to_string());
     std::fs::create_dir_all(folder).unwrap_or_else(io);
     let dictionary: Vec<String> = (0..WORDS).map(word).collect();
@@ -259,7 +269,7 @@ fn generate(folder: &Path, lines: u64) -> (u64, Vec<PathBuf>) {
 }
 
 /// Parses every line, and nothing else.
-fn parse(files: &[PathBuf]) -> Duration {
+pub(super) fn parse(files: &[PathBuf]) -> Duration {
     let started = Instant::now();
     let mut members = 0;
     for path in files {

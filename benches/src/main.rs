@@ -10,6 +10,7 @@ mod history;
 mod layouts;
 mod looping;
 mod many;
+mod numbers;
 mod why;
 
 use std::path::Path;
@@ -46,7 +47,7 @@ fn main() {
     };
     let home = home.unwrap_or_else(|why| fail(&why.to_string()));
     let bench = Bench { segno, floor, home: home.path().to_owned() };
-    let parts: [(&str, Part); 14] = [
+    let parts: [(&str, Part); 15] = [
         ("count", Bench::count),
         ("one-shot", Bench::one_shot),
         ("growth", Bench::growth),
@@ -61,6 +62,7 @@ fn main() {
         ("why", Bench::why),
         ("faces", Bench::faces),
         ("many", Bench::many),
+        ("numbers", Bench::numbers),
     ];
     let only = std::env::var("SEGNO_BENCH_ONLY").ok();
     for (name, part) in parts {
