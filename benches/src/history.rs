@@ -81,9 +81,11 @@ impl Bench {
         self.searches(&project, &folder, starts.median());
     }
 
-    /// What ccusage makes of the transcripts of this home; none if it is not installed.
+    /// What ccusage makes of the transcripts of this home; none if it is not installed, or not whole.
     pub(super) fn ccusage_daily(&self, project: &Path) -> Option<Command> {
         let program = installed("SEGNO_BENCH_CCUSAGE")?;
+        // Its package may be there without the part for this system.
+        Command::new(&program).arg("--version").output().ok().filter(|ended| ended.status.success())?;
         let mut command = Command::new(program);
         command.args(["daily", "--offline", "--json"]).current_dir(project);
         command.env("HOME", &self.home).env("CLAUDE_CONFIG_DIR", self.home.join(".claude"));
