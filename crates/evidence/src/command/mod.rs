@@ -4,6 +4,7 @@
 //! listed in general; what it names can: scripts, what wraps them, targets of a Makefile, scripts of a package, and the
 //! settings of the test runner. Whoever has the files at hand follows scripts further with [`needs`].
 
+mod known;
 mod masked;
 mod recipes;
 mod variables;

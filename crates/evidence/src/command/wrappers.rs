@@ -3,6 +3,14 @@
 use super::MOST_WORDS;
 use super::Need;
 use super::Toolkit;
+use super::known::INTERPRETERS;
+use super::known::PACKAGE_MANAGERS;
+use super::known::READERS;
+use super::known::RESERVED;
+use super::known::RUNS;
+use super::known::RUNS_NONE;
+use super::known::SHELLS;
+use super::known::WRAPPERS;
 use crate::report::Runner;
 
 /// How many wrappers are taken off one command.
@@ -25,253 +33,6 @@ pub(super) enum Unwrapped {
     /// It runs tests.
     Tests(Runner),
 }
-
-/// Words that may stand before a command in a script.
-const RESERVED: &[&str] =
-    &["if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "time", "and", "or"];
-
-/// Programs that run the command behind them, with those of their options that take a value.
-const WRAPPERS: &[(&str, &[&str])] = &[
-    ("env", &["-u", "--unset", "-C", "--chdir"]),
-    ("timeout", &["-k", "--kill-after", "-s", "--signal"]),
-    ("gtimeout", &["-k", "--kill-after", "-s", "--signal"]),
-    ("nice", &["-n", "--adjustment"]),
-    ("ionice", &["-c", "-n", "-p"]),
-    ("nohup", &[]),
-    ("setsid", &[]),
-    ("stdbuf", &["-i", "-o", "-e"]),
-    ("command", &[]),
-    ("builtin", &[]),
-    ("exec", &["-a"]),
-    ("sudo", &["-u", "-g", "-h", "-p", "-C", "-D"]),
-    ("doas", &["-u"]),
-    ("xvfb-run", &["-n", "-s", "-e", "-f", "--server-args"]),
-    ("chronic", &[]),
-    ("unbuffer", &[]),
-    ("script", &["-c"]),
-    ("flock", &["-w", "-E"]),
-    ("xargs", &["-n", "-I", "-P", "-L", "-d", "-a"]),
-    ("npx", &["-p", "--package"]),
-    ("bunx", &[]),
-    ("pnpx", &[]),
-    ("uvx", &["--from", "--with"]),
-    ("strace", &["-e", "-o", "-p"]),
-    ("busybox", &[]),
-    ("taskset", &[]),
-    ("prlimit", &[]),
-    ("chrt", &["-T", "-P", "-D"]),
-    ("numactl", &["-C", "-N", "-m", "-p"]),
-    ("unshare", &["-S", "-G", "-R", "-w"]),
-    ("nsenter", &["-t", "-S", "-G"]),
-    ("setpriv", &[]),
-    ("faketime", &["-f"]),
-    ("fakeroot", &["-l", "-s", "-i"]),
-    ("eatmydata", &[]),
-    ("caffeinate", &["-t", "-w"]),
-    ("systemd-run", &["-p", "-u", "-E"]),
-    ("valgrind", &[]),
-    ("watch", &["-n"]),
-    ("coproc", &[]),
-];
-
-/// Programs that look at the files they are given, or whose tests those are, and run none of them as it stands: what they
-/// look at may well be the work.
-const READERS: &[&str] = &[
-    // Of the shell and the system.
-    "test",
-    "[",
-    "[[",
-    "true",
-    "false",
-    ":",
-    "echo",
-    "printf",
-    "cat",
-    "tac",
-    "head",
-    "tail",
-    "less",
-    "more",
-    "tee",
-    "grep",
-    "egrep",
-    "fgrep",
-    "rg",
-    "ag",
-    "ack",
-    "sed",
-    "awk",
-    "gawk",
-    "jq",
-    "yq",
-    "sort",
-    "uniq",
-    "cut",
-    "tr",
-    "wc",
-    "nl",
-    "diff",
-    "cmp",
-    "comm",
-    "patch",
-    "ls",
-    "stat",
-    "file",
-    "du",
-    "touch",
-    "mkdir",
-    "rmdir",
-    "rm",
-    "cp",
-    "mv",
-    "ln",
-    "install",
-    "chmod",
-    "chown",
-    "md5sum",
-    "sha1sum",
-    "sha256sum",
-    "b3sum",
-    "shasum",
-    "cksum",
-    "which",
-    "type",
-    "readlink",
-    "realpath",
-    "basename",
-    "dirname",
-    "tar",
-    "zip",
-    "unzip",
-    "gzip",
-    "gunzip",
-    "xxd",
-    "od",
-    "strings",
-    "git",
-    "hg",
-    "svn",
-    "curl",
-    "wget",
-    "kill",
-    "wait",
-    "sleep",
-    "date",
-    "exit",
-    "return",
-    "set",
-    "unset",
-    "shift",
-    "export",
-    "readonly",
-    "local",
-    "declare",
-    "trap",
-    "case",
-    "for",
-    "select",
-    "function",
-    "read",
-    // What checks, builds or formats sources.
-    "shellcheck",
-    "shfmt",
-    "checkbashisms",
-    "bashate",
-    "ruff",
-    "black",
-    "isort",
-    "flake8",
-    "pylint",
-    "pyflakes",
-    "mypy",
-    "pyright",
-    "bandit",
-    "vulture",
-    "pydocstyle",
-    "yamllint",
-    "hadolint",
-    "actionlint",
-    "markdownlint",
-    "codespell",
-    "typos",
-    "eslint",
-    "prettier",
-    "biome",
-    "tsc",
-    "oxlint",
-    "rubocop",
-    "standardrb",
-    "phpstan",
-    "psalm",
-    "perlcritic",
-    "luacheck",
-    "gofmt",
-    "golangci-lint",
-    "staticcheck",
-    "rustfmt",
-    "rustc",
-    "gcc",
-    "g++",
-    "cc",
-    "c++",
-    "clang",
-    "clang++",
-    "clang-format",
-    "clang-tidy",
-    "cppcheck",
-    "javac",
-    "kotlinc",
-    "ghc",
-    "hlint",
-    "pre-commit",
-    "editorconfig-checker",
-    // What runs tests that are scripts.
-    "bats",
-    "prove",
-    "shellspec",
-    "shunit2",
-    "zunit",
-    "cram",
-    "lit",
-    "robot",
-    "behave",
-    "nose2",
-    "busted",
-    "ctest",
-    "stestr",
-    "ward",
-    "karma",
-    "ava",
-    "tap",
-    "jasmine",
-    "cypress",
-    "playwright",
-];
-
-/// Programs that run the command behind one of their words.
-const RUNS: &[(&str, &[&str])] = &[
-    ("uv", &["run"]),
-    ("poetry", &["run"]),
-    ("pipenv", &["run"]),
-    ("pdm", &["run"]),
-    ("rye", &["run"]),
-    ("hatch", &["run"]),
-    ("conda", &["run"]),
-    ("bundle", &["exec"]),
-    ("pnpm", &["exec", "dlx"]),
-    ("yarn", &["exec", "dlx"]),
-    ("npm", &["exec"]),
-    ("direnv", &["exec"]),
-    ("dotenv", &["run"]),
-    ("nix-shell", &["--run"]),
-];
-
-/// What runs scripts and programs of packages as its settings say.
-const PACKAGE_MANAGERS: &[&str] = &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"];
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
-const INTERPRETERS: &[&str] = &[
-    "node", "ruby", "perl", "php", "tsx", "ts-node", "lua", "Rscript", "pwsh", "julia", "deno", "bun", "go",
-];
 
 /// What a simple command is about.
 pub(super) fn unwrap(words: &[String]) -> Vec<Unwrapped> {
@@ -367,10 +128,6 @@ fn found_and_run<'a>(rest: &[&'a str], found: &mut Vec<Unwrapped>) -> Option<Vec
 fn is_python(name: &str) -> bool {
     name.starts_with("python") || name == "pypy3"
 }
-
-/// Words with which a test runner only says something about itself or its tests.
-const RUNS_NONE: &[&str] =
-    &["--help", "-h", "--version", "-V", "--no-run", "--collect-only", "--co", "--list", "--listTests"];
 
 /// The test runner that a program is, if it runs tests.
 fn runner(name: &str, rest: &[&str]) -> Option<Runner> {
