@@ -22,6 +22,7 @@ use segno_engine::core::event::UnknownEvent;
 use super::loop_words;
 use super::reported_words;
 use super::reported_words::or;
+use super::sanitize;
 use super::style::Meaning;
 use super::units;
 
@@ -133,6 +134,12 @@ impl Teller {
         note.extend(found);
         Line { note: note.join("   "), meaning, ..line(&tool, what) }
     }
+}
+
+/// The same from the word that is recorded; one that is not known stays as it is.
+pub fn recorded_reason(word: &str) -> String {
+    let known = serde_json::from_value(serde_json::Value::String(word.to_owned()));
+    known.map_or_else(|_| sanitize::line(word).into_owned(), |reason| checkpoint_reason(reason).to_owned())
 }
 
 /// Why a checkpoint was made, in words.

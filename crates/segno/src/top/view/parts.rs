@@ -20,6 +20,7 @@ use super::talk::rule;
 use crate::commands::budget;
 use crate::commands::looping::breaker_words;
 use crate::output::Text;
+use crate::output::event_words;
 use crate::output::style::Meaning;
 use crate::output::units;
 use crate::top::look;
@@ -471,7 +472,7 @@ pub(super) fn checkpoints(top: &Top, rows: &[CheckpointRow], width: usize) -> Ve
         let undone = if row.valid { "" } else { "  (rolled back)" };
         let left = Text::new()
             .painted(meaning, format!("{mark}{}", row.id))
-            .painted(Meaning::Dim, format!("   {}{undone}", row.reason));
+            .painted(Meaning::Dim, format!("   {}{undone}", event_words::recorded_reason(&row.reason)));
         let phase = row.of_phase().map_or(String::new(), |phase| format!("{phase}   "));
         lines.push(sided(left, dim(format!("{phase}{files}   {}", clock(top, row.created_at))), width));
     }
