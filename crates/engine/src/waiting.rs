@@ -5,6 +5,7 @@ use segno_core::SessionId;
 use segno_core::State;
 use segno_core::Status;
 use segno_core::Timestamp;
+use segno_core::event::Holder;
 use segno_core::event::Recovery;
 use segno_core::state::OpenQuestion;
 use segno_store::EventRow;
@@ -129,7 +130,15 @@ impl Engine {
                 state.calls.in_doubt.values().map(|call| format!("{} {}", call.tool, call.input)).collect();
             let since = state.recovery.as_ref().map_or(state.updated_at, |stop| stop.interrupted_at);
             let text = format!("how does it go on? in doubt: {}", calls.join("; "));
-            let words = [Recovery::Checkpoint, Recovery::Live, Recovery::Fresh].map(Recovery::as_str);
+            // A loop goes on by its plan; elsewhere what can be gone on from counts.
+            let words = match state.looping {
+                Some(_) => vec![Recovery::Live],
+                None if self.checkpoint_to_resume(state.session_id)?.is_none() => {
+                    vec![Recovery::Live, Recovery::Fresh]
+                }
+                None => vec![Recovery::Checkpoint, Recovery::Live, Recovery::Fresh],
+            };
+            let words: Vec<&str> = words.into_iter().map(Recovery::as_str).collect();
             all.push(one(WaitingKind::Resume, since, text, &words));
         }
         Ok(all)
@@ -158,8 +167,15 @@ impl Engine {
     /// # Errors
     /// If the store cannot be read.
     pub fn is_below_an_agent(&self) -> Result<bool, Error> {
-        let holders = self.driven_sessions()?.into_iter().map(|(_, lease)| lease.holder);
-        Ok(ancestry::is_below(&holders.collect::<Vec<_>>()))
+        Ok(ancestry::is_below(&self.holders()?))
+    }
+
+    /// Who drives sessions now.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn holders(&self) -> Result<Vec<Holder>, Error> {
+        Ok(self.driven_sessions()?.into_iter().map(|(_, lease)| lease.holder).collect())
     }
 }
 

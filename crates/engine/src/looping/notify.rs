@@ -319,7 +319,7 @@ fn post(webhook: &Webhook, body: &str, environment: &[(OsString, OsString)]) -> 
         .secret
         .as_ref()
         .map(|secret| format!("X-Segno-Signature: sha256={}", signature(secret.as_bytes(), body.as_bytes())));
-    post_json(&webhook.url, signed.as_deref(), body, environment)
+    post_json(&webhook.url, signed.as_deref(), body, environment).map_err(|why| why.to_string())
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use segno_core::SessionId;
 use segno_core::State;
+use segno_core::Status;
+use segno_core::Summary;
 use segno_core::Timestamp;
 use segno_core::TokenUse;
 use segno_core::state::WindowMark;
@@ -260,11 +262,18 @@ fn gauges(row: &Row) -> Standing {
         (Name::Running, u64::from(row.driven)),
         (Name::OverBudget, u64::from(open && it.over_budget)),
         (Name::Breakers, u64::from(open && is_open)),
-        (Name::Questions, it.open_questions),
+        (Name::Questions, if open { questions(it) } else { 0 }),
         (Name::OpenCalls, it.open_calls),
         (Name::Doubts, it.in_doubt),
     ];
     Standing { numbers, labels, stands }
+}
+
+/// All that waits for a person: what was asked, a breaker, and how to go on with calls in doubt.
+fn questions(it: &Summary) -> u64 {
+    let breaker = it.status == Status::Halted && it.breaker.as_deref().is_none_or(|state| state == "OPEN");
+    let resume = it.status == Status::Interrupted && it.in_doubt > 0;
+    it.open_questions + u64::from(breaker) + u64::from(resume)
 }
 
 type Counts = BTreeMap<(Name, Vec<String>), u64>;

@@ -62,8 +62,24 @@ pub fn below_run_of(pid: u32) -> Below {
 
 /// Whether an agent started this process: one of these holders, or one that has started a server to keep its sessions.
 /// Such a server is the agent's child, and what else the agent starts is beside it.
-pub(crate) fn is_below(holders: &[Holder]) -> bool {
-    let Some(above) = ancestors() else { return true };
+pub fn is_below(holders: &[Holder]) -> bool {
+    ancestors(std::process::id()).is_none_or(|above| holds_or_serves(&above, holders))
+}
+
+/// Whether a process is an agent, or was started by one: in a run, as the holder of a session, or with a server that keeps
+/// sessions for it. What the system does not tell of it is neither yes nor no.
+pub fn agent_of(pid: u32, holders: &[Holder]) -> Below {
+    match (below_run_of(pid), ancestors(pid)) {
+        (Below::Nobody, Some(mut above)) => {
+            above.push(pid);
+            if holds_or_serves(&above, holders) { Below::Run } else { Below::Nobody }
+        }
+        (Below::Nobody, None) => Below::Unknown,
+        (known, _) => known,
+    }
+}
+
+fn holds_or_serves(above: &[u32], holders: &[Holder]) -> bool {
     let here = life::here();
     let seen = |holder: &Holder| {
         (&holder.host, &holder.boot_id, &holder.pid_namespace)
@@ -72,13 +88,12 @@ pub(crate) fn is_below(holders: &[Holder]) -> bool {
     let holds = |holder: &Holder| {
         above.contains(&holder.pid) && tree::start_of(holder.pid) == Some(holder.process_start)
     };
-    holders.iter().any(|holder| seen(holder) && holds(holder)) || runs_server(&above)
+    holders.iter().any(|holder| seen(holder) && holds(holder)) || runs_server(above)
 }
 
-/// The processes above this one, the nearest first. None for a line that is too long to be somebody's terminal.
-fn ancestors() -> Option<Vec<u32>> {
+/// The processes above one, the nearest first. None for a line that is too long to be somebody's terminal.
+fn ancestors(mut pid: u32) -> Option<Vec<u32>> {
     let mut above = Vec::new();
-    let mut pid = std::process::id();
     while above.len() < MOST {
         match tree::parent_of(pid) {
             Some(parent) if parent > 1 => above.push(parent),
@@ -138,26 +153,72 @@ fn is_in_group(pid: u32) -> bool {
     })
 }
 
-/// The process on this machine that has the other end of a connection, if that can be told: one of this user, in this
-/// network.
-pub fn owner_of_connection(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
-    let inode = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().find_map(|table| {
-        let lines = std::fs::read_to_string(table).ok()?;
-        lines.lines().skip(1).find_map(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            let (local, remote) = (words.next()?, words.next()?);
-            let ends = address_of(local) == Some(peer) && address_of(remote) == Some(own);
-            let inode: u64 = words.nth(6)?.parse().ok()?;
-            (ends && inode != 0).then_some(inode)
-        })
-    })?;
+/// Who has the other end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// These processes of this machine; or, where it lies with one that does not let others look, all that it may be.
+    These(Vec<u32>),
+    /// Another machine.
+    Elsewhere,
+    /// Somebody on this machine who has gone, or cannot be seen from here.
+    Unknown,
+}
+
+/// Who has the other end of a connection now.
+pub fn caller(peer: SocketAddr, own: SocketAddr) -> Caller {
+    let plain = |it: SocketAddr| SocketAddr::new(it.ip().to_canonical(), it.port());
+    let (peer, own) = (plain(peer), plain(own));
+    let tables: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .filter_map(|table| std::fs::read_to_string(table).ok())
+        .collect();
+    let ends = tables.iter().flat_map(|table| table.lines()).find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (local, remote) = (words.next()?, words.next()?);
+        let ends = address_of(local) == Some(peer) && address_of(remote) == Some(own);
+        let (user, inode) = (words.nth(4)?.parse::<u32>().ok()?, words.nth(1)?.parse::<u64>().ok()?);
+        ends.then_some((user, inode))
+    });
+    match ends {
+        // Every connection within this machine stands in the tables from both of its sides.
+        None if tables.is_empty() || peer.ip().is_loopback() || peer.ip() == own.ip() => Caller::Unknown,
+        None => Caller::Elsewhere,
+        // Whoever has closed it is nobody any more.
+        Some((_, 0)) => Caller::Unknown,
+        Some((user, inode)) => match holders_of(user, inode) {
+            those if those.is_empty() => Caller::Unknown,
+            those => Caller::These(those),
+        },
+    }
+}
+
+/// The processes that have a socket open; where none is seen, those of its user that let nobody look.
+fn holders_of(user: u32, inode: u64) -> Vec<u32> {
     let wanted = format!("socket:[{inode}]");
-    let pids = std::fs::read_dir("/proc").ok()?.flatten();
-    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
-        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        open.filter_map(|file| std::fs::read_link(file.path()).ok())
-            .any(|link| link.as_os_str() == wanted.as_str())
-    })
+    let (mut these, mut hidden) = (Vec::new(), Vec::new());
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+        match std::fs::read_dir(format!("/proc/{pid}/fd")) {
+            Ok(open) => {
+                let mut links = open.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+                if links.any(|link| link.as_os_str() == wanted.as_str()) {
+                    these.push(pid);
+                }
+            }
+            Err(why) if why.kind() == std::io::ErrorKind::PermissionDenied && is_of(pid, user) => {
+                hidden.push(pid);
+            }
+            Err(_) => {}
+        }
+    }
+    if these.is_empty() { hidden } else { these }
+}
+
+/// Whether a process runs as this user, in one way or another.
+fn is_of(pid: u32, user: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    users.split_whitespace().any(|word| word.parse() == Ok(user))
 }
 
 /// An address as the kernel writes it in its tables: each four bytes as one number of this machine.
@@ -182,14 +243,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owner_of_a_connection_is_found() {
+    fn who_has_the_other_end_of_a_connection_is_found() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (_server, peer) = listener.accept().unwrap();
-        assert_eq!(owner_of_connection(peer, listener.local_addr().unwrap()), Some(std::process::id()));
+        let own = listener.local_addr().unwrap();
+        assert_eq!(caller(peer, own), Caller::These(vec![std::process::id()]));
+        let mapped = |it: SocketAddr| match it.ip() {
+            IpAddr::V4(four) => SocketAddr::new(IpAddr::V6(four.to_ipv6_mapped()), it.port()),
+            IpAddr::V6(_) => it,
+        };
+        assert_eq!(caller(mapped(peer), mapped(own)), Caller::These(vec![std::process::id()]));
+        // Whoever has gone is not somebody else.
         drop(client);
+        assert_eq!(caller(peer, own), Caller::Unknown);
         let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        assert_eq!(owner_of_connection(nobody, listener.local_addr().unwrap()), None);
+        assert_eq!(caller(nobody, own), Caller::Unknown);
+        let elsewhere: SocketAddr = "192.0.2.7:4000".parse().unwrap();
+        assert_eq!(caller(elsewhere, own), Caller::Elsewhere);
     }
 
     #[test]

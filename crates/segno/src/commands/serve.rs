@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
+use clap::ValueEnum;
 
 use crate::context::Context;
 use crate::error::Outcome;
@@ -26,7 +27,7 @@ pub struct Args {
     /// The port on this machine; 0 takes any that is free
     #[arg(long, value_name = "N", default_value_t = 7346, conflicts_with_all = ["listen", "unix"])]
     pub port: u16,
-    /// Another address, which needs --cert and --key unless it is this machine's own
+    /// Another address, which needs --cert and --cert-key unless it is this machine's own
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "unix")]
     pub listen: Option<SocketAddr>,
     /// A private socket in the file system instead of a port
@@ -44,18 +45,29 @@ pub struct Args {
     /// Only show: nothing can be done from the page
     #[arg(long)]
     pub read_only: bool,
-    /// Serve numbers for Prometheus at /metrics, to whoever has the token
+    /// Serve numbers for Prometheus at /metrics, to whoever has a token (`--token metrics` prints one for nothing else)
     #[arg(long)]
     pub metrics: bool,
     /// Print a link that signs another browser in to the page that is served already
     #[arg(long, conflicts_with_all = ["token", "sign_out"])]
     pub link: bool,
-    /// Print the token that programs send as `Authorization: Bearer …`
-    #[arg(long, conflicts_with = "sign_out")]
-    pub token: bool,
+    /// Print the token that programs send as `Authorization: Bearer …`: for all that a person can do, or for less
+    #[arg(long, value_name = "FOR", num_args = 0..=1, default_missing_value = "all", conflicts_with = "sign_out")]
+    pub token: Option<Scope>,
     /// Sign out every browser and every token
     #[arg(long)]
     pub sign_out: bool,
+}
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// Everything that a person can do on the page
+    All,
+    /// Everything that can be seen there
+    Read,
+    /// The numbers at /metrics
+    Metrics,
 }
 
 /// Runs `segno serve`.

@@ -1,6 +1,9 @@
 //! What can be done from the page: each action is one of the program's own commands, so that every rule holds. Who asked for it is
 //! in the journal, before it is done.
 
+mod going_on;
+
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,8 +12,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use segno_engine::core::SessionId;
-use segno_engine::core::Status;
-use segno_engine::core::Summary;
+use segno_engine::waiting::WaitingKind;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
@@ -19,6 +21,7 @@ use super::app::App;
 use super::keys;
 use super::problem::Problem;
 use super::routes::Id;
+use super::session::has_open_breaker;
 use crate::cli::Command;
 use crate::command_context::CommandContext;
 use crate::commands::answer;
@@ -124,41 +127,19 @@ pub(super) async fn pause(State(app): State<Arc<App>>, Id(session): Id, body: Bo
 #[serde(default, deny_unknown_fields)]
 pub(super) struct From {
     from: Option<String>,
+    mark: Option<String>,
 }
 
 pub(super) async fn resume(State(app): State<Arc<App>>, Id(session): Id, body: Body<From>) -> Answer {
-    let from = given(read(body)?.from)
-        .map(|word| <resume::From as clap::ValueEnum>::from_str(&word, true))
-        .transpose()
-        .map_err(|_| Problem::bad("from is checkpoint, live or fresh"))?;
+    let From { from, mark } = read(body)?;
+    let from = given(from).map(|word| from_word(&word)).transpose()?;
     let own = Arc::clone(&app);
-    app.blocking(move || go_on(&own, session, from)).await
+    app.blocking(move || going_on::go_on(&own, session, from, given(mark))).await
 }
 
-/// An agent goes on in the background; a session without one becomes active again.
-fn go_on(app: &App, session: SessionId, from: Option<resume::From>) -> Answer {
-    let project = project_of(app, session)?;
-    note_who(app, session, project.clone(), "asked to go on")?;
-    let mut surroundings = app.surroundings.clone();
-    surroundings.global.project = project.clone().filter(|project| project.is_dir());
-    let context = surroundings.context()?;
-    let ctx = CommandContext::open(&context)?;
-    let state = ctx.engine.load(session)?.state;
-    if state.status == Status::Halted {
-        let why = "its breaker is open: close that first, when what opened it is gone";
-        return Err(Problem::new(StatusCode::CONFLICT, "halted", why));
-    }
-    let has_agent = state.run.is_some() || state.looping.is_some();
-    if !has_agent {
-        let args = resume::Args { session: one(session), no_run: true, yes: true, ..Default::default() };
-        return app.perform(session, project, &Command::Resume(args), None).map(Json);
-    }
-    ctx.engine.refuse_resume(&state, false).map_err(Problem::from)?;
-    ctx.engine.refuse_driven(session).map_err(Problem::from)?;
-    ctx.engine.refuse_used_up(&state).map_err(Problem::from)?;
-    let args = resume::Args { from, ..Default::default() };
-    let log = resume::in_background(&context, &args, &Summary::from(&state))?;
-    Ok(Json(json!({ "session_id": session, "resumed": true, "log": log })))
+fn from_word(word: &str) -> Result<resume::From, Problem> {
+    <resume::From as clap::ValueEnum>::from_str(word, true)
+        .map_err(|_| Problem::bad("from is checkpoint, live or fresh"))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -184,12 +165,12 @@ pub(super) async fn extend(State(app): State<Arc<App>>, Id(session): Id, body: B
     let (what, words) = match (given(more.tokens), given(more.dollars)) {
         (Some(tokens), None) => {
             let count = args::count(tokens.trim()).map_err(Problem::bad)?;
-            (budget::Command::Extend { tokens: count }, format!("allowed {count} more tokens"))
+            (budget::Command::Extend { tokens: count }, format!("asked to allow {count} more tokens"))
         }
         (None, Some(dollars)) => {
             let micros = args::dollars(dollars.trim()).map_err(Problem::bad)?;
             let hold = budget::Hold { advisory: false, warn: None };
-            let words = format!("allowed {} more", crate::output::units::dollars(micros));
+            let words = format!("asked to allow {} more", crate::output::units::dollars(micros));
             (budget::Command::Cost { dollars: micros, extend: true, hold }, words)
         }
         _ => return Err(Problem::bad("give tokens or dollars, one of them")),
@@ -212,8 +193,11 @@ pub(super) async fn reset_breaker(
     let because = given(read(body)?.because).unwrap_or_else(|| "reset on the page".to_owned());
     bounded("because", &because)?;
     let own = Arc::clone(&app);
-    let is_loop = app.work(move |_, engine| Ok(engine.load(session)?.state.looping.is_some())).await?;
-    let command = match is_loop {
+    let state = app.work(move |_, engine| Ok(engine.load(session)?.state)).await?;
+    if !has_open_breaker(&state) {
+        return Err(Problem::new(StatusCode::CONFLICT, "no_breaker", "no breaker is open here"));
+    }
+    let command = match state.looping.is_some() {
         true => Command::Breaker(breaker::Args {
             command: Some(breaker::Command::Reset { session: one(session), because }),
         }),
@@ -225,7 +209,7 @@ pub(super) async fn reset_breaker(
             ..Default::default()
         }),
     };
-    Deed::new(session, "closed the breaker", command).done(&own).await
+    Deed::new(session, "asked to close the breaker", command).done(&own).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -262,7 +246,25 @@ pub(super) async fn checkpoint(State(app): State<Arc<App>>, Id(session): Id, bod
     bounded("name", name.as_deref().unwrap_or_default())?;
     let create = checkpoint::Command::Create { name, reason: None };
     let command = Command::Checkpoint(checkpoint::Args::of(create));
-    Deed::new(session, "made a checkpoint", command).keyed().done(&app).await
+    Deed::new(session, "asked for a checkpoint", command).keyed().done(&app).await
+}
+
+/// What is shown before it is done; none if just this was shown and is wanted.
+fn shown_first(
+    plan: &Value,
+    question: &str,
+    root: Option<&Path>,
+    mark: Option<String>,
+) -> Result<Option<Json<Value>>, Problem> {
+    let now = confirm::mark(plan, question, root.unwrap_or(Path::new("")));
+    match mark {
+        None => Ok(Some(Json(json!({ "plan": plan, "mark": now, "question": question })))),
+        Some(mark) if mark == now => Ok(None),
+        Some(_) => {
+            let why = "something changed since this was shown; nothing was done";
+            Err(Problem::new(StatusCode::CONFLICT, "changed", why).hint("look at it again"))
+        }
+    }
 }
 
 /// Files go back only as they were shown: the mark names the plan and the files that it is about.
@@ -276,17 +278,11 @@ async fn go_back(
     let own = Arc::clone(app);
     app.blocking(move || {
         let project = project_of(&own, session)?;
-        let root = project.clone().unwrap_or_default();
         let look = undo::RestoreFlags { dry_run: true, yes: false };
         let plan = own.perform(session, project.clone(), &command(look), None)?;
         let question = confirm::files(&plan);
-        let now = confirm::mark(&plan, &question, &root);
-        let Some(mark) = given(mark) else {
-            return Ok(Json(json!({ "plan": plan, "mark": now, "question": question })));
-        };
-        if mark != now {
-            let why = "something changed since this was shown; nothing was done";
-            return Err(Problem::new(StatusCode::CONFLICT, "changed", why).hint("look at it again"));
+        if let Some(shown) = shown_first(&plan, &question, project.as_deref(), given(mark))? {
+            return Ok(shown);
         }
         note_who(&own, session, project.clone(), &words)?;
         let go = undo::RestoreFlags { dry_run: false, yes: true };
@@ -336,19 +332,26 @@ pub(super) async fn restore(State(app): State<Arc<App>>, Id(session): Id, body: 
 pub(super) struct Given {
     question: String,
     answer: String,
+    #[serde(default)]
+    mark: Option<String>,
 }
 
 pub(super) async fn answer(State(app): State<Arc<App>>, Id(session): Id, body: Body<Given>) -> Answer {
-    let Given { question, answer: said } = read(body)?;
+    let Given { question, answer: said, mark } = read(body)?;
     bounded("answer", &said)?;
     if said.trim().is_empty() {
         return Err(Problem::bad("say something: yes, no, or words"));
     }
     let asked = question.clone();
     let known = app.work(move |_, engine| Ok(engine.waiting_of(session)?)).await?;
-    if !known.iter().any(|waiting| waiting.id == asked) {
+    let Some(waiting) = known.iter().find(|waiting| waiting.id == asked) else {
         let why = "this question does not wait any more";
         return Err(Problem::new(StatusCode::CONFLICT, "unknown_question", why));
+    };
+    if waiting.kind == WaitingKind::Resume {
+        let from = from_word(said.trim())?;
+        let own = Arc::clone(&app);
+        return app.blocking(move || going_on::go_on(&own, session, Some(from), given(mark))).await;
     }
     let command = Command::Answer(answer::Args {
         id: Some(question.clone()),
@@ -356,5 +359,5 @@ pub(super) async fn answer(State(app): State<Arc<App>>, Id(session): Id, body: B
         confirmed_through: None,
         through: Some(BY),
     });
-    Deed::new(session, format!("answered question {question}"), command).done(&app).await
+    Deed::new(session, format!("asked to answer question {question}"), command).done(&app).await
 }

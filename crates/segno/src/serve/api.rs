@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::Query;
 use axum::extract::State;
 use segno_engine::Filter;
 use segno_engine::ItemPosition;
@@ -29,6 +28,8 @@ use serde_json::json;
 
 use super::app::App;
 use super::app::is_no_store;
+use super::asked;
+use super::asked::Asked;
 use super::problem::Problem;
 use super::routes;
 use super::routes::Id;
@@ -52,9 +53,12 @@ pub(super) struct Wanted {
     pub(super) agent: String,
     pub(super) tag: String,
     pub(super) text: String,
+    #[serde(deserialize_with = "asked::flag")]
     pub(super) archived: bool,
     pub(super) order: String,
+    #[serde(deserialize_with = "asked::count")]
     pub(super) skip: usize,
+    #[serde(deserialize_with = "asked::number")]
     pub(super) limit: Option<usize>,
 }
 
@@ -94,7 +98,7 @@ pub(super) async fn page_of(app: &Arc<App>, wish: SessionWish) -> Result<Session
     }
 }
 
-pub(super) async fn sessions(State(app): State<Arc<App>>, wanted: Query<Wanted>) -> Answer {
+pub(super) async fn sessions(State(app): State<Arc<App>>, Asked(wanted): Asked<Wanted>) -> Answer {
     Ok(Json(json!(page_of(&app, wanted.wish()?).await?)))
 }
 
@@ -122,8 +126,11 @@ pub(super) async fn session(State(app): State<Arc<App>>, Id(session): Id) -> Ans
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Window {
+    #[serde(deserialize_with = "asked::number")]
     pub(super) after: Option<u64>,
+    #[serde(deserialize_with = "asked::number")]
     pub(super) before: Option<u64>,
+    #[serde(deserialize_with = "asked::number")]
     pub(super) limit: Option<usize>,
 }
 
@@ -141,7 +148,11 @@ impl Window {
     }
 }
 
-pub(super) async fn timeline(State(app): State<Arc<App>>, Id(session): Id, window: Query<Window>) -> Answer {
+pub(super) async fn timeline(
+    State(app): State<Arc<App>>,
+    Id(session): Id,
+    Asked(window): Asked<Window>,
+) -> Answer {
     let (wish, limit) = (window.wish()?, window.limit());
     app.work(move |_, engine| Ok(Json(json!(engine.timeline(session, wish, limit)?)))).await
 }
@@ -150,8 +161,10 @@ pub(super) async fn timeline(State(app): State<Arc<App>>, Id(session): Id, windo
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Place {
+    #[serde(deserialize_with = "asked::number")]
     pub(super) after_seq: Option<u64>,
     pub(super) after_key: String,
+    #[serde(deserialize_with = "asked::number")]
     pub(super) limit: Option<usize>,
 }
 
@@ -162,7 +175,11 @@ impl Place {
     }
 }
 
-pub(super) async fn calls(State(app): State<Arc<App>>, Id(session): Id, place: Query<Place>) -> Answer {
+pub(super) async fn calls(
+    State(app): State<Arc<App>>,
+    Id(session): Id,
+    Asked(place): Asked<Place>,
+) -> Answer {
     app.work(move |_, engine| {
         let items = engine.page(session, List::Tools, &place.page())?;
         Ok(Json(
@@ -213,7 +230,7 @@ pub(super) struct Span {
     until: Option<String>,
 }
 
-pub(super) async fn diff(State(app): State<Arc<App>>, Id(session): Id, Query(span): Query<Span>) -> Answer {
+pub(super) async fn diff(State(app): State<Arc<App>>, Id(session): Id, Asked(span): Asked<Span>) -> Answer {
     let own = Arc::clone(&app);
     app.blocking(move || {
         let args = diff::DiffArgs { paths: Vec::new(), since: span.since, until: span.until, stat: true };
@@ -244,6 +261,7 @@ pub(super) async fn questions(State(app): State<Arc<App>>) -> Answer {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Looked {
     pub(super) q: String,
+    #[serde(deserialize_with = "asked::number")]
     pub(super) limit: Option<usize>,
 }
 
@@ -253,7 +271,7 @@ pub(super) async fn found(app: &Arc<App>, wanted: Looked) -> Result<Findings, Pr
     app.work(move |_, engine| Ok(engine.search(&wish)?)).await
 }
 
-pub(super) async fn search(State(app): State<Arc<App>>, Query(wanted): Query<Looked>) -> Answer {
+pub(super) async fn search(State(app): State<Arc<App>>, Asked(wanted): Asked<Looked>) -> Answer {
     Ok(Json(json!(found(&app, wanted).await?)))
 }
 
@@ -263,6 +281,7 @@ pub(super) async fn search(State(app): State<Arc<App>>, Query(wanted): Query<Loo
 pub(super) struct Sums {
     pub(super) by: String,
     pub(super) project: String,
+    #[serde(deserialize_with = "asked::number")]
     pub(super) days: Option<u32>,
 }
 
@@ -292,7 +311,7 @@ pub(super) async fn costs_of(app: &Arc<App>, sums: &Sums, by: By) -> Result<Cost
     .await
 }
 
-pub(super) async fn costs(State(app): State<Arc<App>>, Query(sums): Query<Sums>) -> Answer {
+pub(super) async fn costs(State(app): State<Arc<App>>, Asked(sums): Asked<Sums>) -> Answer {
     let by = sums.by()?;
     Ok(Json(json!(costs_of(&app, &sums, by).await?)))
 }
@@ -302,6 +321,7 @@ pub(super) async fn costs(State(app): State<Arc<App>>, Query(sums): Query<Sums>)
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Chosen {
     pub(super) project: String,
+    #[serde(deserialize_with = "asked::number")]
     pub(super) days: Option<u32>,
 }
 
@@ -314,7 +334,7 @@ pub(super) async fn insights_of(app: &Arc<App>, looked: &Chosen) -> Result<Found
     .await
 }
 
-pub(super) async fn insights(State(app): State<Arc<App>>, Query(looked): Query<Chosen>) -> Answer {
+pub(super) async fn insights(State(app): State<Arc<App>>, Asked(looked): Asked<Chosen>) -> Answer {
     Ok(Json(json!(insights_of(&app, &looked).await?)))
 }
 

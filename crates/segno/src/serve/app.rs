@@ -18,9 +18,11 @@ use segno_engine::setup::Opening;
 use segno_engine::setup::Purpose;
 use segno_engine::setup::Setup;
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use super::keys::Keys;
+use super::keys::Mode;
 use super::metrics::Metrics;
 use super::problem::Problem;
 use super::rate::Rate;
@@ -47,8 +49,10 @@ pub(super) struct App {
     pub(super) surroundings: Surroundings,
     pub(super) keys: Keys,
     pub(super) guard: Guard,
-    pub(super) failures: Rate,
+    /// Of those that were let in.
     pub(super) requests: Rate,
+    /// Of all others.
+    pub(super) strangers: Rate,
     pub(super) zone: jiff::tz::TimeZone,
     pub(super) metrics: Metrics,
     setup: Setup,
@@ -75,6 +79,13 @@ pub(super) struct Guard {
     pub(super) cookie: String,
 }
 
+impl Guard {
+    /// What a browser may be signed in for.
+    pub(super) fn mode(&self) -> Mode {
+        if self.read_only { Mode::Shows } else { Mode::Acts }
+    }
+}
+
 #[derive(Default)]
 struct Seen {
     board: Board,
@@ -83,7 +94,13 @@ struct Seen {
 }
 
 impl App {
-    pub(super) fn new(surroundings: Surroundings, keys: Keys, guard: Guard, metrics: bool) -> Outcome<Self> {
+    pub(super) fn new(
+        surroundings: Surroundings,
+        keys: Keys,
+        guard: Guard,
+        metrics: bool,
+        tell: UnboundedSender<String>,
+    ) -> Outcome<Self> {
         let context = surroundings.context()?;
         let (setup, opening) = (context.setup()?, context.opening(false, Purpose::OneShot)?);
         let otel = &context.config()?.otel;
@@ -93,6 +110,7 @@ impl App {
             Duration::from_secs(otel.seconds),
             context.paths.state.join("serve/metrics.json"),
             Environment::inherited(),
+            tell,
         );
         Ok(Self {
             metrics,
@@ -100,8 +118,8 @@ impl App {
             surroundings,
             keys,
             guard,
-            failures: Rate::new(30, Duration::from_secs(60)),
             requests: Rate::new(1_200, Duration::from_secs(2)),
+            strangers: Rate::new(1_200, Duration::from_secs(2)),
             setup,
             opening,
             idle: Mutex::default(),
@@ -199,7 +217,11 @@ impl App {
         let (mut settled, mut looked) = (Instant::now(), Instant::now());
         loop {
             std::thread::sleep(LOOK);
-            self.keys.look();
+            let known = self.keys.generation();
+            if self.keys.look() != known {
+                // Whoever was signed out hears no more, from now on and not from the next change.
+                self.changes.send_modify(|_| {});
+            }
             if self.changes.is_closed() {
                 continue;
             }

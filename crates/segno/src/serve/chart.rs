@@ -79,6 +79,13 @@ fn nice(most: f64) -> f64 {
         .unwrap_or(most)
 }
 
+/// The same for things that are counted: half of it is a whole number too.
+fn nice_count(most: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a picture")]
+    let top = nice(most as f64);
+    if top < 10.0 && top % 2.0 != 0.0 { top + 1.0 } else { top }
+}
+
 impl Chart {
     fn new(title: &str, words: String) -> Self {
         #[expect(
@@ -121,7 +128,7 @@ pub(super) fn steps(
     let float = |value: u64| value as f64;
     #[expect(clippy::cast_precision_loss, reason = "a picture")]
     let span = (last - first).max(1) as f64;
-    let top = nice(float(most.max(near.unwrap_or(0))));
+    let top = nice_count(most.max(near.unwrap_or(0)));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an axis of whole numbers")]
     chart.axis(top, |value| said(value as u64));
     let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
@@ -172,7 +179,7 @@ pub(super) fn bars(
     #[expect(clippy::cast_precision_loss, reason = "a picture")]
     let float = |value: u64| value as f64;
     let sum = |column: &Column| column.parts.iter().map(|(value, ..)| *value).sum::<u64>();
-    let top = nice(float(columns.iter().map(sum).max().unwrap_or(0)));
+    let top = nice_count(columns.iter().map(sum).max().unwrap_or(0));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an axis of whole numbers")]
     chart.axis(top, |value| said(value as u64));
     #[expect(clippy::cast_precision_loss, reason = "a picture")]
@@ -236,6 +243,7 @@ mod tests {
     fn numbers_become_pictures_and_tables() {
         assert_eq!([0.0, 0.7, 1.0, 3.0, 42.0, 1_234.0].map(nice), [1.0, 1.0, 1.0, 5.0, 50.0, 2_000.0]);
         let said = |value: u64| value.to_string();
+        assert_eq!([0, 1, 2, 3, 4, 9, 42].map(nice_count), [2.0, 2.0, 2.0, 6.0, 6.0, 10.0, 50.0]);
         assert_eq!(steps("money", &[], None, said, |at| at.to_string()), None);
         let chart = steps("money", &[(0, 1), (10, 4)], Some(5), said, |at| at.to_string());
         let chart = chart.unwrap_or_default();
@@ -247,6 +255,11 @@ mod tests {
         let column =
             |name: &str| Column { name: name.to_owned(), parts: vec![(3, "good", "3 pass".to_owned())] };
         let chart = bars("tests", String::new(), &["turn", "pass"], &[column("1"), column("2")], said);
-        assert_eq!(chart.map(|chart| chart.bars.len()), Some(2));
+        let chart = chart.unwrap_or_default();
+        assert_eq!(chart.bars.len(), 2);
+        // What stands at a line of the grid is what that line means.
+        let axis: Vec<&str> =
+            chart.labels.iter().filter(|it| it.anchor == "end").map(|it| it.text.as_str()).collect();
+        assert_eq!(axis, ["0", "3", "6"]);
     }
 }

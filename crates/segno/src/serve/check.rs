@@ -15,11 +15,16 @@ use axum::http::header;
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use axum::response::Response;
+use segno_engine::run::ancestry::Below;
+use segno_engine::run::ancestry::Caller;
+use segno_engine::run::ancestry::agent_of;
 
 use super::app::App;
 use super::app::Guard;
+use super::app::is_no_store;
 use super::listen::Peer;
 use super::problem::Problem;
+use crate::commands::serve::Scope;
 
 /// The longest body, in bytes.
 const BODY: usize = 64 << 10;
@@ -51,6 +56,8 @@ pub(super) struct Who {
     pub(super) csrf: String,
     /// The key by which it was let in; another one means that it was signed out.
     pub(super) generation: u64,
+    /// What it may do.
+    pub(super) scope: Scope,
 }
 
 /// Checks a request, and completes the answer.
@@ -92,26 +99,81 @@ async fn admit(app: &Arc<App>, mut request: Request) -> Result<Request, Problem>
     if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return Err(forbidden("another site asks for this page").hint("open the address in a tab of its own"));
     }
-    if !app.requests.take() {
-        return Err(Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many",
-            "too many requests; wait a moment",
-        ));
-    }
     let path = request.uri().path();
     let open = path.starts_with("/a/") || path.starts_with("/in/");
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if open && !changes {
-        return Ok(request);
+        if request.method() == Method::HEAD && path.starts_with("/in/") {
+            // Programs look at links before a person does: a look uses none up.
+            let why = "a link signs in whoever opens it";
+            return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "bad_method", why));
+        }
+        return if app.strangers.take() { Ok(request) } else { Err(too_many()) };
     }
-    let (who, by_cookie) = let_in(app, request.headers())?;
+    // Strangers, however many, use up only what is for strangers.
+    let (who, by_cookie) = match let_in(app, request.headers()) {
+        Ok(known) if app.requests.take() => known,
+        Err(problem) if app.strangers.take() => return Err(problem),
+        Ok(_) | Err(_) => return Err(too_many()),
+    };
+    check_scope(who.scope, path, changes)?;
     if changes {
         check_action(app, &request, by_cookie.as_deref())?;
+        refuse_agents(app, request.extensions().get::<Peer>().cloned()).await?;
         request = with_whole_body(request).await?;
     }
     request.extensions_mut().insert(who);
     Ok(request)
+}
+
+fn too_many() -> Problem {
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", "too many requests; wait a moment")
+}
+
+/// A token that was made for less does no more.
+fn check_scope(scope: Scope, path: &str, changes: bool) -> Result<(), Problem> {
+    let why = match scope {
+        Scope::Read if changes => "this token only reads",
+        Scope::Metrics if changes || path != "/metrics" => "this token is for the numbers alone",
+        Scope::All | Scope::Read | Scope::Metrics => return Ok(()),
+    };
+    Err(forbidden(why).hint("segno serve --token   prints one that can do more"))
+}
+
+/// An agent does not act in the name of its person, with whatever it has found. Who asks is looked up while they wait for the
+/// answer: of somebody who cannot be found, or has gone already, nobody can say that it is none.
+async fn refuse_agents(app: &Arc<App>, peer: Option<Peer>) -> Result<(), Problem> {
+    let peer = peer.ok_or_else(unknown_caller)?;
+    let own = Arc::clone(app);
+    let below = app
+        .blocking(move || {
+            let those = match peer.caller() {
+                Caller::Elsewhere => return Ok(Below::Nobody),
+                Caller::Unknown => return Ok(Below::Unknown),
+                Caller::These(those) => those,
+            };
+            let holders = match own.with_engine(|engine| Ok(engine.holders()?)) {
+                Err(problem) if is_no_store(&problem) => Vec::new(),
+                other => other?,
+            };
+            let all: Vec<Below> = those.into_iter().map(|pid| agent_of(pid, &holders)).collect();
+            let worst = [Below::Run, Below::Unknown].into_iter().find(|below| all.contains(below));
+            Ok(worst.unwrap_or(Below::Nobody))
+        })
+        .await?;
+    match below {
+        Below::Nobody => Ok(()),
+        Below::Run => {
+            Err(forbidden("an agent cannot act through the page: this comes from one, or from inside a run"))
+        }
+        Below::Unknown => Err(unknown_caller()),
+    }
+}
+
+fn unknown_caller() -> Problem {
+    forbidden("cannot tell which program asks for this, so nothing is done")
+        .hint("wait for the answer before you close the connection")
+        .hint("segno serve --unix PATH   for a tunnel from where programs cannot be seen")
 }
 
 /// A page that another name points here (DNS rebinding) is not ours, whatever it knows.
@@ -146,27 +208,21 @@ fn is_ours(guard: &Guard, host: &str) -> bool {
 
 fn let_in(app: &App, headers: &HeaderMap) -> Result<(Who, Option<String>), Problem> {
     let generation = app.keys.generation();
-    let bearer = text(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
-    let failed = |why: &str| {
-        let many = !app.failures.take();
-        let status = if many { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::UNAUTHORIZED };
-        Problem::new(status, if many { "too_many" } else { "not_signed_in" }, why)
+    let stranger = |why: &str| {
+        Problem::new(StatusCode::UNAUTHORIZED, "not_signed_in", why)
             .hint("segno serve --link   prints a link that signs this browser in")
     };
+    let bearer = text(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
     if let Some(token) = bearer {
-        if !app.failures.has() || !app.keys.knows_token(token) {
-            return Err(failed("this token is not known"));
-        }
-        return Ok((Who { csrf: String::new(), generation }, None));
+        let scope = app.keys.knows_token(token).ok_or_else(|| stranger("this token is not known"))?;
+        return Ok((Who { csrf: String::new(), generation, scope }, None));
     }
-    let Some(cookie) = cookie(headers, &app.guard.cookie) else {
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, "not_signed_in", "this browser is not signed in")
-            .hint("segno serve --link   prints a link that signs this browser in"));
-    };
-    if !app.keys.knows_cookie(cookie) {
-        return Err(failed("this browser is not signed in any more"));
+    let cookie =
+        cookie(headers, &app.guard.cookie).ok_or_else(|| stranger("this browser is not signed in"))?;
+    if !app.keys.knows_cookie(cookie, app.guard.mode()) {
+        return Err(stranger("this browser is not signed in any more"));
     }
-    Ok((Who { csrf: app.keys.csrf(cookie), generation }, Some(cookie.to_owned())))
+    Ok((Who { csrf: app.keys.csrf(cookie), generation, scope: Scope::All }, Some(cookie.to_owned())))
 }
 
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -196,9 +252,6 @@ fn check_action(app: &App, request: &Request, cookie: Option<&str>) -> Result<()
     }
     if app.guard.read_only {
         return Err(forbidden("this page only shows").hint("segno serve   without --read-only lets you act"));
-    }
-    if request.extensions().get::<Peer>().is_some_and(Peer::is_below_run) {
-        return Err(forbidden("an agent cannot act through the page: this comes from inside a run"));
     }
     Ok(())
 }

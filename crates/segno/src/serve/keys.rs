@@ -3,6 +3,7 @@
 //! The key lies in a private file, so that browsers stay signed in when the server starts anew. Nothing that a browser is given
 //! lets anybody make the key, and a new key makes everything void that was given out before.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -14,6 +15,8 @@ use std::time::UNIX_EPOCH;
 use segno_files::Access;
 use segno_files::Links;
 
+use super::places::Places;
+use crate::commands::serve::Scope;
 use crate::error::CommandError;
 use crate::error::Outcome;
 
@@ -21,6 +24,44 @@ use crate::error::Outcome;
 const SIGNED_IN: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long a link can be used.
 const LINK: Duration = Duration::from_secs(10 * 60);
+
+/// What a browser is signed in for. Every server of a user has the same key: what is signed says for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// To see, and to act.
+    Acts,
+    /// Only to see.
+    Shows,
+}
+
+impl Mode {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Acts => "acts",
+            Self::Shows => "shows",
+        }
+    }
+
+    /// The modes that are enough for this one.
+    fn enough(self) -> &'static [Self] {
+        match self {
+            Self::Acts => &[Self::Acts],
+            Self::Shows => &[Self::Shows, Self::Acts],
+        }
+    }
+}
+
+impl Scope {
+    const EACH: [Self; 3] = [Self::All, Self::Read, Self::Metrics];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::All => "",
+            Self::Read => "read",
+            Self::Metrics => "metrics",
+        }
+    }
+}
 
 /// The key, and where everything is.
 #[derive(Debug)]
@@ -38,10 +79,14 @@ struct Held {
 impl Keys {
     /// Those of this user, made if there are none.
     pub(super) fn open(state: &Path) -> Outcome<Self> {
-        let directory = state.join("serve");
-        let failed = |why| CommandError::io(format!("cannot use {}", directory.display()), why);
-        segno_files::private_directory(&directory.join("links")).map_err(failed)?;
-        segno_files::check_ours(&directory).map_err(failed)?;
+        let directory = directory(state)?;
+        let file = directory.join("key");
+        if std::fs::symlink_metadata(&file).is_ok_and(|meta| meta.mode() & 0o077 != 0) {
+            let why = format!("others could have read the key of the page: {}", file.display());
+            return Err(CommandError::failure("key_not_private", why).hint(
+                "segno serve --sign-out   makes a new one: every browser and every token is signed out",
+            ));
+        }
         let key = match read_key(&directory) {
             Some(key) => key,
             None => make_key(&directory)?,
@@ -50,10 +95,8 @@ impl Keys {
     }
 
     /// Makes a new key: whoever was signed in is not any more, in every server of this user.
-    pub(super) fn renew(&self) -> Outcome {
-        let key = make_key(&self.directory)?;
-        self.take(key);
-        Ok(())
+    pub(super) fn renew(state: &Path) -> Outcome {
+        make_key(&directory(state)?).map(drop)
     }
 
     /// Looks whether somebody made a new key. Counts up if so.
@@ -84,24 +127,27 @@ impl Keys {
         blake3::keyed_hash(&self.held().key, format!("{what}\n{text}").as_bytes())
     }
 
-    /// What the address of a one-time link ends with.
-    pub(super) fn make_link(&self) -> Outcome<String> {
+    /// What the address of a one-time link ends with, to a server of this mode.
+    pub(super) fn make_link(&self, mode: Mode) -> Outcome<String> {
         let code = random()?;
         let failed = |why| CommandError::io("cannot make a link", why);
         self.sweep_links();
-        segno_files::replace(&self.link_file(&code), b"", Access::Private).map_err(failed)?;
+        segno_files::replace(&self.link_file(&code), mode.word().as_bytes(), Access::Private)
+            .map_err(failed)?;
         Ok(code)
     }
 
-    /// Uses a link up; false if there is no such link, or it is too old.
-    pub(super) fn use_link(&self, code: &str) -> bool {
+    /// Uses a link up; false if there is no such link for a server of this mode, or it is too old.
+    pub(super) fn use_link(&self, code: &str, mode: Mode) -> bool {
         if code.len() != 64 || !code.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return false;
         }
         let path = self.link_file(code);
-        let fresh = is_fresh(&path);
+        let made = segno_files::read_bounded(&path, 16, Links::Refuse).ok().flatten().unwrap_or_default();
+        let fits = mode.enough().iter().any(|mode| mode.word().as_bytes() == made);
+        let fresh = fits && is_fresh(&path);
         // Whoever removes it has used it: nobody else can.
-        std::fs::remove_file(&path).is_ok() && fresh
+        fresh && std::fs::remove_file(&path).is_ok()
     }
 
     fn link_file(&self, code: &str) -> PathBuf {
@@ -116,21 +162,22 @@ impl Keys {
         }
     }
 
-    /// What a browser keeps.
-    pub(super) fn cookie(&self) -> Outcome<String> {
+    /// What a browser keeps that was signed in for this.
+    pub(super) fn cookie(&self, mode: Mode) -> Outcome<String> {
         let until = seconds().saturating_add(SIGNED_IN.as_secs());
         let body = format!("{until}.{}", random()?);
-        let mac = self.sign("cookie", &body).to_hex();
+        let mac = self.sign(mode.word(), &body).to_hex();
         Ok(format!("{body}.{mac}"))
     }
 
-    /// Whether this is what a browser was given, and not too long ago.
-    pub(super) fn knows_cookie(&self, cookie: &str) -> bool {
+    /// Whether this is what a browser was given, for at least this, and not too long ago.
+    pub(super) fn knows_cookie(&self, cookie: &str, mode: Mode) -> bool {
         let Some((body, mac)) = cookie.rsplit_once('.') else { return false };
         let Ok(mac) = blake3::Hash::from_hex(mac) else { return false };
         let until = body.split('.').next().and_then(|until| until.parse::<u64>().ok());
         // Equality of hashes takes the same time whatever is different.
-        self.sign("cookie", body) == mac && until.is_some_and(|until| until > seconds())
+        mode.enough().iter().any(|mode| self.sign(mode.word(), body) == mac)
+            && until.is_some_and(|until| until > seconds())
     }
 
     /// What a page has to send along with an action.
@@ -143,28 +190,30 @@ impl Keys {
         blake3::Hash::from_hex(csrf).is_ok_and(|csrf| self.sign("csrf", cookie) == csrf)
     }
 
-    /// The token of programs.
-    pub(super) fn token(&self) -> String {
-        self.sign("token", "").to_hex().to_string()
+    /// The token of programs that may do this.
+    pub(super) fn token(&self, scope: Scope) -> String {
+        self.sign("token", scope.word()).to_hex().to_string()
     }
 
-    /// Whether it is that token.
-    pub(super) fn knows_token(&self, token: &str) -> bool {
-        blake3::Hash::from_hex(token).is_ok_and(|token| self.sign("token", "") == token)
+    /// What the bearer of this token may do.
+    pub(super) fn knows_token(&self, token: &str) -> Option<Scope> {
+        let token = blake3::Hash::from_hex(token).ok()?;
+        Scope::EACH.into_iter().find(|scope| self.sign("token", scope.word()) == token)
     }
 
-    /// Remembers where the page is, for whoever wants a link to it.
-    pub(super) fn remember_address(&self, address: &str) -> Outcome {
-        segno_files::replace(&self.directory.join("address"), address.as_bytes(), Access::Private)
-            .map_err(|why| CommandError::io("cannot write where the page is", why))
+    /// Where servers say that they are.
+    pub(super) fn places(&self) -> Places {
+        Places::below(&self.directory)
     }
+}
 
-    /// Where the page was served last.
-    pub(super) fn address(&self) -> Option<String> {
-        let bytes =
-            segno_files::read_bounded(&self.directory.join("address"), 4_096, Links::Refuse).ok()??;
-        String::from_utf8(bytes).ok()
-    }
+/// The private directory of all servers of this user.
+fn directory(state: &Path) -> Outcome<PathBuf> {
+    let directory = state.join("serve");
+    let failed = |why| CommandError::io(format!("cannot use {}", directory.display()), why);
+    segno_files::private_directory(&directory.join("links")).map_err(failed)?;
+    segno_files::check_ours(&directory).map_err(failed)?;
+    Ok(directory)
 }
 
 fn is_fresh(path: &Path) -> bool {
@@ -210,28 +259,54 @@ mod tests {
     fn a_link_can_be_used_once_and_a_new_key_makes_all_void() {
         let dir = tempfile::tempdir().unwrap();
         let keys = Keys::open(dir.path()).unwrap();
-        let code = keys.make_link().unwrap();
-        assert!(!keys.use_link("../key") && !keys.use_link(&"0".repeat(64)));
-        assert!(keys.use_link(&code));
-        assert!(!keys.use_link(&code));
-        let (cookie, token) = (keys.cookie().unwrap(), keys.token());
+        let code = keys.make_link(Mode::Acts).unwrap();
+        assert!(!keys.use_link("../key", Mode::Acts) && !keys.use_link(&"0".repeat(64), Mode::Acts));
+        assert!(keys.use_link(&code, Mode::Acts));
+        assert!(!keys.use_link(&code, Mode::Acts));
+        let (cookie, tokens) = (keys.cookie(Mode::Acts).unwrap(), Scope::EACH.map(|scope| keys.token(scope)));
         let csrf = keys.csrf(&cookie);
         let again = Keys::open(dir.path()).unwrap();
-        assert!(again.knows_cookie(&cookie) && again.knows_token(&token) && again.knows_csrf(&cookie, &csrf));
+        assert!(again.knows_cookie(&cookie, Mode::Acts) && again.knows_csrf(&cookie, &csrf));
+        assert_eq!(tokens.each_ref().map(|token| again.knows_token(token)), Scope::EACH.map(Some));
         let late = format!("9{cookie}");
-        assert!(!again.knows_cookie(&late) && !again.knows_csrf(&late, &csrf));
-        again.renew().unwrap();
+        assert!(!again.knows_cookie(&late, Mode::Acts) && !again.knows_csrf(&late, &csrf));
+        Keys::renew(dir.path()).unwrap();
         assert_eq!(keys.look(), 1);
-        assert!(!keys.knows_cookie(&cookie) && !keys.knows_token(&token) && !keys.knows_csrf(&cookie, &csrf));
+        assert!(!keys.knows_cookie(&cookie, Mode::Acts) && !keys.knows_csrf(&cookie, &csrf));
+        assert_eq!(tokens.each_ref().map(|token| keys.knows_token(token)), [None; 3]);
+    }
+
+    #[test]
+    fn who_may_look_may_not_act() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = Keys::open(dir.path()).unwrap();
+        let (shows, acts) = (keys.cookie(Mode::Shows).unwrap(), keys.cookie(Mode::Acts).unwrap());
+        assert!(keys.knows_cookie(&shows, Mode::Shows) && !keys.knows_cookie(&shows, Mode::Acts));
+        assert!(keys.knows_cookie(&acts, Mode::Shows) && keys.knows_cookie(&acts, Mode::Acts));
+        let code = keys.make_link(Mode::Shows).unwrap();
+        assert!(!keys.use_link(&code, Mode::Acts));
+        assert!(keys.use_link(&code, Mode::Shows));
+    }
+
+    #[test]
+    fn a_key_that_others_could_read_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let old = Keys::open(dir.path()).unwrap().token(Scope::All);
+        let file = dir.path().join("serve/key");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(Keys::open(dir.path()).map(drop).unwrap_err().code(), "key_not_private");
+        Keys::renew(dir.path()).unwrap();
+        assert_ne!(Keys::open(dir.path()).unwrap().token(Scope::All), old);
     }
 
     #[test]
     fn an_old_link_is_none() {
         let dir = tempfile::tempdir().unwrap();
         let keys = Keys::open(dir.path()).unwrap();
-        let code = keys.make_link().unwrap();
+        let code = keys.make_link(Mode::Acts).unwrap();
         let old = SystemTime::now() - LINK - Duration::from_secs(1);
         std::fs::File::options().write(true).open(keys.link_file(&code)).unwrap().set_modified(old).unwrap();
-        assert!(!keys.use_link(&code));
+        assert!(!keys.use_link(&code, Mode::Acts));
     }
 }

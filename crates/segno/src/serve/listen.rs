@@ -16,9 +16,8 @@ use axum::Router;
 use hyper_util::rt::TokioIo;
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
-use segno_engine::run::ancestry::Below;
-use segno_engine::run::ancestry::below_run_of;
-use segno_engine::run::ancestry::owner_of_connection;
+use segno_engine::run::ancestry::Caller;
+use segno_engine::run::ancestry::caller;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::net::TcpListener;
@@ -51,15 +50,13 @@ enum Place {
 }
 
 impl Peer {
-    /// Whether an agent, or something that it started, is known to be at the other end. The token is what keeps others out:
-    /// this keeps an agent from acting in the name of its person with a browser of theirs.
-    pub(super) fn is_below_run(&self) -> bool {
-        let pid = match &self.place {
-            Place::Tcp { peer, own } if peer.ip().is_loopback() => owner_of_connection(*peer, *own),
-            Place::Process(pid) => Some(*pid),
-            Place::Tcp { .. } | Place::Unknown => None,
-        };
-        pid.is_some_and(|pid| below_run_of(pid) == Below::Run)
+    /// Which programs may be at the other end, as the system tells now. Takes a moment.
+    pub(super) fn caller(&self) -> Caller {
+        match &self.place {
+            Place::Tcp { peer, own } => caller(*peer, *own),
+            Place::Process(pid) => Caller::These(vec![*pid]),
+            Place::Unknown => Caller::Unknown,
+        }
     }
 
     /// From now on something is sent for as long as the client likes.
@@ -125,13 +122,24 @@ pub(super) enum Listener {
     },
 }
 
-/// A socket file that is removed when it is dropped.
-pub(super) struct Bound(PathBuf);
+/// A socket file that is removed when it is dropped, if it is still the same.
+pub(super) struct Bound {
+    path: PathBuf,
+    file: Option<(u64, u64)>,
+}
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        // Another server may have taken the place.
+        if self.file.is_some() && self.file == file_at(&self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// A private socket in a private directory. One that nobody listens on any more is replaced.
@@ -148,9 +156,22 @@ pub(super) fn bind_unix(path: &Path) -> Outcome<Listener> {
             "name a place in a directory that only you can write to, such as $XDG_RUNTIME_DIR/segno.sock",
         )
     })?;
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
-        std::fs::remove_file(path).map_err(failed)?;
+    if let Ok(meta) = std::fs::symlink_metadata(path) {
+        let taken = |what: &str| {
+            CommandError::failure("socket_taken", format!("cannot listen on {}: {what}", path.display()))
+                .hint("segno serve --unix PATH   with another path")
+        };
+        if !meta.file_type().is_socket() {
+            return Err(taken("there is a file that is no socket"));
+        }
+        match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => return Err(taken("somebody listens there already")),
+            // Whoever listened there has gone. Anything else does not say so.
+            Err(why) if why.kind() == std::io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path).map_err(failed)?;
+            }
+            Err(why) => return Err(failed(why)),
+        }
     }
     // The socket is born inside of a directory that nobody else may enter, and moved when it is private.
     let nest = tempfile::Builder::new().prefix(".segno-").tempdir_in(directory).map_err(failed)?;
@@ -158,7 +179,8 @@ pub(super) fn bind_unix(path: &Path) -> Outcome<Listener> {
     let listener = UnixListener::bind(&draft).map_err(failed)?;
     std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
     std::fs::hard_link(&draft, path).map_err(failed)?;
-    Ok(Listener::Unix { listener, _file: Bound(path.to_owned()) })
+    let file = Bound { path: path.to_owned(), file: file_at(path) };
+    Ok(Listener::Unix { listener, _file: file })
 }
 
 /// Takes connections until the task is dropped.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::Extension;
-use axum::extract::Query;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::Event as Told;
@@ -22,6 +21,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::app::App;
+use super::asked;
+use super::asked::Asked;
 use super::check::Who;
 use super::listen::Peer;
 use super::pages;
@@ -42,9 +43,10 @@ const TOGETHER: Duration = Duration::from_millis(60);
 
 /// Where to begin.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct From {
     /// After this event.
+    #[serde(deserialize_with = "asked::number")]
     after: Option<u64>,
 }
 
@@ -89,7 +91,7 @@ pub(super) async fn all(
 pub(super) async fn session(
     State(app): State<Arc<App>>,
     Id(session): Id,
-    Query(from): Query<From>,
+    Asked(from): Asked<From>,
     Extension(who): Extension<Who>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
@@ -147,6 +149,16 @@ async fn follow(
             tokio::time::sleep(TOGETHER).await;
             changes.borrow_and_update();
             let Some((newest, driver)) = app.mark(session) else { return };
+            // What there was is not there any more: the store is another one, or an earlier one of the same.
+            if newest < after {
+                let now = app.work(move |_, engine| Ok(engine.load(session)?.state.seq)).await;
+                // The look may have been before what was told last.
+                head = now.unwrap_or(0);
+                if head >= after {
+                    continue;
+                }
+                break;
+            }
             // A driver that comes or goes is no event.
             if newest > after || seen.is_none_or(|seen| seen.1 != driver) {
                 head = newest.max(after);

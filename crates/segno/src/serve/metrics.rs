@@ -22,11 +22,13 @@ use segno_engine::metrics::Collector;
 use segno_engine::metrics::Kind;
 use segno_engine::metrics::Number;
 use segno_engine::metrics::SUM;
+use segno_engine::post::NotTaken;
 use segno_engine::post::post_json;
 use segno_files::Access;
 use segno_files::Links;
 use serde::Deserialize;
 use serde::Serialize;
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::app::App;
 use super::app::is_no_store;
@@ -51,6 +53,8 @@ pub(super) struct Metrics {
     /// Where it stands what was told last.
     file: PathBuf,
     environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    /// To whoever has started the server.
+    tell: UnboundedSender<String>,
     state: Mutex<Collected>,
 }
 
@@ -63,6 +67,8 @@ struct Collected {
     /// Those that have been told of, so that none is told of twice.
     traced: BTreeSet<String>,
     pending: BTreeSet<SessionId>,
+    /// Why what was sent was not taken, since all was well.
+    troubles: BTreeSet<String>,
     /// What stands in the file.
     written: Vec<u8>,
 }
@@ -83,10 +89,11 @@ impl Metrics {
         every: Duration,
         file: PathBuf,
         environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+        tell: UnboundedSender<String>,
     ) -> Self {
         let endpoint = endpoint.trim().trim_end_matches('/');
         let sent = (!endpoint.is_empty()).then(|| (endpoint.to_owned(), every));
-        Self { served, sent, file, environment, state: Mutex::default() }
+        Self { served, sent, file, environment, tell, state: Mutex::default() }
     }
 
     /// Whether anybody wants numbers.
@@ -156,17 +163,27 @@ impl Metrics {
         let post = |part: &str, body: String| {
             post_json(&format!("{endpoint}/v1/{part}"), None, &body, &self.environment)
         };
-        let mut sent = post("metrics", otlp::metrics(&about, &numbers));
+        // Who takes no numbers may take traces, and one that is not wanted is not why others are not told of.
+        let mut refused = None;
+        let mut take = |sent: Result<(), NotTaken>| match sent {
+            Err(why @ NotTaken::Refused(_)) => {
+                refused = Some(why);
+                Ok(())
+            }
+            other => other,
+        };
+        let mut sent = take(post("metrics", otlp::metrics(&about, &numbers)));
         for run in &runs {
             let is_known = self.state().traced.contains(&run.run.run);
             if sent.is_ok() && !is_known {
-                sent = post("traces", otlp::traces(&about, run));
+                sent = take(post("traces", otlp::traces(&about, run)));
                 if sent.is_ok() {
                     self.state().traced.insert(run.run.run.clone());
                 }
             }
         }
         let mut state = self.state();
+        let why = sent.as_ref().err().or(refused.as_ref()).map(ToString::to_string);
         match sent {
             // What is recorded late of a run that ended a little earlier is told of too.
             Ok(()) if state.traced.len() < TRACED => state.since = Some(from.max(now.plus_seconds(-SETTLED))),
@@ -174,11 +191,22 @@ impl Metrics {
                 state.traced.clear();
                 state.since = Some(now);
             }
-            Err(why) => {
-                tracing::warn!(%why, endpoint, "numbers could not be sent");
-                state.pending.extend(sessions);
-            }
+            Err(_) => state.pending.extend(sessions),
         }
+        let words = match why {
+            // Each trouble is told of once, until all is well again.
+            Some(why) if state.troubles.insert(why.clone()) => {
+                format!("numbers and traces do not arrive at {endpoint}: {why}")
+            }
+            None if !state.troubles.is_empty() => {
+                state.troubles.clear();
+                format!("numbers and traces arrive at {endpoint} again")
+            }
+            Some(_) | None => return Ok(()),
+        };
+        tracing::warn!(words);
+        // Nobody may be there who reads it.
+        let _ = self.tell.send(words);
         Ok(())
     }
 }

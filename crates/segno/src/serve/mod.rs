@@ -6,6 +6,7 @@
 mod actions;
 mod api;
 mod app;
+mod asked;
 mod assets;
 mod chart;
 mod check;
@@ -17,6 +18,7 @@ mod metrics;
 mod otlp;
 mod pages;
 pub(crate) mod picture;
+mod places;
 mod problem;
 mod rate;
 mod routes;

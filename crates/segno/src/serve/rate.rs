@@ -24,11 +24,6 @@ impl Rate {
         self.take_at(Instant::now())
     }
 
-    /// Whether there is one.
-    pub(super) fn has(&self) -> bool {
-        self.fill(Instant::now()) >= 1.0
-    }
-
     fn fill(&self, now: Instant) -> f64 {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let since = now.saturating_duration_since(left.1).as_secs_f64();

@@ -47,25 +47,42 @@ pub(super) struct Route {
     summary: &'static str,
     /// What may be asked: name, type, what it is.
     pub(super) takes: &'static [(&'static str, &'static str, &'static str)],
+    /// What comes back.
+    gives: Gives,
     handler: MethodRouter<Arc<App>>,
+}
+
+/// What an answer is.
+#[derive(Clone, Copy)]
+enum Gives {
+    /// A document with these members: name and type. One with a `?` may be null.
+    Members(&'static [(&'static str, &'static str)]),
+    /// What the command of that name prints with `--json`.
+    Command(&'static str),
+    /// That, or without a mark what would be done.
+    Shown(&'static str),
+    /// Events, without end.
+    Events,
 }
 
 fn reads(
     path: &'static str,
     summary: &'static str,
     takes: &'static [(&'static str, &'static str, &'static str)],
+    gives: Gives,
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
-    Route { path, acts: false, summary, takes, handler }
+    Route { path, acts: false, summary, takes, gives, handler }
 }
 
 fn acts(
     path: &'static str,
     summary: &'static str,
     takes: &'static [(&'static str, &'static str, &'static str)],
+    gives: Gives,
     handler: MethodRouter<Arc<App>>,
 ) -> Route {
-    Route { path, acts: true, summary, takes, handler }
+    Route { path, acts: true, summary, takes, gives, handler }
 }
 
 /// A page of a long list.
@@ -88,9 +105,33 @@ pub(super) fn interface() -> Vec<Route> {
                 ("skip", "integer", "Leave out so many"),
                 LIMIT,
             ],
+            Gives::Members(&[
+                ("version", "integer"),
+                ("sessions", "array"),
+                ("total", "integer"),
+                ("groups", "object"),
+                ("change", "integer"),
+            ]),
             get(api::sessions),
         ),
-        reads("/api/v1/sessions/{session}", "Where a session stands", &[], get(api::session)),
+        reads(
+            "/api/v1/sessions/{session}",
+            "Where a session stands",
+            &[],
+            Gives::Members(&[
+                ("version", "integer"),
+                ("session", "object"),
+                ("driven", "boolean"),
+                ("need", "string?"),
+                ("questions", "array"),
+                ("loop", "object?"),
+                ("limits", "array"),
+                ("in_doubt", "object"),
+                ("open_calls", "object"),
+                ("notices", "array"),
+            ]),
+            get(api::session),
+        ),
         reads(
             "/api/v1/sessions/{session}/timeline",
             "What happened, in pages",
@@ -99,6 +140,14 @@ pub(super) fn interface() -> Vec<Route> {
                 ("before", "integer", "Before this event; the newest if neither is given"),
                 LIMIT,
             ],
+            Gives::Members(&[
+                ("version", "integer"),
+                ("session_id", "string"),
+                ("moments", "array"),
+                ("after", "integer"),
+                ("until", "integer"),
+                ("head", "integer"),
+            ]),
             get(api::timeline),
         ),
         reads(
@@ -109,15 +158,35 @@ pub(super) fn interface() -> Vec<Route> {
                 ("after_key", "string", "… with this key"),
                 LIMIT,
             ],
+            Gives::Members(&[("version", "integer"), ("calls", "array"), ("total", "integer")]),
             get(api::calls),
         ),
-        reads("/api/v1/sessions/{session}/checkpoints", "The checkpoints", &[], get(api::checkpoints)),
-        reads("/api/v1/sessions/{session}/decisions", "The decisions", &[], get(api::decisions)),
-        reads("/api/v1/sessions/{session}/course", "Money and tokens over time", &[], get(api::course)),
+        reads(
+            "/api/v1/sessions/{session}/checkpoints",
+            "The checkpoints",
+            &[],
+            Gives::Members(&[("checkpoints", "array")]),
+            get(api::checkpoints),
+        ),
+        reads(
+            "/api/v1/sessions/{session}/decisions",
+            "The decisions",
+            &[],
+            Gives::Members(&[("decisions", "array"), ("total", "integer")]),
+            get(api::decisions),
+        ),
+        reads(
+            "/api/v1/sessions/{session}/course",
+            "Money and tokens over time",
+            &[],
+            Gives::Members(&[("points", "array"), ("until", "integer")]),
+            get(api::course),
+        ),
         reads(
             "/api/v1/sessions/{session}/brief",
             "What an agent would be told that goes on",
             &[],
+            Gives::Command("segno resume --show-brief"),
             get(api::brief),
         ),
         reads(
@@ -127,25 +196,40 @@ pub(super) fn interface() -> Vec<Route> {
                 ("since", "string", "The earlier checkpoint"),
                 ("until", "string", "The later one; now if none is given"),
             ],
+            Gives::Command("segno diff"),
             get(api::diff),
         ),
         reads(
             "/api/v1/sessions/{session}/events",
             "What happens in a session, as server-sent events; resumed by Last-Event-ID, the number of an event",
             &[("after", "integer", "After this event")],
+            Gives::Events,
             get(live::session),
         ),
         reads(
             "/api/v1/events",
             "That something changed in some session, as server-sent events",
             &[],
+            Gives::Events,
             get(live::all),
         ),
-        reads("/api/v1/questions", "What waits for an answer", &[], get(api::questions)),
+        reads(
+            "/api/v1/questions",
+            "What waits for an answer",
+            &[],
+            Gives::Members(&[("questions", "array")]),
+            get(api::questions),
+        ),
         reads(
             "/api/v1/search",
             "Find words in everything that was recorded",
             &[("q", "string", "What to look for, as for segno search"), LIMIT],
+            Gives::Members(&[
+                ("hits", "array"),
+                ("some_words", "boolean"),
+                ("not_indexed", "integer"),
+                ("texts", "integer"),
+            ]),
             get(api::search),
         ),
         reads(
@@ -156,6 +240,13 @@ pub(super) fn interface() -> Vec<Route> {
                 ("project", "string", "Of this project"),
                 ("days", "integer", "Of sessions that changed in so many days"),
             ],
+            Gives::Members(&[
+                ("by", "string"),
+                ("lines", "array"),
+                ("total", "object"),
+                ("sessions", "integer"),
+                ("prices_as_of", "string?"),
+            ]),
             get(api::costs),
         ),
         reads(
@@ -165,22 +256,46 @@ pub(super) fn interface() -> Vec<Route> {
                 ("project", "string", "Of this project"),
                 ("days", "integer", "Only what happened in so many days"),
             ],
+            Gives::Command("segno insights"),
             get(api::insights),
         ),
-        reads("/api/v1/openapi.json", "This document", &[], get(api::openapi)),
+        reads(
+            "/api/v1/openapi.json",
+            "This document",
+            &[],
+            Gives::Members(&[
+                ("openapi", "string"),
+                ("info", "object"),
+                ("security", "array"),
+                ("paths", "object"),
+                ("components", "object"),
+            ]),
+            get(api::openapi),
+        ),
         acts(
             "/api/v1/sessions/{session}/pause",
             "Pause it; an agent that runs stops first",
             &[("reason", "string", "Why")],
+            Gives::Command("segno pause"),
             post(actions::pause),
         ),
         acts(
             "/api/v1/sessions/{session}/resume",
             "Go on: with its agent in the background, or make it active again if it has none",
-            &[("from", "string", "checkpoint, live or fresh")],
+            &[
+                ("from", "string", "checkpoint, live or fresh; has to be said when calls are in doubt"),
+                ("mark", "string", "For checkpoint: the mark of what was shown"),
+            ],
+            Gives::Shown("segno resume"),
             post(actions::resume),
         ),
-        acts("/api/v1/sessions/{session}/stop", "Stop the agent politely", &[], post(actions::stop)),
+        acts(
+            "/api/v1/sessions/{session}/stop",
+            "Stop the agent politely",
+            &[],
+            Gives::Command("segno stop"),
+            post(actions::stop),
+        ),
         acts(
             "/api/v1/sessions/{session}/extend",
             "Allow more: tokens or dollars",
@@ -188,42 +303,53 @@ pub(super) fn interface() -> Vec<Route> {
                 ("tokens", "string", "So many more, like 50k"),
                 ("dollars", "string", "So much more, like 2.50"),
             ],
+            Gives::Command("segno budget"),
             post(actions::extend),
         ),
         acts(
             "/api/v1/sessions/{session}/reset-breaker",
             "Close the breaker",
             &[("because", "string", "Why")],
+            Gives::Command("segno breaker reset"),
             post(actions::reset_breaker),
         ),
         acts(
             "/api/v1/sessions/{session}/note",
             "Add a note",
             &[("text", "string!", "The note")],
+            Gives::Command("segno note"),
             post(actions::note),
         ),
         acts(
             "/api/v1/sessions/{session}/checkpoint",
             "Make a checkpoint",
             &[("name", "string", "Its name")],
+            Gives::Command("segno checkpoint create"),
             post(actions::checkpoint),
         ),
         acts(
             "/api/v1/sessions/{session}/undo",
             "Undo what the last turn did to the files: without a mark what would be done, with that mark do it",
             &[("mark", "string", "The mark of what was shown")],
+            Gives::Shown("segno undo"),
             post(actions::undo),
         ),
         acts(
             "/api/v1/sessions/{session}/restore",
             "Put files back to a checkpoint: without a mark what would be done, with that mark do it",
             &[("checkpoint", "string!", "Which"), ("mark", "string", "The mark of what was shown")],
+            Gives::Shown("segno checkpoint restore"),
             post(actions::restore),
         ),
         acts(
             "/api/v1/sessions/{session}/answer",
             "Answer a question",
-            &[("question", "string!", "Its whole name"), ("answer", "string!", "yes, no, or words")],
+            &[
+                ("question", "string!", "Its whole name"),
+                ("answer", "string!", "yes, no, or words"),
+                ("mark", "string", "For going on from a checkpoint: the mark of what was shown"),
+            ],
+            Gives::Shown("segno answer"),
             post(actions::answer),
         ),
     ]
@@ -264,6 +390,57 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
+/// A name that programs can be made from: what is done, and with what.
+fn operation_id(route: &Route) -> String {
+    let mut id = if route.acts { "do" } else { "get" }.to_owned();
+    let parts = route.path.trim_start_matches("/api/v1/").split(['/', '-', '.']);
+    for part in parts.map(|part| if part == "{session}" { "session" } else { part }) {
+        let (first, rest) = part.split_at(1);
+        id.push_str(&first.to_uppercase());
+        id.push_str(rest);
+    }
+    id
+}
+
+/// What comes back when it could be done.
+fn answer(gives: Gives) -> Value {
+    let json = |description: String, schema: Value| json!({ "description": description, "content": { "application/json": { "schema": schema } } });
+    match gives {
+        Gives::Members(members) => {
+            let schema = |kind: &str| match kind.strip_suffix('?') {
+                Some(kind) => json!({ "type": [kind, "null"] }),
+                None => json!({ "type": kind }),
+            };
+            let properties: serde_json::Map<String, Value> =
+                members.iter().map(|(name, kind)| ((*name).to_owned(), schema(kind))).collect();
+            let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+            json(
+                "Done".to_owned(),
+                json!({ "type": "object", "properties": properties, "required": required }),
+            )
+        }
+        Gives::Command(command) => {
+            json(format!("What `{command} --json` prints"), json!({ "type": "object" }))
+        }
+        Gives::Shown(command) => {
+            let shown = json!({
+                "type": "object",
+                "properties": {
+                    "plan": { "type": "object" }, "mark": { "type": "string" }, "question": { "type": "string" },
+                },
+            });
+            json(
+                format!("What `{command} --json` prints; or what would be done to files, with its mark"),
+                shown,
+            )
+        }
+        Gives::Events => json!({
+            "description": "Events until one side goes away",
+            "content": { "text/event-stream": { "schema": { "type": "string" } } },
+        }),
+    }
+}
+
 /// The interface as an OpenAPI document.
 pub(super) fn openapi() -> Value {
     let mut paths = serde_json::Map::new();
@@ -277,9 +454,10 @@ pub(super) fn openapi() -> Value {
         }
         let schema = |kind: &str| json!({ "type": kind.trim_end_matches('!') });
         let mut operation = json!({
+            "operationId": operation_id(&route),
             "summary": route.summary,
             "responses": {
-                "200": { "description": "Done" },
+                "200": answer(route.gives),
                 "default": {
                     "description": "It cannot be done",
                     "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Problem" } } },

@@ -1,11 +1,15 @@
 //! One session as its pages show it: where it stands, what it needs, and what belongs to it.
 
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
 use segno_engine::Engine;
 use segno_engine::board::Course;
 use segno_engine::core::List;
 use segno_engine::core::SessionId;
 use segno_engine::core::State;
 use segno_engine::core::Status;
+use segno_engine::core::looping::BreakerState;
 use segno_engine::core::looping::LoopStatus;
 use segno_engine::core::looping::loop_status;
 use segno_engine::core::rows::DecisionRow;
@@ -56,12 +60,14 @@ pub(super) struct QuestionView {
     pub(super) input: String,
     pub(super) until: String,
     pub(super) answers: Vec<String>,
+    /// What each of them does, where the words do not say it.
+    pub(super) means: Vec<(String, String)>,
     /// Whether words of one's own are an answer too.
     pub(super) words: bool,
 }
 
 impl QuestionView {
-    pub(super) fn of(waiting: &Waiting, times: &Times) -> Self {
+    pub(super) fn of(engine: &Engine, waiting: &Waiting, times: &Times) -> Self {
         let asked = match &waiting.input {
             // All of it stands below.
             Some(_) => waiting.text.split_once('?').map_or(waiting.text.as_str(), |(asked, _)| asked),
@@ -81,9 +87,33 @@ impl QuestionView {
             input: crate::output::sanitize::block(&input.unwrap_or_default()).into_owned(),
             until: waiting.until.map(|until| times.clock(until)).unwrap_or_default(),
             answers: waiting.answers.iter().filter(|word| *word != "TEXT").cloned().collect(),
-            words: waiting.kind != WaitingKind::Resume,
+            means: if waiting.kind == WaitingKind::Resume { ways(engine, waiting) } else { Vec::new() },
+            words: waiting.answers.iter().any(|word| word == "TEXT"),
         }
     }
+
+    /// Whether it asks how to go on.
+    pub(super) fn is_about_going_on(&self) -> bool {
+        !self.means.is_empty()
+    }
+}
+
+/// The ways to go on, with what each of them loses.
+fn ways(engine: &Engine, waiting: &Waiting) -> Vec<(String, String)> {
+    let report = engine.load(waiting.session_id).and_then(|loaded| engine.recovery_report(&loaded.state));
+    let offered = report.ok().flatten().map(|report| report.recovery_options).unwrap_or_default();
+    let means = |word: &String| {
+        let option = offered.iter().find(|option| option.recovery.as_str() == word)?;
+        let best = if option.recommended { " (recommended)" } else { "" };
+        Some((word.clone(), format!("{}: {}{best}", one_line(&option.text), option.loses)))
+    };
+    waiting.answers.iter().filter_map(means).collect()
+}
+
+/// Whether a breaker keeps a session from going on.
+pub(super) fn has_open_breaker(state: &State) -> bool {
+    state.looping.as_ref().is_some_and(|it| it.breaker.state == BreakerState::Open)
+        || (state.status == Status::Halted && state.breaker_holds())
 }
 
 /// One phase.
@@ -136,8 +166,8 @@ pub(super) fn stand(engine: &Engine, session: SessionId, times: &Times) -> Resul
     let driven = lease.is_some();
     let (status, class) = status_words(state.status, state.reason.as_ref(), driven);
     let looping = loop_status(&state, engine.now());
-    let questions = match engine.waiting_of(session) {
-        Ok(waiting) => waiting.iter().map(|waiting| QuestionView::of(waiting, times)).collect(),
+    let questions: Vec<QuestionView> = match engine.waiting_of(session) {
+        Ok(waiting) => waiting.iter().map(|waiting| QuestionView::of(engine, waiting, times)).collect(),
         Err(why) => {
             notices.push(format!("what waits for an answer cannot be read: {why}"));
             Vec::new()
@@ -160,15 +190,16 @@ pub(super) fn stand(engine: &Engine, session: SessionId, times: &Times) -> Resul
         facts: facts(&state, looping.as_ref(), lease.as_ref().map(|lease| lease.holder.pid), times),
         meters: meters(&state, times),
         phases: phases(&state, looping.as_ref()),
+        can_resume: matches!(state.status, Status::Paused | Status::Interrupted | Status::Halted)
+            && !driven
+            && !questions.iter().any(QuestionView::is_about_going_on),
         questions,
         notices: notices.iter().map(|notice| one_line(notice)).collect(),
         doubts: doubts.collect(),
         open: state.status.is_open(),
         running: driven,
         can_pause: state.status == Status::Active,
-        can_resume: matches!(state.status, Status::Paused | Status::Interrupted | Status::Halted) && !driven,
-        breaker_open: looping.as_ref().is_some_and(|it| it.breaker.state.as_str() == "OPEN")
-            || (state.status == Status::Halted && state.breaker_holds()),
+        breaker_open: has_open_breaker(&state),
         is_loop: looping.is_some(),
     };
     Ok(Stand { state, looping, head })
@@ -490,11 +521,7 @@ pub(super) fn checkpoints(
 ) -> (Vec<CheckpointView>, Option<Chart>) {
     let skip = all.len().saturating_sub(MOST);
     let one = |it: &Checkpoint| {
-        let why = serde_json::from_value(serde_json::Value::String(it.reason.clone()));
-        let why = why.map_or_else(
-            |_| one_line(&it.reason),
-            |why| crate::output::event_words::checkpoint_reason(why).to_owned(),
-        );
+        let why = crate::output::event_words::recorded_reason(&it.reason);
         let usable = it.valid && it.ready && it.snapshot.is_some();
         CheckpointView {
             id: one_line(&it.id),
@@ -535,6 +562,8 @@ pub(super) fn checkpoints(
 pub(super) struct DecisionView {
     pub(super) number: u64,
     pub(super) depth: usize,
+    /// What it follows, where that does not stand just above it.
+    pub(super) after: Option<u64>,
     pub(super) branch: String,
     pub(super) question: String,
     pub(super) choice: String,
@@ -553,26 +582,30 @@ pub(super) fn decisions(
     let page = segno_engine::Page::first(MOST);
     let rows: Vec<DecisionRow> =
         engine.page(session, List::Decisions, &page)?.items.iter().map(segno_engine::Item::row).collect();
-    let mut children: std::collections::BTreeMap<Option<u64>, Vec<&DecisionRow>> =
-        std::collections::BTreeMap::new();
+    let known: BTreeSet<u64> = rows.iter().map(|row| row.decision).collect();
+    // A parent comes before its children; anything else would be a ring.
+    let parent_of =
+        |row: &DecisionRow| row.parent.filter(|parent| *parent < row.decision && known.contains(parent));
+    let mut children: BTreeMap<Option<u64>, Vec<&DecisionRow>> = BTreeMap::new();
     for row in &rows {
-        // A parent comes before its children; anything else would be a ring.
-        let parent = row
-            .parent
-            .filter(|parent| *parent < row.decision && rows.iter().any(|it| it.decision == *parent));
-        children.entry(parent).or_default().push(row);
+        children.entry(parent_of(row)).or_default().push(row);
     }
-    let mut views = Vec::new();
+    let is_branch = |row: &DecisionRow| {
+        parent_of(row).is_some_and(|parent| children.get(&Some(parent)).is_some_and(|all| all.len() > 1))
+    };
+    let mut views: Vec<DecisionView> = Vec::new();
     let mut open: Vec<(&DecisionRow, usize)> =
         children.get(&None).into_iter().flatten().rev().map(|row| (*row, 0)).collect();
     while let Some((row, depth)) = open.pop() {
         let text = |text: &Option<segno_engine::core::Text>| {
             text.as_ref().map(|text| brief_line(text.excerpt(), 600)).unwrap_or_default()
         };
+        let before = views.last().map(|view| view.number);
         views.push(DecisionView {
             number: row.decision,
             // A line of thought without another beside it is no deeper.
             depth,
+            after: parent_of(row).filter(|parent| before != Some(*parent)),
             branch: one_line(&row.branch),
             question: text(&row.question),
             choice: text(&row.choice),
@@ -582,7 +615,7 @@ pub(super) fn decisions(
             phase: row.phase.as_deref().map(one_line).unwrap_or_default(),
         });
         let below = children.get(&Some(row.decision)).map_or(&[][..], Vec::as_slice);
-        let deeper = if below.len() > 1 { depth + 1 } else { depth };
+        let deeper = if below.len() > 1 || is_branch(row) { depth + 1 } else { depth };
         open.extend(below.iter().rev().map(|row| (*row, deeper.min(8))));
     }
     Ok(views)

@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
+use segno_engine::run::ancestry::is_below;
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::SIGINT;
@@ -22,10 +24,14 @@ use super::app::refused;
 use super::keys::Keys;
 use super::listen;
 use super::listen::Listener;
+use super::places::Place;
 use super::routes;
+use crate::command_context::CommandContext;
+use crate::commands::serve::Scope;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::error::Outcome;
+use crate::exit::ExitCode;
 use crate::perform::Surroundings;
 
 /// How the page is to be served.
@@ -47,8 +53,8 @@ pub(crate) struct Wish {
     pub(crate) metrics: bool,
     /// Only make a link to the page that is served already.
     pub(crate) link: bool,
-    /// Only print the token for programs.
-    pub(crate) token: bool,
+    /// Only print a token for programs.
+    pub(crate) token: Option<Scope>,
     /// Only make a new key: everybody has to sign in anew.
     pub(crate) sign_out: bool,
 }
@@ -63,21 +69,27 @@ pub(crate) fn openapi() -> serde_json::Value {
 /// # Errors
 /// If there is no way to serve.
 pub(crate) fn serve(context: &Context, wish: &Wish) -> Outcome {
-    let keys = Keys::open(&context.paths.state)?;
+    refuse_agents(context)?;
     let printer = &context.printer;
     if wish.sign_out {
-        keys.renew()?;
+        Keys::renew(&context.paths.state)?;
         printer.talk("every browser and every token is signed out");
         return Ok(());
     }
-    if wish.token {
-        return printer.data(keys.token());
+    let keys = Keys::open(&context.paths.state)?;
+    if let Some(scope) = wish.token {
+        return printer.data(keys.token(scope));
     }
     if wish.link {
-        let address = keys.address().ok_or_else(|| {
-            CommandError::failure("not_served", "the page is not served, and never was").hint("segno serve")
+        let mut places = keys.places().living().into_iter();
+        let place = places.next().ok_or_else(|| {
+            CommandError::failure("not_served", "the page is not served now").hint("segno serve")
         })?;
-        return printer.data(format!("{address}/in/{}", keys.make_link()?));
+        printer.data(format!("{}/in/{}", place.address, keys.make_link(place.mode())?))?;
+        for other in places {
+            printer.talk(format!("it is served at {} too; this link is for the newest", other.address));
+        }
+        return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -90,11 +102,28 @@ pub(crate) fn serve(context: &Context, wish: &Wish) -> Outcome {
     served
 }
 
+/// Whoever has a link, a token or a server of their own can answer in the name of a person.
+fn refuse_agents(context: &Context) -> Outcome {
+    let below = match CommandContext::open_to_look_if_any(context)? {
+        Some(ctx) => ctx.engine.is_below_an_agent()?,
+        None => is_below(&[]),
+    };
+    if below {
+        let why = "an agent cannot serve the page, on which a person decides: this was started by one whose session is \
+                   recorded here";
+        return Err(CommandError::new(ExitCode::Refused, "refused_below_run", why)
+            .hint("type it in a terminal of your own"));
+    }
+    Ok(())
+}
+
 async fn begin(context: &Context, keys: Keys, wish: &Wish) -> Outcome {
     let (listener, guard, address, own) = bind(wish).await?;
-    keys.remember_address(&address)?;
-    let link = format!("{address}/in/{}", keys.make_link()?);
-    let app = Arc::new(App::new(Surroundings::from(context), keys, guard, wish.metrics)?);
+    let place = Place { address: address.clone(), read_only: wish.read_only };
+    let _kept = keys.places().keep(&place)?;
+    let link = format!("{address}/in/{}", keys.make_link(place.mode())?);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let app = Arc::new(App::new(Surroundings::from(context), keys, guard, wish.metrics, tell)?);
     say(context, wish, (&address, own), &link)?;
     let watching = Arc::clone(&app);
     std::thread::spawn(move || watching.watch());
@@ -102,12 +131,16 @@ async fn begin(context: &Context, keys: Keys, wish: &Wish) -> Outcome {
         let counting = Arc::clone(&app);
         std::thread::spawn(move || counting.count());
     }
-    let ended = end_at_signals()?;
-    tokio::select! {
-        () = listen::accept(listener, routes::router(app)) => Ok(()),
-        _ = ended => {
-            context.printer.talk("ended");
-            Ok(())
+    let mut ended = end_at_signals()?;
+    let mut serving = std::pin::pin!(listen::accept(listener, routes::router(app)));
+    loop {
+        tokio::select! {
+            () = &mut serving => return Ok(()),
+            _ = &mut ended => {
+                context.printer.talk("ended");
+                return Ok(());
+            }
+            Some(words) = told.recv() => context.printer.warn(words),
         }
     }
 }
@@ -141,6 +174,10 @@ fn say(context: &Context, wish: &Wish, (address, own): (&str, Option<SocketAddr>
 
 /// What listens, who may ask, the address for browsers, and the one of the socket.
 async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String, Option<SocketAddr>)> {
+    if let Some(host) = wish.hosts.iter().find(|host| !is_host(host)) {
+        return Err(refused(format!("{host:?} is no name by which a browser reaches a server"))
+            .hint("segno serve --host NAME   or NAME:PORT, such as box.example:8443"));
+    }
     let mut hosts: Vec<String> = wish.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
     let guard = |hosts: Vec<String>, scheme: &'static str, port: u16| Guard {
         hosts,
@@ -164,6 +201,15 @@ async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String, Option<SocketAdd
             "segno serve --listen ADDR:PORT --cert FILE --cert-key FILE   (or: ssh -L 7346:127.0.0.1:7346 HOST)",
         ));
     }
+    if wanted.ip().is_unspecified() && hosts.is_empty() {
+        return Err(refused(format!(
+            "browsers cannot go to {}: say by which name they reach it",
+            wanted.ip()
+        ))
+        .hint(format!(
+            "segno serve --listen {wanted} --host NAME:PORT …   with the name in the certificate"
+        )));
+    }
     let listener = TcpListener::bind(wanted).await.map_err(|why| {
         let taken = why.kind() == std::io::ErrorKind::AddrInUse;
         let error = CommandError::io(format!("cannot listen on {wanted}"), why);
@@ -182,6 +228,18 @@ async fn bind(wish: &Wish) -> Outcome<(Listener, Guard, String, Option<SocketAdd
         format!("{scheme}://{name}"),
         Some(own),
     ))
+}
+
+/// Whether this is a name, or an address, with or without a port.
+fn is_host(text: &str) -> bool {
+    text.parse::<axum::http::uri::Authority>().is_ok_and(|it| {
+        let name = it.host().trim_start_matches('[').trim_end_matches(']');
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+        !text.contains('@')
+            && !text.ends_with(':')
+            && !name.is_empty()
+            && (plain || name.parse::<std::net::Ipv6Addr>().is_ok())
+    })
 }
 
 /// How browsers may name what is bound to this address.
@@ -208,6 +266,16 @@ fn tls((certificate, key): &(PathBuf, PathBuf)) -> Outcome<TlsAcceptor> {
     let chain: Result<Vec<CertificateDer<'static>>, _> =
         CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
     let chain = chain.map_err(|why| bad(certificate, &why))?;
+    if chain.is_empty() {
+        return Err(bad(certificate, &"there is no certificate in it")
+            .hint("a PEM file: -----BEGIN CERTIFICATE-----"));
+    }
+    let mode = std::fs::metadata(key).map_err(|why| bad(key, &why))?.mode();
+    // A group may read it, as some systems do for their servers.
+    if mode & 0o027 != 0 {
+        let why = format!("others can read or change it (its mode is {:03o})", mode & 0o777);
+        return Err(bad(key, &why).hint(format!("chmod 600 {}", key.display())));
+    }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|why| bad(key, &why))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::common::TestEnv;
 use crate::server::Answer;
 use crate::server::Server;
+use crate::server::certificate;
 use crate::server::printed;
 
 /// Headers and the body of a request, and the status that answers it.
@@ -74,20 +75,14 @@ fn without_a_cookie_or_a_token_nothing_is_told() {
             assert!(!answer.body.contains("hidden"), "{path}");
         }
     }
+    // Whoever guessed all the time has used up nobody's patience but their own.
     let right = format!("Bearer {token}");
-    let mut right =
+    let right =
         server.ask("GET", "/api/v1/sessions", &[("Host", &server.host), ("Authorization", &right)], "");
-    while right.status == 429 {
-        // Whoever guessed all the time has used up the patience of the server: it comes back.
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        let bearer = format!("Bearer {token}");
-        right =
-            server.ask("GET", "/api/v1/sessions", &[("Host", &server.host), ("Authorization", &bearer)], "");
-        if right.status == 401 {
-            right.status = 429;
-        }
-    }
     assert_eq!(right.json()["total"], 1);
+    let fresh = printed(&env, &["serve", "--link"]);
+    let path = fresh.split_once(&server.host).unwrap().1;
+    assert_eq!(server.ask("GET", path, &[("Host", &server.host)], "").status, 303);
 }
 
 #[test]
@@ -98,6 +93,11 @@ fn a_link_works_once_and_leaves_no_trace_in_addresses() {
     let path = server.link.split_once(&server.host).unwrap().1;
     let again = server.ask("GET", path, &[("Host", &server.host)], "");
     assert_eq!((again.status, again.code().as_str(), again.header("set-cookie")), (401, "bad_link", None));
+    // Programs look at links before people do: a look uses none up.
+    let looked = printed(&env, &["serve", "--link"]);
+    let path = looked.split_once(&server.host).unwrap().1;
+    assert_eq!(server.ask("HEAD", path, &[("Host", &server.host)], "").status, 405);
+    assert_eq!(server.ask("GET", path, &[("Host", &server.host)], "").status, 303);
     for odd in ["/in/", "/in/..%2f..%2fkey", "/in/%00", "/in/key"] {
         let answer = server.ask("GET", odd, &[("Host", &server.host)], "");
         assert!(matches!(answer.status, 401 | 404), "{odd} {answer:?}");
@@ -435,6 +435,135 @@ fn a_thousand_silent_clients_keep_nobody_out() {
     assert!(Answer::read(&rest).status != 200);
 }
 
+/// Cookie and link of a server that only shows do not act on another server of the same person.
+#[test]
+fn who_was_let_in_to_look_may_not_act_elsewhere() {
+    let env = TestEnv::new();
+    let id = env.start(&["work"]);
+    let acts = Server::start(&env, &[]);
+    let shows = Server::start(&env, &["--read-only"]);
+    let link = printed(&env, &["serve", "--link"]);
+    let code = link.split_once("/in/").unwrap().1;
+    assert_eq!(acts.ask("GET", &format!("/in/{code}"), &[("Host", &acts.host)], "").status, 401);
+    let cookie = shows.browser().cookie;
+    let value = cookie.split_once('=').unwrap().1;
+    let taken = format!("segno-{}={value}", acts.port());
+    assert_eq!(acts.ask("GET", "/", &[("Host", &acts.host), ("Cookie", &taken)], "").status, 401);
+    // Who may act may look.
+    let cookie = acts.browser().cookie;
+    let taken = format!("segno-{}={}", shows.port(), cookie.split_once('=').unwrap().1);
+    let path = format!("/s/{id}");
+    assert_eq!(shows.ask("GET", &path, &[("Host", &shows.host), ("Cookie", &taken)], "").status, 200);
+}
+
+/// A token for less does no more.
+#[test]
+fn tokens_do_only_what_they_are_for() {
+    let env = TestEnv::new();
+    let id = env.start(&["work"]);
+    let server = Server::start(&env, &["--metrics"]);
+    let note = format!("/api/v1/sessions/{id}/note");
+    for (scope, expected) in
+        [("all", [200, 200, 200]), ("read", [200, 200, 403]), ("metrics", [200, 403, 403])]
+    {
+        let bearer = format!("Bearer {}", printed(&env, &["serve", "--token", scope]));
+        let headers = [
+            ("Host", server.host.as_str()),
+            ("Authorization", &bearer),
+            ("Content-Type", "application/json"),
+        ];
+        let asked =
+            [("GET", "/metrics", ""), ("GET", "/api/v1/sessions", ""), ("POST", &note, "{\"text\":\"x\"}")];
+        let got = asked.map(|(method, path, body)| server.ask(method, path, &headers, body).status);
+        assert_eq!(got, expected, "{scope}");
+    }
+    assert_eq!(printed(&env, &["serve", "--token"]), printed(&env, &["serve", "--token", "all"]));
+}
+
+/// Who closes the connection at once cannot be looked up: nothing is done for them.
+#[test]
+fn whoever_does_not_wait_for_the_answer_does_nothing() {
+    let env = TestEnv::new();
+    let id = env.start(&["work", "--budget", "1000"]);
+    let server = Server::start(&env, &[]);
+    let browser = server.browser();
+    let token = printed(&env, &["serve", "--token"]);
+    let body = "{\"tokens\":\"50k\"}";
+    for _ in 0..20 {
+        let mut stream = server.connect();
+        let text = format!(
+            "POST /api/v1/sessions/{id}/extend HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            server.host,
+            body.len()
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        drop(stream);
+    }
+    for tokens in ["1", "1", "1"] {
+        let done = browser.act(&id, "extend", &json!({ "tokens": tokens }));
+        assert_eq!(done.status, 200, "{done:?}");
+    }
+    drop(server);
+    assert_eq!(env.json(&["show", &id])["session"]["token_budget"], 1_003);
+}
+
+/// An agent that no run of segno has started, but that keeps its session with a server of segno's, is one all the same.
+#[test]
+fn an_agent_that_keeps_its_own_session_does_not_act() {
+    let mut env = TestEnv::new();
+    env.set("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let id = env.start(&["work", "--budget", "1000"]);
+    let server = Server::start(&env, &[]);
+    let token = printed(&env, &["serve", "--token"]);
+    let script = r#"
+mkfifo pipe; exec 3<>pipe
+"$SEGNO" mcp < pipe > /dev/null 2>&1 &
+until tr '\0' ' ' < /proc/$!/cmdline | grep -q ' mcp'; do sleep 0.05; done
+for how in "--token" "--token metrics" "--link" "--sign-out" "--port 0"; do
+    "$SEGNO" serve $how > out 2> err; echo "$how: $? $(cat out)"
+done
+curl -s -H "authorization: Bearer $TOKEN" -H 'content-type: application/json' -d '{"tokens":"50k"}' "$URL"
+kill $!
+"#;
+    let url = format!("http://{}/api/v1/sessions/{id}/extend", server.host);
+    let agent = env
+        .command("bash")
+        .args(["-c", script])
+        .env("SEGNO", crate::common::SEGNO)
+        .env("TOKEN", &token)
+        .env("URL", &url)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&agent.stdout);
+    let (refused, answer) = said.split_at(said.find('{').unwrap_or(said.len()));
+    let expected: String = ["--token", "--token metrics", "--link", "--sign-out", "--port 0"]
+        .map(|how| format!("{how}: 5 \n"))
+        .concat();
+    assert_eq!(refused, expected, "{}", String::from_utf8_lossy(&agent.stderr));
+    assert!(answer.contains("an agent cannot act through the page"), "{answer}");
+    assert_eq!(env.json(&["show", &id])["session"]["token_budget"], 1_000);
+    // The same person, beside that agent, can.
+    let done = server.browser().act(&id, "extend", &json!({ "tokens": "1" }));
+    assert_eq!(done.status, 200, "{done:?}");
+}
+
+/// A link leads to a server that is there.
+#[test]
+fn links_are_for_servers_that_live() {
+    let env = TestEnv::new();
+    let refused = env.run(&["serve", "--link"]);
+    assert!(refused.stderr.contains("the page is not served now"), "{}", refused.stderr);
+    let first = Server::start(&env, &[]);
+    let second = Server::start(&env, &[]);
+    assert!(printed(&env, &["serve", "--link"]).contains(&second.host));
+    // It is killed: nothing of its own is tidied up.
+    drop(second);
+    assert!(printed(&env, &["serve", "--link"]).contains(&first.host));
+    drop(first);
+    assert_eq!(env.run(&["serve", "--link"]).code, 1);
+}
+
 #[test]
 fn an_agent_neither_starts_it_nor_acts_through_it() {
     let mut env = TestEnv::new();
@@ -481,4 +610,71 @@ fn elsewhere_it_is_served_with_tls_alone() {
     assert!(refused.stderr.contains("needs TLS"), "{}", refused.stderr);
     let missing = env.run(&["serve", "--listen", "0.0.0.0:0", "--cert", "no.pem", "--cert-key", "no.pem"]);
     assert_eq!(missing.code, 1, "{}", missing.stderr);
+    for host in ["evil com", "http://box.example", "box.example:", "a@b", "box.example/x", ""] {
+        let odd = env.run(&["serve", "--port", "0", "--host", host]);
+        assert_eq!(odd.code, 2, "{host} {}", odd.stderr);
+        assert!(odd.stderr.contains("is no name by which a browser reaches"), "{host} {}", odd.stderr);
+    }
+}
+
+/// A certificate that is none, and a key that others have, are refused in words.
+#[test]
+fn certificate_and_key_are_looked_at_before_they_are_used() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let env = TestEnv::new();
+    let Some((cert, key)) = certificate(&env) else { return };
+    let with = |cert: &str, listen: &str| {
+        env.run(&["serve", "--listen", listen, "--cert", cert, "--cert-key", &key])
+    };
+    let nameless = with(&cert, "0.0.0.0:0");
+    assert_eq!(nameless.code, 2, "{}", nameless.stderr);
+    assert!(nameless.stderr.contains("--host NAME"), "{}", nameless.stderr);
+    env.write("empty.pem", "this is no certificate\n");
+    let empty = with(&env.path("empty.pem").display().to_string(), "127.0.0.1:0");
+    assert!(empty.stderr.contains("there is no certificate in it"), "{}", empty.stderr);
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let open = with(&cert, "127.0.0.1:0");
+    assert_eq!(open.code, 1, "{}", open.stderr);
+    assert!(open.stderr.contains("others can read or change it"), "{}", open.stderr);
+}
+
+/// A socket belongs to the server that listens on it: another one is told so, and takes nothing away when it ends.
+#[test]
+fn a_socket_is_not_taken_from_whoever_listens_on_it() {
+    let env = TestEnv::new();
+    let path = env.path("run/segno.sock");
+    let place = path.display().to_string();
+    let listens = || std::os::unix::net::UnixStream::connect(&path).is_ok();
+    let start = || {
+        let mut child = env
+            .command(crate::common::SEGNO)
+            .args(["--json", "serve", "--unix", &place])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+        child
+    };
+    let mut first = start();
+    let refused = env.run(&["serve", "--unix", &place]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("somebody listens there already"), "{}", refused.stderr);
+    assert!(listens());
+    std::fs::remove_file(&path).unwrap();
+    let mut second = start();
+    let end = |child: &mut std::process::Child| {
+        let pid = rustix::process::Pid::from_child(child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert!(child.wait().unwrap().success());
+    };
+    end(&mut first);
+    assert!(listens());
+    end(&mut second);
+    assert!(!path.exists());
+    env.write("run/file", "kept");
+    let taken = env.run(&["serve", "--unix", &env.path("run/file").display().to_string()]);
+    assert!(taken.stderr.contains("a file that is no socket"), "{}", taken.stderr);
+    assert_eq!(env.read("run/file"), "kept");
 }

@@ -6,6 +6,7 @@ use crate::chrome::Chrome;
 use crate::chrome::in_browser;
 use crate::common::TestEnv;
 use crate::server::Server;
+use crate::server::certificate;
 
 /// An agent that prints what it does as lines of JSON, as its description in the settings says.
 const AGENT: &str = r#"
@@ -275,30 +276,8 @@ fn the_keyboard_is_enough() {
 fn over_tls_it_is_the_same_page() {
     in_browser(async |chrome| {
         let (env, id) = furnished();
-        let (cert, key) = (env.path("cert.pem"), env.path("key.pem"));
-        let made = env
-            .command("openssl")
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-                "-nodes",
-                "-days",
-                "2",
-            ])
-            .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout"])
-            .arg(&key)
-            .arg("-out")
-            .arg(&cert)
-            .output();
-        if !made.is_ok_and(|made| made.status.success()) {
-            return segno_testkit::agents::skip("openssl is not installed");
-        }
-        let text = |path: &std::path::Path| path.display().to_string();
-        let tls = ["--cert", &text(&cert), "--cert-key", &text(&key)];
+        let Some((cert, key)) = certificate(&env) else { return };
+        let tls = ["--cert", &cert, "--cert-key", &key];
         let server = Server::with(&env, &[&["--listen", "127.0.0.1:0"], &tls[..]].concat());
         assert_eq!(server.scheme, "https");
         // Whoever speaks no TLS is told nothing.

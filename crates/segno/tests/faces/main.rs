@@ -5,10 +5,13 @@
 #[expect(dead_code, reason = "a world that other tests have more use for")]
 mod common;
 
+mod agents;
 mod attacks;
 mod browser;
 mod chrome;
+mod going_on;
 mod large;
 mod metrics;
 mod served;
 mod server;
+mod tabs;

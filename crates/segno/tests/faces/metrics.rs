@@ -217,6 +217,11 @@ struct Collector {
 
 impl Collector {
     fn start() -> Self {
+        Self::answering(|_| "200 OK")
+    }
+
+    /// One that says what it thinks of what has come.
+    fn answering(status: impl Fn(&[(String, Value)]) -> &'static str + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -245,7 +250,9 @@ impl Collector {
                 {
                     hears.lock().unwrap().push((path, body));
                 }
-                let _ = stream.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+                let status = status(&hears.lock().unwrap());
+                let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\n{{}}");
+                let _ = stream.get_mut().write_all(answer.as_bytes());
             }
         });
         Self { address, heard }
@@ -312,6 +319,41 @@ fn runs_and_numbers_are_sent_to_a_collector() {
     for words in ["login form", "and now the lock", "cargo test auth", "src/auth.rs", "One test is left"] {
         assert!(!all.contains(words), "{words}");
     }
+}
+
+/// What a collector does not want is sent once, is no reason not to send the rest, and is said where the server was started.
+#[test]
+fn what_is_not_wanted_is_not_sent_for_ever() {
+    let traces = |heard: &[(String, Value)]| {
+        let of = |(path, body): &(String, Value)| {
+            let span = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+            (path == "/v1/traces").then(|| span["traceId"].as_str().unwrap().to_owned())
+        };
+        heard.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    // It takes no numbers at all, and not the first trace.
+    let collector = Collector::answering(move |heard| match heard.last() {
+        Some((path, _)) if path == "/v1/metrics" => "404 Not Found",
+        _ if traces(heard).len() == 1 => "400 Bad Request",
+        _ => "200 OK",
+    });
+    let (mut env, id) = furnished();
+    env.set("SEGNO_OTEL_ENDPOINT", &collector.address);
+    env.set("SEGNO_OTEL_SECONDS", "1");
+    let server = Server::telling(&env, &["--port", "0"], "told");
+    collector.until(|heard| heard.iter().any(|(path, _)| path == "/v1/metrics"));
+    env.ok(&["--session", &id, "run", "--agent", "scout", "--prompt", "and now the lock"]);
+    collector.until(|heard| traces(heard).len() == 1);
+    env.ok(&["--session", &id, "run", "--agent", "scout", "--prompt", "and now the key"]);
+    let heard = collector.until(|heard| {
+        let second = heard.iter().rposition(|(path, _)| path == "/v1/traces").unwrap();
+        traces(heard).len() == 2 && heard[second..].len() > 3
+    });
+    let traces = traces(&heard);
+    assert_ne!(traces[0], traces[1]);
+    drop(server);
+    let told = env.read("told");
+    assert_eq!(told.matches("it answered with status 404").count(), 1, "{told}");
 }
 
 #[test]

@@ -75,6 +75,22 @@ fn the_interface_is_documented() {
     assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), document, "SEGNO_BLESS=1 writes it anew");
 }
 
+/// Whether a value has this type, or one of these.
+fn is(value: &Value, kind: &Value) -> bool {
+    if let Some(kinds) = kind.as_array() {
+        return kinds.iter().any(|kind| is(value, kind));
+    }
+    match kind.as_str().unwrap() {
+        "null" => value.is_null(),
+        "integer" => value.is_u64(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => panic!("{other}"),
+    }
+}
+
 #[test]
 fn every_address_answers() {
     let env = TestEnv::new();
@@ -82,12 +98,29 @@ fn every_address_answers() {
     let server = Server::start(&env, &[]);
     let browser = server.browser();
     let document = segno::interface();
+    let mut names = std::collections::BTreeSet::new();
+    for (path, it) in document["paths"].as_object().unwrap() {
+        let it = it.as_object().unwrap().values().next().unwrap();
+        assert!(names.insert(it["operationId"].as_str().unwrap().to_owned()), "{path}");
+        let content = it["responses"]["200"]["content"].as_object().unwrap();
+        let kind = if path.ends_with("events") { "text/event-stream" } else { "application/json" };
+        assert_eq!(content.keys().collect::<Vec<_>>(), [kind], "{path}");
+    }
     for (path, it) in document["paths"].as_object().unwrap() {
         if it.get("get").is_some() && !path.ends_with("events") && !path.ends_with("/diff") {
             let ask = if path.ends_with("/search") { "?q=boats" } else { "" };
             let answer = browser.get(&format!("{}{ask}", path.replace("{session}", &id)));
             assert_eq!(answer.status, 200, "{path} {answer:?}");
-            assert!(answer.json().is_object(), "{path}");
+            let answer = answer.json();
+            let schema = &it["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+            if let Some(members) = schema["properties"].as_object() {
+                let told: Vec<&String> = answer.as_object().unwrap().keys().collect();
+                assert_eq!(told, members.keys().collect::<Vec<_>>(), "{path} gives what is documented");
+                for (name, schema) in members {
+                    assert!(is(&answer[name], &schema["type"]), "{path} {name} {}", answer[name]);
+                }
+            }
+            assert!(answer.is_object(), "{path}");
         }
     }
     for part in ["", "/moments", "/e/1", "/calls", "/phases", "/checkpoints", "/decisions", "/cost", "/brief"]
@@ -109,6 +142,54 @@ fn every_address_answers() {
     }
     let missing = browser.get("/nothing");
     assert!(missing.status == 404 && missing.body.contains("<h1>Not found</h1>"), "{missing:?}");
+}
+
+/// What forms send is understood, and what is not is said in words, as every other error.
+#[test]
+fn odd_questions_get_plain_answers() {
+    let env = TestEnv::new();
+    let id = env.start(&["boats"]);
+    let server = Server::start(&env, &[]);
+    let browser = server.browser();
+    for path in
+        ["/?archived=on", "/cost?days=", "/api/v1/sessions?limit=&skip=", "/api/v1/costs?by=day&days="]
+    {
+        assert_eq!(browser.get(path).status, 200, "{path}");
+    }
+    for path in ["/?limit=abc", "/?nonsense=1", "/cost?days=-1", "/?archived=maybe"] {
+        let page = browser.get(path);
+        assert_eq!(page.status, 400, "{path}");
+        assert!(page.body.contains("<h1>This cannot be shown</h1>"), "{path} {}", page.body);
+        assert!(!page.body.contains("deserialize"), "{path} {}", page.body);
+    }
+    let said = browser.get("/api/v1/sessions?limit=abc");
+    assert_eq!((said.status, said.code().as_str()), (400, "bad_request"));
+    let message = said.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, "this address is not understood: limit: \"abc\" is not such a number");
+    let missing = browser.get(&format!("/s/{id}/e/-1"));
+    assert!(missing.status == 404 && missing.body.contains("<h1>Not found</h1>"), "{missing:?}");
+}
+
+/// Decisions are a tree: what follows one of several stands below that one, and says so where it is not just above.
+#[test]
+fn decisions_stand_below_what_they_follow() {
+    let env = TestEnv::new();
+    let id = env.start(&["boats"]);
+    let decide = |question: &str, more: &[&str]| {
+        env.ok(&[&["decide", question, "--choice", "so"], more].concat());
+    };
+    decide("first?", &[]);
+    decide("second?", &["--parent", "1"]);
+    decide("third?", &["--parent", "2"]);
+    decide("fourth?", &["--parent", "1"]);
+    let server = Server::start(&env, &[]);
+    let page = server.browser().get(&format!("/s/{id}/decisions")).body;
+    let depth = |number: u32| {
+        let (before, _) = page.split_once(&format!("\" id=\"d{number}\"")).unwrap();
+        before.rsplit_once("deep-").unwrap().1.parse::<u32>().unwrap()
+    };
+    assert_eq!([1, 2, 3, 4].map(depth), [0, 1, 2, 1]);
+    assert_eq!(page.matches("follows <a href=\"#d1\">1</a>").count(), 1, "{page}");
 }
 
 #[test]
@@ -173,7 +254,9 @@ fn actions_are_commands_and_the_journal_says_who() {
     let state = state(&env, &id);
     assert_eq!((state["status"].as_str(), state["token_budget"].as_u64()), (Some("active"), Some(51_000)));
     let history = env.ok(&["history", &id]).stdout;
-    for words in ["allowed 50000 more tokens", "made a checkpoint", "asked for a pause", "asked to go on"] {
+    for words in
+        ["asked to allow 50000 more tokens", "asked for a checkpoint", "asked for a pause", "asked to go on"]
+    {
         assert!(history.contains(words), "{words}\n{history}");
     }
     assert!(history.contains("note (segno serve)") && history.contains("look at <b>this</b>"), "{history}");
@@ -188,6 +271,10 @@ fn actions_are_commands_and_the_journal_says_who() {
         ("resume", json!({ "from": "nowhere" })),
     ] {
         assert_eq!(browser.act(&id, act, &body).status, 400, "{act}");
+    }
+    // What was refused before anything was tried is not in the journal as if it had been done.
+    for words in ["allowed 50000", "made a checkpoint"] {
+        assert!(!history.contains(words), "{words}\n{history}");
     }
     let nothing = browser.act(&id, "stop", &json!({}));
     assert_eq!((nothing.status, nothing.code().as_str()), (409, "no_run"));

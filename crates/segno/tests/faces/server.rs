@@ -32,13 +32,22 @@ impl Server {
     }
 
     pub(crate) fn with(env: &TestEnv, args: &[&str]) -> Self {
+        Self::spawn(env, args, Stdio::inherit())
+    }
+
+    /// One that writes what it has to say into this file.
+    pub(crate) fn telling(env: &TestEnv, args: &[&str], file: &str) -> Self {
+        Self::spawn(env, args, std::fs::File::create(env.path(file)).unwrap().into())
+    }
+
+    fn spawn(env: &TestEnv, args: &[&str], tells: Stdio) -> Self {
         let mut child = env
             .command(SEGNO)
             .args(["--json", "serve"])
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(tells)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -106,6 +115,22 @@ pub(crate) fn printed(env: &TestEnv, args: &[&str]) -> String {
     let output = env.raw(args);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A certificate for this machine, and its key; none where there is nothing to make them with.
+pub(crate) fn certificate(env: &TestEnv) -> Option<(String, String)> {
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| env.path(name).display().to_string());
+    let made = env
+        .command("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-keyout", &key, "-out", &cert])
+        .output();
+    if made.is_ok_and(|made| made.status.success()) {
+        return Some((cert, key));
+    }
+    segno_testkit::agents::skip("openssl is not installed");
+    None
 }
 
 impl Drop for Server {

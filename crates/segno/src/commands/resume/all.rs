@@ -133,10 +133,12 @@ pub(crate) fn start(context: &Context, args: &Args, session: &Summary) -> Outcom
         context.store_location()?.absolute().url(),
         "resume".into(),
         session.session_id.to_string().into(),
-        "--from".into(),
-        args.from.map_or(Recovery::Live, From::recovery).as_str().into(),
         "--background".into(),
     ];
+    arguments.extend(match &args.checkpoint {
+        Some(checkpoint) => ["--checkpoint".into(), checkpoint.into()],
+        None => ["--from".into(), args.from.map_or(Recovery::Live, From::recovery).as_str().into()],
+    });
     arguments.extend(args.checkout_branch.then(|| "--checkout-branch".into()));
     arguments.extend(args.any_branch.then(|| "--any-branch".into()));
     match args.auto_resume {

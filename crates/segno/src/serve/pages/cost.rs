@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::Extension;
-use axum::extract::Query;
 use axum::extract::State;
 use segno_engine::core::SessionId;
 
@@ -15,6 +14,7 @@ use crate::output::units;
 use crate::serve::api;
 use crate::serve::api::Sums;
 use crate::serve::app::App;
+use crate::serve::asked::Asked;
 use crate::serve::chart;
 use crate::serve::chart::Chart;
 use crate::serve::check::Who;
@@ -76,7 +76,7 @@ struct CostPage {
 pub(in crate::serve) async fn cost(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
-    Query(sums): Query<Sums>,
+    Asked(sums): Asked<Sums>,
 ) -> Shown {
     let by = sums.by()?;
     let known =

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::Extension;
-use axum::extract::Query;
 use axum::extract::State;
 use segno_engine::core::insights::Finding;
 use segno_engine::core::insights::FindingKind;
@@ -17,6 +16,7 @@ use crate::commands::insights::numbers;
 use crate::serve::api;
 use crate::serve::api::Chosen;
 use crate::serve::app::App;
+use crate::serve::asked::Asked;
 use crate::serve::chart::Chart;
 use crate::serve::check::Who;
 use crate::serve::picture;
@@ -69,7 +69,7 @@ struct InsightsPage {
 pub(in crate::serve) async fn insights(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
-    Query(wish): Query<Chosen>,
+    Asked(wish): Asked<Chosen>,
 ) -> Shown {
     let known =
         app.work(|app, engine| app.on_board(engine, |board| board.projects())).await.unwrap_or_default();

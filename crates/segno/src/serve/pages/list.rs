@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::Extension;
-use axum::extract::Query;
 use axum::extract::State;
 use segno_engine::board::Need;
 use segno_engine::board::Order;
@@ -18,6 +17,7 @@ use crate::serve::api;
 use crate::serve::api::Looked;
 use crate::serve::api::Wanted;
 use crate::serve::app::App;
+use crate::serve::asked::Asked;
 use crate::serve::check::Who;
 use crate::serve::problem::Problem;
 use crate::serve::session::QuestionView;
@@ -96,7 +96,7 @@ async fn rows(app: &Arc<App>, wanted: &Wanted) -> Result<Rows, Problem> {
     let asking: Vec<SessionId> = page
         .sessions
         .iter()
-        .filter(|row| row.summary.open_questions > 0)
+        .filter(|row| row.need == Need::You)
         .map(|row| row.summary.session_id)
         .take(20)
         .collect();
@@ -106,7 +106,7 @@ async fn rows(app: &Arc<App>, wanted: &Wanted) -> Result<Rows, Problem> {
             let times = times.clone();
             app.work(move |_, engine| {
                 let waiting = asking.into_iter().flat_map(|id| engine.waiting_of(id).unwrap_or_default());
-                Ok(waiting.map(|waiting| QuestionView::of(&waiting, &times)).collect())
+                Ok(waiting.map(|waiting| QuestionView::of(engine, &waiting, &times)).collect())
             })
             .await?
         }
@@ -167,7 +167,7 @@ fn arranged(
 pub(in crate::serve) async fn sessions(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
-    Query(wanted): Query<Wanted>,
+    Asked(wanted): Asked<Wanted>,
 ) -> Shown {
     let rows = rows(&app, &wanted).await?;
     let known = app
@@ -199,7 +199,7 @@ pub(in crate::serve) async fn sessions(
 
 pub(in crate::serve) async fn session_rows(
     State(app): State<Arc<App>>,
-    Query(wanted): Query<Wanted>,
+    Asked(wanted): Asked<Wanted>,
 ) -> Shown {
     render(&rows(&app, &wanted).await?)
 }
@@ -233,7 +233,7 @@ struct SearchPage {
 pub(in crate::serve) async fn search(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
-    Query(wanted): Query<Looked>,
+    Asked(wanted): Asked<Looked>,
 ) -> Shown {
     let query = wanted.q.clone();
     let times = Times::new(&app.zone);

@@ -21,6 +21,7 @@ use super::app::App;
 use super::assets;
 use super::check::Who;
 use super::problem::Problem;
+use crate::commands::serve::Scope;
 pub(super) use cost::cost;
 pub(super) use insights::insights;
 pub(super) use list::{search, session_rows, sessions};
@@ -71,7 +72,7 @@ struct ProblemPage<'a> {
 
 /// A problem as a page.
 pub(super) fn problem(app: &App, problem: &Problem) -> Response {
-    let who = Who { csrf: String::new(), generation: 0 };
+    let who = Who { csrf: String::new(), generation: 0, scope: Scope::Read };
     let title = match problem.status {
         StatusCode::UNAUTHORIZED => "Not signed in",
         StatusCode::NOT_FOUND => "Not found",
@@ -90,9 +91,9 @@ pub(super) async fn sign_in(
     Path(code): Path<String>,
 ) -> Result<Response, Problem> {
     let own = Arc::clone(&app);
-    let used = app.blocking(move || Ok(own.failures.has() && own.keys.use_link(&code))).await?;
+    let mode = app.guard.mode();
+    let used = app.blocking(move || Ok(own.keys.use_link(&code, mode))).await?;
     if !used {
-        app.failures.take();
         let why = "this link was used already, or is too old";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, "bad_link", why)
             .hint("segno serve --link   prints a new one"));
@@ -101,7 +102,7 @@ pub(super) async fn sign_in(
     let cookie = format!(
         "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}",
         app.guard.cookie,
-        app.keys.cookie()?
+        app.keys.cookie(mode)?
     );
     let cookie = HeaderValue::from_str(&cookie).map_err(|_| Problem::bad("no cookie can be made"))?;
     let home = HeaderValue::from_static("/");

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::Extension;
 use axum::extract::Path;
-use axum::extract::Query;
 use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::response::IntoResponse;
@@ -30,6 +29,7 @@ use crate::serve::api;
 use crate::serve::api::Place;
 use crate::serve::api::Window;
 use crate::serve::app::App;
+use crate::serve::asked::Asked;
 use crate::serve::chart::Chart;
 use crate::serve::check::Who;
 use crate::serve::problem::Problem;
@@ -121,7 +121,7 @@ pub(in crate::serve) async fn timeline(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
     Id(session): Id,
-    Query(window): Query<Window>,
+    Asked(window): Asked<Window>,
 ) -> Shown {
     let wish = window.wish()?;
     app.work(move |app, engine| {
@@ -154,7 +154,7 @@ pub(in crate::serve) async fn timeline(
 pub(in crate::serve) async fn moments(
     State(app): State<Arc<App>>,
     Id(session): Id,
-    Query(window): Query<Window>,
+    Asked(window): Asked<Window>,
 ) -> Result<Response, Problem> {
     let wish = window.wish()?;
     app.work(move |app, engine| {
@@ -193,8 +193,9 @@ pub(in crate::serve) async fn event(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
     Id(session): Id,
-    Path((_, seq)): Path<(String, u64)>,
+    Path((_, seq)): Path<(String, String)>,
 ) -> Shown {
+    let seq: u64 = seq.parse().map_err(|_| Problem::not_found())?;
     app.work(move |app, engine| {
         let times = Times::new(&app.zone);
         let row = engine.events(session, seq.saturating_sub(1), 1)?.into_iter().next();
@@ -255,7 +256,7 @@ pub(in crate::serve) async fn calls(
     State(app): State<Arc<App>>,
     Extension(who): Extension<Who>,
     Id(session): Id,
-    Query(place): Query<Place>,
+    Asked(place): Asked<Place>,
 ) -> Shown {
     app.work(move |app, engine| {
         let times = Times::new(&app.zone);
@@ -398,7 +399,7 @@ pub(in crate::serve) async fn checkpoint(
     Extension(who): Extension<Who>,
     Id(session): Id,
     Path((_, name)): Path<(String, String)>,
-    Query(until): Query<Until>,
+    Asked(until): Asked<Until>,
 ) -> Shown {
     app.work(move |app, engine| {
         let times = Times::new(&app.zone);
