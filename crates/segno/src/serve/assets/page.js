@@ -20,37 +20,133 @@
   // What the server sends is made by its own templates, in which every text is escaped; scripts in it would not run anyway.
   const pieces = (html) => new DOMParser().parseFromString(`<body>${html}</body>`, "text/html").body;
 
+  // Pieces are put in so that what has not changed stays the very same element: whoever types, chooses or has opened something there
+  // keeps it, and the focus never moves to something else. Elements are the same that have the same name.
+  const name = (it) => it.nodeType !== Node.ELEMENT_NODE ? `#${it.nodeType}`
+    : [it.tagName, it.id, it.dataset.key, it.dataset.question, it.dataset.id, it.dataset.act].join(" ");
+  // What people do to an element, not the server.
+  const theirs = new Set(["open", "disabled"]);
+  const put = (held, fresh) => {
+    const old = new Map();
+    for (const it of held.childNodes) old.set(name(it), [...(old.get(name(it)) ?? []), it]);
+    const pairs = [...fresh.childNodes].map((it) => [it, old.get(name(it))?.shift()]);
+    for (const gone of [...old.values()].flat()) gone.remove();
+    let at = held.firstChild;
+    for (const [it, same] of pairs) {
+      if (!same) { held.insertBefore(it, at); continue; }
+      if (same === at) at = at.nextSibling;
+      else held.insertBefore(same, at);
+      if (it.nodeType !== Node.ELEMENT_NODE) {
+        if (same.nodeValue !== it.nodeValue) same.nodeValue = it.nodeValue;
+        continue;
+      }
+      for (const { name: attribute, value } of [...it.attributes]) {
+        if (!theirs.has(attribute) && same.getAttribute(attribute) !== value) same.setAttribute(attribute, value);
+      }
+      for (const { name: attribute } of [...same.attributes]) {
+        if (!theirs.has(attribute) && !it.hasAttribute(attribute)) same.removeAttribute(attribute);
+      }
+      put(same, it);
+    }
+  };
+  // What was being typed into something that is not there any more was not for anything else.
+  const renew = (held, html) => {
+    const typed = all("form.act", held).filter((form) => all("input:not([type=hidden]), textarea", form).some((it) => it.value));
+    const focus = held.contains(document.activeElement) ? document.activeElement : null;
+    put(held, pieces(html));
+    if (typed.some((form) => !form.isConnected && form.dataset.act === "answer")) {
+      say("the question that you were answering does not wait any more", true);
+    }
+    if (focus && document.activeElement !== focus) (focus.isConnected ? focus : one("#main")).focus({ preventScroll: true });
+  };
+
   // --- staying up to date
   const lost = (is) => {
     line.textContent = is ? "connection lost, trying again" : "live";
     line.classList.toggle("off", is);
   };
+  const signedOut = () => {
+    line.textContent = "signed out: segno serve --link signs in again";
+    line.classList.add("off");
+  };
 
-  let source = null;
-  let heardAt = 0;
-  let watched = 0;
-  const quiet = () => { source?.close(); clearInterval(watched); };
-  const listen = (address, events) => {
-    quiet();
-    source = new EventSource(address);
-    heardAt = Date.now();
-    source.onopen = () => { heardAt = Date.now(); lost(false); };
-    source.addEventListener("alive", () => { heardAt = Date.now(); });
-    // The server says something every quarter of a minute: silence is a connection that nobody has closed.
-    watched = setInterval(() => {
-      if (Date.now() - heardAt < 45000) return;
+  // A browser opens six connections to a server and no more, whatever number of pages it shows. So only pages that can be seen are
+  // live, not more than a few at once, and where there are more they take turns.
+  const PLACES = ["segno-live-0", "segno-live-1", "segno-live-2"];
+  const TURN = 4000;
+  const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+  const seen = () => document.visibilityState !== "hidden";
+  const untilSeen = () => new Promise((done) => {
+    const look = () => { if (seen()) { document.removeEventListener("visibilitychange", look); done(); } };
+    document.addEventListener("visibilitychange", look);
+    look();
+  });
+  const queued = async (place) => {
+    const { held, pending } = await navigator.locks.query();
+    return pending.some((it) => it.name === place) && PLACES.every((one) => held.some((it) => it.name === one));
+  };
+  // Runs what keeps a connection when there is a place for it.
+  const inPlace = async (what) => {
+    // Elsewhere than on this machine and over TLS there are no locks; then every page is for itself.
+    if (!navigator.locks) { await what(""); return; }
+    for (const place of PLACES) {
+      const had = await navigator.locks.request(place, { ifAvailable: true }, async (lock) => {
+        if (lock) await what(place);
+        return Boolean(lock);
+      });
+      if (had) return;
+    }
+    const place = PLACES[Math.floor(Math.random() * PLACES.length)];
+    await navigator.locks.request(place, () => what(place));
+  };
+
+  let given = 0;
+  const quiet = () => { given += 1; };
+  // Hears what is told at an address, until `quiet` or another `listen`.
+  const listen = async (events) => {
+    given += 1;
+    const mine = given;
+    let wait = 1000;
+    while (mine === given) {
+      await untilSeen();
+      let fine = false;
+      await inPlace(async (place) => {
+        if (mine !== given || !seen()) { fine = true; return; }
+        await new Promise((end) => {
+          const begun = Date.now();
+          const source = new EventSource(events.address());
+          let heardAt = Date.now();
+          const done = (good) => { fine = good; source.close(); clearInterval(watched); document.removeEventListener("visibilitychange", hide); end(); };
+          const hide = () => { if (!seen()) done(true); };
+          document.addEventListener("visibilitychange", hide);
+          // The server says something every quarter of a minute: silence is a connection that nobody has closed.
+          const watched = setInterval(async () => {
+            if (mine !== given) done(true);
+            else if (Date.now() - heardAt > 45000) { lost(true); done(false); }
+            else if (place && Date.now() - begun > TURN && await queued(place)) { line.textContent = "live by turns"; done(true); }
+          }, 1000);
+          source.onopen = () => { heardAt = Date.now(); wait = 1000; if (mine === given) lost(false); };
+          source.addEventListener("alive", () => { heardAt = Date.now(); });
+          source.onerror = () => done(false);
+          for (const [word, heard] of Object.entries(events.on)) {
+            source.addEventListener(word, (event) => { heardAt = Date.now(); if (mine === given) heard(event); });
+          }
+        });
+      });
+      if (mine !== given || fine) continue;
       lost(true);
-      listen(typeof events.again === "function" ? events.again() : address, events);
-    }, 5000);
-    source.onerror = () => {
-      lost(true);
-      // A browser gives up after some answers; the page does not.
-      if (source.readyState === EventSource.CLOSED) {
-        setTimeout(() => listen(typeof events.again === "function" ? events.again() : address, events), 2000);
-      }
-    };
-    for (const [name, heard] of Object.entries(events.on)) {
-      source.addEventListener(name, (event) => { heardAt = Date.now(); heard(event); });
+      // Why it was lost is told to a question, not to a stream.
+      try {
+        const answer = await fetch("/api/v1/openapi.json", { method: "HEAD" });
+        if (answer.status === 401) {
+          signedOut();
+          // Somebody may sign in again elsewhere in this browser, and come back.
+          await new Promise((back) => document.addEventListener("visibilitychange", back, { once: true }));
+          continue;
+        }
+      } catch { /* the server is not there */ }
+      await sleep(wait);
+      wait = Math.min(wait * 1.5, 15000);
     }
   };
 
@@ -63,25 +159,59 @@
       busy = true;
       try {
         const answer = await fetch(`/rows${location.search}`, { headers: { Accept: "text/html" } });
-        if (answer.status === 401) location.reload();
+        if (answer.status === 401) signedOut();
         if (answer.ok) {
-          const typing = rows.contains(document.activeElement) && document.activeElement.matches("input, textarea");
-          if (!typing) {
-            const held = document.activeElement?.closest?.(".row")?.dataset.id;
-            const at = one(".row.at", rows)?.dataset.id;
-            rows.replaceChildren(...pieces(await answer.text()).childNodes);
-            if (held) one(`.row[data-id="${held}"] .open`, rows)?.focus();
-            if (at) one(`.row[data-id="${at}"]`, rows)?.classList.add("at");
-          }
+          const at = one(".row.at", rows)?.dataset.id;
+          renew(rows, await answer.text());
+          if (at) one(`.row[data-id="${at}"]`, rows)?.classList.add("at");
         }
       } catch { /* the event source says that the connection is lost */ }
       setTimeout(() => { busy = false; if (again) { again = false; load(); } }, 250);
     };
-    let first = true;
-    listen("/api/v1/events", { on: { sessions: () => { if (first) first = false; else load(); } } });
+    // Each connection begins with such an event: it may have missed some.
+    let change = 0;
+    const changed = (event) => {
+      const now = JSON.parse(event.data).change;
+      if (now !== change) { change = now; load(); }
+    };
+    listen({ address: () => "/api/v1/events", on: { sessions: changed } });
   }
 
+  const stand = (news) => {
+    renew(one("#stand"), news.stand);
+    renew(one("#aside"), news.aside);
+  };
+
   const timeline = one("#timeline");
+  // The other parts of a session are made anew when something happens in it.
+  const part = one("#part");
+  if (part && !timeline) {
+    const session = part.dataset.session;
+    let after = Number(part.dataset.seq);
+    let busy = false;
+    let again = false;
+    const load = async () => {
+      if (busy) { again = true; return; }
+      busy = true;
+      try {
+        const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+        if (answer.ok) {
+          const now = new DOMParser().parseFromString(await answer.text(), "text/html");
+          const fresh = one("#part", now);
+          if (fresh) renew(part, fresh.innerHTML);
+        }
+      } catch { /* the event source says that the connection is lost */ }
+      setTimeout(() => { busy = false; if (again) { again = false; load(); } }, 1000);
+    };
+    const heard = (event) => {
+      const news = JSON.parse(event.data);
+      stand(news);
+      if (news.until > after) { after = news.until; load(); }
+    };
+    const address = () => `/api/v1/sessions/${session}/events?after=${after}`;
+    listen({ address, on: { news: heard, reload: () => location.reload() } });
+  }
+
   if (timeline) {
     const list = one("#moments");
     const session = timeline.dataset.session;
@@ -180,27 +310,10 @@
       if (it) { event.preventDefault(); more(it.id === "earlier"); }
     });
 
-    const stand = (html) => {
-      const held = one("#stand");
-      const open = all("details.more[open]", held).length > 0;
-      const typing = held.contains(document.activeElement) && document.activeElement.matches("input, textarea");
-      // Nobody's words are taken away while they type.
-      if (open || typing) return;
-      const focus = document.activeElement?.closest?.("form.act")?.dataset.act;
-      held.replaceChildren(...pieces(html).childNodes);
-      if (focus) one(`form[data-act="${focus}"] button`, held)?.focus();
-    };
-    const aside = (html) => {
-      const held = one("#aside");
-      const folded = one(".about:not([open])", held);
-      held.replaceChildren(...pieces(html).childNodes);
-      if (folded) one(".about", held).open = false;
-    };
     const heard = (event) => {
       const news = JSON.parse(event.data);
       const follows = atEnd();
-      stand(news.stand);
-      aside(news.aside);
+      stand(news);
       one("#none")?.remove();
       if (news.until > place.until) {
         const fresh = [...pieces(news.html).children].filter((it) => Number(it.dataset.seq) > place.until);
@@ -239,8 +352,8 @@
       } catch { /* the next news ask again */ }
       asking = false;
     };
-    const follow = () => listen(`/api/v1/sessions/${session}/events?after=${place.until}`, {
-      again: () => `/api/v1/sessions/${session}/events?after=${place.until}`,
+    const follow = () => listen({
+      address: () => `/api/v1/sessions/${session}/events?after=${place.until}`,
       on: { news: heard, reload: () => location.reload() },
     });
     if (live) {
@@ -263,10 +376,13 @@
 
   // --- acting
   const post = async (session, act, body) => {
-    const answer = await fetch(`/api/v1/sessions/${session}/${act}`, {
+    const asked = fetch(`/api/v1/sessions/${session}/${act}`, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-Segno-CSRF": csrf },
       body: JSON.stringify(body),
+    });
+    const answer = await asked.catch(() => {
+      throw new Error("the server does not answer: look whether it was done when it is there again");
     });
     const said = await answer.json().catch(() => ({}));
     if (answer.ok) return said;
@@ -291,18 +407,16 @@
     const { act, session } = form.dataset;
     const body = {};
     for (const [name, value] of new FormData(form)) if (value !== "") body[name] = value;
-    if (act === "answer") {
-      body.answer = event.submitter?.value || body.words || "";
-      delete body.words;
-      if (!body.answer) { one('input[name="words"]', form)?.focus(); return; }
-    }
+    // The words of a form are its answer, and the word on a button is that of its own form.
+    if (act === "answer") body.answer ??= event.submitter?.value || "";
+    if (act === "answer" && !body.answer) { one('input[name="answer"]', form)?.focus(); return; }
     const buttons = all("button", form);
     for (const it of buttons) it.disabled = true;
     try {
       let said = await post(session, act, body);
       if (said.mark && said.plan) {
         const nothing = !(said.plan.writes?.length || said.plan.removes?.length);
-        if (nothing) { say("no file is different: there is nothing to put back"); return; }
+        if (nothing && (act === "undo" || act === "restore")) { say("no file is different: there is nothing to put back"); return; }
         const kept = (said.plan.kept ?? []).map((it) => `left as it is: ${it.path}, ${it.why}`);
         if (!await confirmed([said.question, ...kept].join("\n"))) { say("nothing was changed"); return; }
         said = await post(session, act, { ...body, mark: said.mark });
