@@ -124,6 +124,8 @@ async fn begin(context: &Context, keys: Keys, wish: &Wish) -> Outcome {
     let link = format!("{address}/in/{}", keys.make_link(place.mode())?);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let app = Arc::new(App::new(Surroundings::from(context), keys, guard, wish.metrics, tell)?);
+    // Whoever reads that it is served may ask it to end.
+    let mut ended = end_at_signals()?;
     say(context, wish, (&address, own), &link)?;
     let watching = Arc::clone(&app);
     std::thread::spawn(move || watching.watch());
@@ -131,7 +133,6 @@ async fn begin(context: &Context, keys: Keys, wish: &Wish) -> Outcome {
         let counting = Arc::clone(&app);
         std::thread::spawn(move || counting.count());
     }
-    let mut ended = end_at_signals()?;
     let mut serving = std::pin::pin!(listen::accept(listener, routes::router(app)));
     loop {
         tokio::select! {
