@@ -354,7 +354,7 @@ impl Rollout {
         (self.told, self.total) = (true, Some(total));
         if live {
             self.steps += 1;
-            let model = self.model.clone().filter(|_| self.history || self.beside);
+            let model = self.model.clone();
             out.push(AgentEvent::Tokens { model, delta: Some(delta), total: Some(total) });
         }
     }

@@ -575,9 +575,10 @@ fn a_command_that_cannot_be_run_is_said_before_anything_is_spent() {
         assert!(said.contains(&format!("{command}: exit 127: ")) && said.contains("not found"), "{said}");
         assert_eq!((beside(&lab, "n").as_str(), &lab.json(&["ls", "--all"])["sessions"]), ("", &json!([])));
     }
-    // What a program that it runs misses may come with the work.
+    // What a program that it runs misses may come with the work. One that it names would be a part of what measures, and count
+    // as changed.
     let lab = agent("printf '#!/bin/sh\\n' > dep; chmod +x dep; signal=true");
-    lab.write(lab.home.work().join("check.sh"), "name=dep; exec ./$name\n");
+    lab.write(lab.home.work().join("check.sh"), "exec ./$(echo dep)\n");
     let (code, said) = run_words(&lab, &["--until", "sh check.sh"]);
     assert!(code == Some(0) && said.contains("warning: sh check.sh: exit 127: "), "{code:?} {said}");
 }
