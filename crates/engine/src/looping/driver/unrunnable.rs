@@ -85,8 +85,9 @@ fn not_opened(line: &str) -> Option<&str> {
     if let Some((_, rest)) = line.split_once("No such file or directory -- ") {
         return rest.split_whitespace().next();
     }
-    // A shell: `sh: 0: cannot open check.sh: No such file`.
-    let (_, rest) = line.split_once(": cannot open ").or_else(|| line.split_once(": Can't open "))?;
+    // A shell: `sh: 0: cannot open check.sh: No such file`. From its first line on it is a redirection that misses its file, and
+    // that may well be the work.
+    let (_, rest) = line.split_once(": 0: cannot open ").or_else(|| line.split_once(": 0: Can't open "))?;
     Some(rest.split(": ").next().unwrap_or(rest).trim_end())
 }
 
@@ -130,6 +131,7 @@ mod tests {
     #[case::ruby("ruby no.rb", 1, "ruby: No such file or directory -- no.rb (LoadError)", Some(false))]
     #[case::a_shell("sh nosuch.sh", 2, "sh: 0: cannot open nosuch.sh: No such file", Some(false))]
     // What a script misses may be the work.
+    #[case::redirected("test $(wc -l < f) -ge 2", 2, "/bin/sh: 1: cannot open f: No such file", None)]
     #[case::required("node a.js", 1, "Error: Cannot find module './feature'", None)]
     #[case::opened(
         "python3 a.py",
